@@ -9,7 +9,7 @@ import (
 
 var packetsHere = control.Packets{From: control.Local, EndPoint: control.Local}
 
-// No two captures of one command have one name.
+// TestKeeperNames checks that the captures of one command have different names.
 func TestKeeperNames(t *testing.T) {
 	base := control.Packets{From: control.Local, EndPoint: "iperf3://db:1", Experiment: diagnose.Base}
 	back := control.Packets{From: "db", EndPoint: "db", Experiment: "one-stream"}

@@ -11,8 +11,7 @@ import (
 	"thru/internal/fault"
 )
 
-// The test binary is the program: testscript runs it under the name thru, and
-// so do its workers.
+// TestMain makes the test binary the program: testscript and its workers run it under the name thru.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"thru":  func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
@@ -20,7 +19,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the command line as a person does, one topic a file.
+// TestScripts runs the command line as a user does, one topic per file.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	examples, err := filepath.Abs("../../examples")
@@ -38,7 +37,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("THRU_NO_STORE", "")
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("PATH", e.Getenv("PATH")+":"+daemons)
-			e.Setenv("GORACE", os.Getenv("GORACE")) // of the programs, as of the test
+			e.Setenv("GORACE", os.Getenv("GORACE")) // for the programs as for the test
 			return nil
 		},
 		Condition: condition,
@@ -48,7 +47,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// The first signal asks a command to end, and a second one does not wait for it.
+// TestSignals checks that the first signal cancels a command, and that a second one does not wait for it.
 func TestSignals(t *testing.T) {
 	signals := make(chan os.Signal, 2)
 	if got := untilTwice(signals, func(context.Context) int { return fault.Verdict }); got != fault.Verdict {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestReplaceFile: a report goes into a pipe or device that is named, which stays;
-// a link stays, too, and what it leads to is replaced.
+// TestReplaceFile: a report is written into an existing pipe or device; a link stays, and its target is
+// replaced.
 func TestReplaceFile(t *testing.T) {
 	dir := t.TempDir()
 	pipe, file, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "file"), filepath.Join(dir, "link")

@@ -11,7 +11,7 @@ import (
 	"thru/internal/fault"
 )
 
-// What is told of a host is what has changed for a person.
+// TestTurn checks that only changes that matter to a user are reported.
 func TestTurn(t *testing.T) {
 	here := bus.Host{Name: "web1", Online: true, Thru: "1.0", CPUs: 4, Addrs: []string{"10.0.0.5"}, Labels: map[string]string{"site": "east"}}
 	gone, refused, full := here, here, here
@@ -42,7 +42,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// Lines of several goroutines stay whole, and what is said once is said once.
+// TestSayer checks that lines of several goroutines stay whole, and that Once reports once.
 func TestSayer(t *testing.T) {
 	var out bytes.Buffer
 	s := &console.Sayer{On: &console.Console{Out: &out, Err: &out}, JSON: true}

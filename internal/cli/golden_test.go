@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares with a file of testdata.
+// golden compares output with a file of testdata.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -43,9 +43,8 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// TestHelp holds what the help of each command says, and of all flags, also of
-// those that are hidden, what no help says: a command, a flag or a variable that
-// is gone breaks scripts.
+// TestHelp compares the help of all commands, and the list of all flags, including hidden ones: a removed
+// command, flag or variable breaks scripts.
 func TestHelp(t *testing.T) {
 	t.Setenv("COLUMNS", "100")
 	parser, err := parserOf(t.Context(), &env{Console: &console.Console{Out: io.Discard, Err: io.Discard}}, &grammar{})
@@ -79,7 +78,7 @@ func TestHelp(t *testing.T) {
 	golden(t, "help/flags", flags.Bytes())
 }
 
-// TestVariables holds the names of the environment variables that any package reads.
+// TestVariables compares the names of the environment variables that any package reads.
 func TestVariables(t *testing.T) {
 	name := regexp.MustCompile(`"THRU_[A-Z0-9_]+"`)
 	var names []string
@@ -98,7 +97,7 @@ func TestVariables(t *testing.T) {
 	golden(t, "help/variables", []byte(strings.Join(slices.Compact(names), "\n")+"\n"))
 }
 
-// helpOf a command.
+// helpOf compares the help of a command.
 func helpOf(t *testing.T, path []string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -108,8 +107,7 @@ func helpOf(t *testing.T, path []string) {
 	golden(t, "help/"+strings.Join(append([]string{"thru"}, path...), "-"), out.Bytes())
 }
 
-// TestRequests holds what command lines ask for: the flows that plan makes of
-// each, or the exit code with which it is refused.
+// TestRequests compares the flows that plan makes of command lines, or the exit codes of refused ones.
 func TestRequests(t *testing.T) {
 	text, err := os.ReadFile("testdata/requests")
 	if err != nil {
@@ -137,7 +135,7 @@ func TestRequests(t *testing.T) {
 	golden(t, "requests", got.Bytes())
 }
 
-// planOf a command line.
+// planOf returns the plan of a command line.
 func planOf(t *testing.T, args []string) (p plan.Plan, err error) {
 	if args[0] == "iperf3" {
 		o, err := iperf3.Parse(args[1:])

@@ -15,7 +15,7 @@ import (
 	"thru/internal/fault"
 )
 
-// same are the flags that thru test has with the meaning of both programs.
+// same are the flags of thru test with the same meaning in both programs.
 var same = strings.Fields(`-h --help -t --time -w --window -l --length --len -O --omit -i --interval -C --congestion --linux-congestion
 	--tcp-congestion -M --set-mss --mss -N --no-delay --nodelay -Z --zerocopy -A --affinity --dscp -4 --version4 -6 --version6
 	-u --udp -b --bitrate --bandwidth -n --bytes --num -k --blockcount -P --parallel -R --reverse --bidir -p --port -B --bind
@@ -26,22 +26,22 @@ var same = strings.Fields(`-h --help -t --time -w --window -l --length --len -O 
 var sameServe = strings.Fields(`-h --help -p --port -B --bind --bind-dev
 	--authorized-users-path --rsa-private-key-path --use-pkcs1-padding --time-skew-threshold`)
 
-// otherwise are the letters that mean something else in thru, with the reason
-// that they do, or the way in which that is noticed.
+// otherwise are the flags with another meaning in thru, with the reason, or how thru detects the mistake.
 var otherwise = map[string]string{
 	"iperf2 -C":     "iperf3's congestion control; the old meaning has the long form --compatibility alone",
 	"iperf2 -Z":     "iperf3's zero-copy; misread tells a name behind it",
 	"iperf3 --json": "thru's own document; -J is iperf3's",
 }
 
-// Every flag of the recorded lists means the same here, or has an answer of its own.
+// TestEveryFlagHasAnAnswer checks that every flag of the recorded lists means the same here, or has its own
+// hint.
 func TestEveryFlagHasAnAnswer(t *testing.T) {
 	t.Parallel()
 	parser, err := kong.New(&grammar{}, kong.PostBuild(withOptions))
 	if err != nil {
 		t.Fatal(err)
 	}
-	answered := map[[3]string]bool{} // of program, verb and flag: most stand in several lists
+	answered := map[[3]string]bool{} // by program, verb and flag: most are in several lists
 	check := func(program, verb, flag string, same []string) {
 		if k := [3]string{program, verb, flag}; !answered[k] {
 			answered[k] = true
@@ -98,7 +98,7 @@ func checkAnswer(t *testing.T, all *kong.Application, program, verb, flag string
 	}
 }
 
-// tryOut parses a flag that is not known, and so runs nothing.
+// tryOut parses an unknown flag, so nothing runs.
 func tryOut(t *testing.T, verb, flag string) error {
 	args := []string{flag}
 	if verb != "" {
@@ -141,7 +141,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// Every spelling of a habit is found by itself: nothing in the table is hidden by a row above.
+// TestHabitsAreReached checks that no row of the table hides a later one.
 func TestHabitsAreReached(t *testing.T) {
 	for _, list := range [][]habit{ownHabits, farHabits} {
 		for i := range list {

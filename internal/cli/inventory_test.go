@@ -23,8 +23,8 @@ func (l guestList) Inventory(_ context.Context, want func(*measure.Guest) bool, 
 }
 func (guestList) Watch(context.Context, []string) (hypervisor.Watch, error) { return nil, nil }
 
-// TestChosenGuests: patterns choose by name and id, without regard to case, and
-// the totals are those of the source.
+// TestChosenGuests: patterns choose by name and id, without regard to case, and the totals are those of the
+// source.
 func TestChosenGuests(t *testing.T) {
 	var v measure.Inventory
 	for i := range 6 {

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// keyForm is a command line of a client, with the keys that iperf3 prints at both ends.
+// keyForm is a client's command line, with the keys that iperf3 prints at both ends.
 type keyForm struct {
 	line           string
-	client, server []string // server: nil where it prints text
+	client, server []string // server: nil if it prints text
 }
 
-// readKeyForms reads testdata/iperf3-keys.txt, whose head says what stands there.
+// readKeyForms reads testdata/iperf3-keys.txt, whose head describes the format.
 func readKeyForms(t *testing.T) (forms []keyForm) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/iperf3-keys.txt")
@@ -54,7 +54,7 @@ func readKeyForms(t *testing.T) (forms []keyForm) {
 	return forms
 }
 
-// keysOf lists the keys of a document, each with those that it stands in.
+// keysOf lists the keys of a document with their paths.
 func keysOf(x any, in string, found map[string]bool) {
 	switch x := x.(type) {
 	case map[string]any:
@@ -70,8 +70,8 @@ func keysOf(x any, in string, found map[string]bool) {
 	}
 }
 
-// TestIPerf3Keys: the documents of `thru iperf3 -J` have the keys of iperf3's, no
-// more and no less, of both ends and of each command line that was recorded.
+// TestIPerf3Keys checks that the documents of `thru iperf3 -J` have exactly iperf3's keys, at both ends and
+// for each recorded command line.
 func TestIPerf3Keys(t *testing.T) {
 	forms := readKeyForms(t)
 	if len(forms) < 34 {
@@ -141,7 +141,7 @@ func playKeys(t *testing.T, f keyForm) (client, server []byte) {
 	return client, out.Bytes()
 }
 
-// unusedPort is one that nobody listened at a moment ago.
+// unusedPort returns a port that was free a moment ago.
 func unusedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

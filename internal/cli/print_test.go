@@ -15,8 +15,8 @@ import (
 	"thru/internal/measure"
 )
 
-// What cannot be written is an error beside a whole result: one document, a
-// line on stderr, and the exit code of a failure.
+// TestPrintUnwritten: if a file cannot be written, the whole result is printed in one document, with an error
+// line on stderr and the exit code of a failure.
 func TestPrintUnwritten(t *testing.T) {
 	full := fault.Failf("make room", "cli: writing x.pcapng: no space left on device")
 	for name, f := range map[string]forms{
@@ -47,7 +47,7 @@ func TestPrintUnwritten(t *testing.T) {
 	}
 }
 
-// The keeper remembers what it could not write.
+// TestKeeperFails checks that the keeper remembers the write error.
 func TestKeeperFails(t *testing.T) {
 	k := &keeper{path: filepath.Join(t.TempDir(), "gone", "x.pcapng")}
 	if _, err := k.keep(packetsHere); err == nil || k.forms(forms{}).unkept == nil || len(k.written) > 0 {

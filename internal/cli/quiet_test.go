@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestQuietLog: what libraries say by Go's log, which may be words of a server, stands
-// nowhere beside a result.
+// TestQuietLog: messages that libraries print through package log, possibly with text of a server, do not
+// appear next to a result.
 func TestQuietLog(t *testing.T) {
 	said := &bytes.Buffer{}
 	before := log.Writer()

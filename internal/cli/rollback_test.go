@@ -16,7 +16,7 @@ func TestNotRestored(t *testing.T) {
 	undone, foreign, failed, damaged := change("cc", "", measure.Undone), change("mtu", "eth0", measure.Foreign), change("tso", "eth0", measure.Failed), change("", "", measure.Failed)
 	tests := []struct {
 		all        []measure.Changed
-		want, hint string // want: empty, all is as it was
+		want, hint string // want: empty, all is restored
 	}{
 		{nil, "", ""},
 		{[]measure.Changed{undone, change("mtu", "eth0", measure.Settled)}, "", ""},

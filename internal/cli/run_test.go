@@ -18,12 +18,12 @@ import (
 	"thru/internal/runs"
 )
 
-// flow is a Spec between two end points.
+// flow returns a Spec between two end points.
 func flow(from, to string) measure.Spec {
 	return measure.Spec{From: from, To: to, Streams: 1, Duration: int64(time.Second), Protocol: measure.TCP}
 }
 
-// sample is a plan of two rungs and of three pairs at once.
+// sample returns a plan of two rungs and of three pairs at once.
 func sample() plan.Plan {
 	four := []measure.Axis{{Name: "streams", Value: "4"}}
 	return plan.Plan{
@@ -65,7 +65,7 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-// A rate is of the plan, of the topmost rung, or of one that is named.
+// TestSetLinks: a rate applies to the plan, to the topmost rung, or to a named one.
 func TestSetLinks(t *testing.T) {
 	for _, tt := range []struct {
 		stated []string
@@ -128,7 +128,7 @@ func TestRungsOfFlags(t *testing.T) {
 	}
 }
 
-// What is drawn is taken off again, and a step leaves one line.
+// TestRunView checks that redrawn lines are removed, and that a step leaves one line.
 func TestRunView(t *testing.T) {
 	var out bytes.Buffer
 	p := sample()
@@ -159,7 +159,7 @@ func TestRunView(t *testing.T) {
 	}
 }
 
-// drawn is what a terminal shows in the end: the sequences that runView uses.
+// drawn returns what a terminal finally shows; it interprets the control sequences that runView uses.
 func drawn(text string) string {
 	var lines []string
 	at := 0
@@ -190,8 +190,8 @@ func drawn(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// A run that began with --force goes on with it, and one that a gate has ended may
-// go on with it.
+// TestForceIsKept: a run that began with --force resumes with it, and a run that a gate has ended may resume
+// with it.
 func TestForceIsKept(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	text, err := planfile.Starter("mesh")

@@ -9,9 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// A capture of a made-up test of six seconds: a segment every 5 ms from
-// 10.0.0.1 to 10.0.0.2, each acknowledged; one in fifty is lost on the way and
-// sent again.
+// A capture of an artificial test of six seconds: a segment every 5 ms from 10.0.0.1 to 10.0.0.2, each
+// acknowledged; one in fifty is lost on the path and retransmitted.
 const (
 	packetsEvery   = 5_000 // us
 	packetsCount   = 1_200
@@ -20,14 +19,14 @@ const (
 	packetsMSS     = 1448
 )
 
-// tapped is one packet at a place.
+// tapped is one packet at a capture point.
 type tapped struct {
 	at    int64 // us
 	frame []byte
 }
 
-// writeCapture FILE PLACE: writes the packets as they are at the sender (left)
-// or at the receiver (right); "udp" has no TCP, and "other" is of other hosts.
+// writeCapture FILE PLACE: writes the packets as captured at the sender (left) or at the receiver (right);
+// "udp" contains no TCP, and "other" is from other hosts.
 func writeCapture(ts *testscript.TestScript, neg bool, args []string) {
 	right := args[1] == "right"
 	var all []tapped
@@ -72,7 +71,7 @@ func writeCapture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), file, 0o600))
 }
 
-// tcpFrame is an Ethernet frame; of kind "udp" one of UDP.
+// tcpFrame returns an Ethernet frame; of kind "udp" one of UDP.
 func tcpFrame(kind string, back bool, flags byte, seq, ack uint32, payload int, ttl byte, stamp uint32) []byte {
 	a, b := []byte{10, 0, 0, 1}, []byte{10, 0, 0, 2}
 	if kind == "other" {

@@ -18,8 +18,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// natsServer is the program natsd CONFIG: the NATS server that thru embeds, as
-// an external one with an ordinary configuration.
+// natsServer is the program natsd CONFIG: thru's embedded NATS server as an external one with an ordinary
+// configuration.
 func natsServer() {
 	options, err := natsserver.ProcessConfigFile(os.Args[1])
 	if err != nil {
@@ -54,7 +54,7 @@ func certificates(ts *testscript.TestScript, neg bool, args []string) {
 	writePEM(ts, "server.key", "PRIVATE KEY", key)
 }
 
-// sign makes a key and its certificate; without a parent it signs itself.
+// sign creates a key and its certificate; without a parent the certificate is self-signed.
 func sign(ts *testscript.TestScript, c, parent *x509.Certificate, by *ecdsa.PrivateKey, file string) *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	ts.Check(err)

@@ -20,9 +20,9 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// vcenterServer is govmomi's simulator of a vCenter at the port of loopback that
-// its first argument names, with a certificate of its own. Further words: esxi
-// (one host by itself), empty (no VM), old (one VM has an emulated adapter and a limit).
+// vcenterServer runs govmomi's simulator of a vCenter at the loopback port of its first argument, with its
+// own certificate. Further words: esxi (a single host), empty (no VM), old (one VM has an emulated adapter
+// and a limit).
 func vcenterServer() {
 	err := serveVCenter(os.Args[1], os.Args[2:])
 	fmt.Fprintln(os.Stderr, err)
@@ -30,7 +30,7 @@ func vcenterServer() {
 }
 
 func serveVCenter(port string, words []string) error {
-	log.SetOutput(io.Discard) // it tells of what it lacks
+	log.SetOutput(io.Discard) // it logs what it does not simulate
 	m := simulator.VPX()
 	if slices.Contains(words, "esxi") {
 		m = simulator.ESX()
@@ -55,7 +55,7 @@ func serveVCenter(port string, words []string) error {
 	select {}
 }
 
-// makeOld gives the first VM what stands out.
+// makeOld gives the first VM settings that the inventory reports.
 func makeOld(m *simulator.Model) {
 	vm := m.Map().Any("VirtualMachine").(*simulator.VirtualMachine)
 	vm.Config.CpuAllocation.Limit = new(int64(500))
@@ -67,7 +67,7 @@ func makeOld(m *simulator.Model) {
 	}
 }
 
-// ownCertificate is one that nobody has signed, another each time.
+// ownCertificate returns a new self-signed certificate.
 func ownCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

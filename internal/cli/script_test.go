@@ -19,14 +19,14 @@ import (
 	"thru/internal/measure"
 )
 
-// Schemas of what commands print.
+// Schemas of the commands' documents.
 const (
 	schemaPath     = "../../docs/result.schema.json"
 	comparisonPath = "../../docs/comparison.schema.json"
 )
 
-// validJSON FILE: the file is one document that fits the schema in docs that it names.
-// Further arguments KEY=VALUE must hold for fields of its error.
+// validJSON FILE: the file is one document that fits the schema in docs that it names. Further arguments
+// KEY=VALUE must match fields of its error.
 func validJSON(ts *testscript.TestScript, neg bool, args []string) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(ts.ReadFile(args[0])))
 	ts.Check(err)
@@ -66,7 +66,7 @@ func waitLine(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no line of %s begins with %q:\n%s", args[0], args[1], ts.ReadFile(args[0]))
 }
 
-// waitFor FILE REGEXP: waits until the file holds what the expression matches.
+// waitFor FILE REGEXP: waits until the file matches the expression.
 func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	want := regexp.MustCompile(args[1])
 	for range 1600 {
@@ -78,8 +78,8 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s does not come to hold %q:\n%s", args[0], args[1], ts.ReadFile(args[0]))
 }
 
-// condition answers [captures]: this process may capture packets, [cpus]: it has several, and
-// [program:NAME]: that one is installed. Where the lab is required, both must be.
+// condition answers [captures]: this process may capture packets, [cpus]: it has several, and [program:NAME]:
+// that program is installed. If the lab is required, both must hold.
 func condition(name string) (bool, error) {
 	program, isProgram := strings.CutPrefix(name, "program:")
 	var err error
@@ -105,23 +105,23 @@ func condition(name string) (bool, error) {
 	return err == nil, err
 }
 
-// daemons is where Debian has them, which is in the PATH of root alone.
+// daemons is Debian's folder of daemons, which is only in root's PATH.
 const daemons = "/usr/sbin"
 
-// freePort NAME...: sets each variable to a port of loopback that is free now: Samba
-// shares one with whoever listens there.
+// freePort NAME...: sets each variable to a loopback port that is free now, since Samba shares a port with
+// whoever listens there.
 func freePort(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range args {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		ts.Check(err)
-		defer l.Close() // all at the end, so that no two are the same
+		defer l.Close() // all close at the end, so that no two are the same
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		ts.Check(err)
 		ts.Setenv(name, port)
 	}
 }
 
-// waitPort HOST:PORT: waits until somebody listens there.
+// waitPort HOST:PORT: waits until a program listens there.
 func waitPort(ts *testscript.TestScript, neg bool, args []string) {
 	for range 400 {
 		if conn, err := net.Dial("tcp", args[0]); err == nil {

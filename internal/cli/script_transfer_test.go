@@ -11,10 +11,9 @@ import (
 	"strings"
 )
 
-// filesServer is a server of HTTP whose files lie in the folder of its first
-// argument, at the port of loopback that its second names. It wants the login of
-// the third, USER:PASSWORD. What begins with "short" is said to be larger than it is, and nobody may write
-// to what begins with "locked".
+// filesServer is an HTTP server for the files in the folder of its first argument, at the loopback port of
+// its second. It requires the login of the third, USER:PASSWORD. Files that begin with "short" are reported
+// larger than they are, and those that begin with "locked" are read-only.
 func filesServer() {
 	root, err := os.OpenRoot(os.Args[1])
 	if err == nil {
@@ -90,7 +89,7 @@ func (s files) get(w http.ResponseWriter, r *http.Request, name string) error {
 	}
 	w.Header().Set("Content-Length", fmt.Sprint(size))
 	if r.Method == http.MethodGet {
-		_, _ = io.Copy(w, f) // who has gone hears nothing of it
+		_, _ = io.Copy(w, f) // the client may have gone
 	}
 	return nil
 }

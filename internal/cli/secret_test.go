@@ -15,7 +15,7 @@ import (
 	"thru/internal/fault"
 )
 
-// What a command line holds of secrets is in no document and no message.
+// TestSecretsStayInside checks that secrets of a command line are in no document and no message.
 func TestSecretsStayInside(t *testing.T) {
 	join := bus.Join{Name: "fleet", Control: []string{"10.0.0.1:5200"}, Secret: bus.Secret(strings.Repeat("s", 43)), Privilege: bus.PrivilegeAgent}.String()
 	half := len(join) / 2
@@ -44,7 +44,7 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 }
 
-// A terminal that is closed is told once or more: the command ends in order.
+// TestHangUp: a closed terminal sends one or more signals, and the command ends in order.
 func TestHangUp(t *testing.T) {
 	signals := make(chan os.Signal, 3)
 	for range 3 {
@@ -52,7 +52,7 @@ func TestHangUp(t *testing.T) {
 	}
 	code := untilTwice(signals, func(ctx context.Context) int {
 		<-ctx.Done()
-		time.Sleep(50 * time.Millisecond) // putting things away
+		time.Sleep(50 * time.Millisecond) // cleaning up
 		if !errors.Is(ctx.Err(), context.Canceled) {
 			return 9
 		}

@@ -105,7 +105,7 @@ func TestPlannedLine(t *testing.T) {
 	}
 }
 
-// TestAcceptWithoutTerminal: nobody is there to say yes to what may cut the connection.
+// TestAcceptWithoutTerminal: without a terminal nobody can confirm a change that may cut the connection.
 func TestAcceptWithoutTerminal(t *testing.T) {
 	var out bytes.Buffer
 	e := &env{Console: &console.Console{In: strings.NewReader("y\ny\n"), Out: &out, Err: &out}}
@@ -122,8 +122,8 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 	}
 }
 
-// TestTuneView: on a terminal one line says what is under way and how much time
-// is left, also where none is, and what has ended stays.
+// TestTuneView: on a terminal one line shows the current step and the time left, also if none is left, and
+// finished lines stay.
 func TestTuneView(t *testing.T) {
 	var out bytes.Buffer
 	self := &control.EndPoint{Name: control.Local}
@@ -154,7 +154,7 @@ stands at  4.10 Gb/s local -> local
 	}
 }
 
-// TestWaitingIsSaid: also where nobody watches a terminal.
+// TestWaitingIsSaid: the wait is printed also without a terminal.
 func TestWaitingIsSaid(t *testing.T) {
 	var out bytes.Buffer
 	v := newWatch(&env{Console: &console.Console{Err: &out}}, plan.Plan{Steps: []plan.Step{{Specs: []measure.Spec{{From: "local", To: "b"}}}}}, remote.Pair{Local: &control.EndPoint{Name: control.Local}, Peer: &control.EndPoint{Name: "b"}}, time.Second, false)
@@ -164,7 +164,7 @@ func TestWaitingIsSaid(t *testing.T) {
 	}
 }
 
-// TestHear: each question takes one line, and the end of the input is a no.
+// TestHear: each question takes one line, and the end of the input counts as no.
 func TestHear(t *testing.T) {
 	e := &env{Console: &console.Console{In: strings.NewReader("y\nno\n")}}
 	v := &tuneView{e: e, ctx: t.Context()}
@@ -175,8 +175,7 @@ func TestHear(t *testing.T) {
 	}
 }
 
-// TestScriptNames: no script takes the file of another, and each name is short
-// enough for a file system.
+// TestScriptNames: no script overwrites another, and each name is short enough for a file system.
 func TestScriptNames(t *testing.T) {
 	long := strings.Repeat("b", 300)
 	names := scriptNames("fix", []string{"a/b", "a_b", "A_B", "x", "x.undo", long, long + "c"})

@@ -30,7 +30,7 @@ func TestUnbroken(t *testing.T) {
 	}
 }
 
-// TestGapOfBothDirections: what both directions lack for the same reason is said once.
+// TestGapOfBothDirections: a fact that both directions lack for the same reason appears once.
 func TestGapOfBothDirections(t *testing.T) {
 	const one = "the link rate is not known: interface va at local has a speed in name only; interface vb at peer has a speed in name only"
 	const other = "the link rate is not known: interface vb at peer has a speed in name only; interface va at local has a speed in name only"

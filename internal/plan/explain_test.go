@@ -7,8 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// An explanation shows one stream unless more are asked for, each direction by
-// itself, and no figure beside.
+// TestExplain: an explanation uses one stream by default, each direction by itself, and no baseline.
 func TestExplain(t *testing.T) {
 	for _, tt := range []struct {
 		change  func(*Request)
@@ -38,7 +37,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// The ramp of an experiment follows the round trip as any other does, within bounds.
+// TestExperimentRamp: the ramp of an experiment follows the round-trip time as any other does, within limits.
 func TestExperimentRamp(t *testing.T) {
 	for _, tt := range []struct {
 		spec measure.Spec

@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// directions shows each step with its flows; > where the sender dials.
+// directions returns each step with its flows; > marks flows that the sender dials.
 func directions(steps []Step) string {
 	var out []string
 	for _, s := range steps {
@@ -22,7 +22,7 @@ func directions(steps []Step) string {
 	return strings.Join(out, "; ")
 }
 
-// Who dials changes neither what is measured nor in which order.
+// TestPairSteps: the dialing end changes neither the flows nor their order.
 func TestPairSteps(t *testing.T) {
 	pair, turned := Pair{From: "a", To: "b"}, Pair{From: "a", To: "b", DialTo: true}
 	for name, c := range map[string]struct {
@@ -96,7 +96,7 @@ func TestRungs(t *testing.T) {
 	}
 }
 
-// The study goes as far as both ends have CPUs, with the streams that suit them.
+// TestVCPUs: the study goes up to the CPUs of both ends, with the default streams for each number.
 func TestVCPUs(t *testing.T) {
 	r := base()
 	for _, c := range []struct {
@@ -122,7 +122,7 @@ func TestVCPUs(t *testing.T) {
 	}
 }
 
-// The time of a plan is that of its runs, and what is left is that of the rest.
+// TestTimeOf: the time of a plan is that of its runs, and the time left is that of the remaining runs.
 func TestTimeOf(t *testing.T) {
 	second := measure.Spec{Duration: int64(time.Second), NoRamp: true}
 	p := Plan{Repeat: Repeat{Min: 2, Max: 3}, Order: OrderInterleaved, Steps: []Step{

@@ -46,8 +46,8 @@ func TestTestPlans(t *testing.T) {
 	}
 }
 
-// The end that runs the command dials in both directions; what is said of the
-// local end and its peer lands at sender and receiver.
+// TestDirections: the end that runs the command dials in both directions; settings of the local end and its
+// peer apply to sender and receiver.
 func TestDirections(t *testing.T) {
 	r := base()
 	r.LocalCPU, r.PeerCPU, r.Streams = new(3), new(5), 1
@@ -74,7 +74,7 @@ func TestAcceptance(t *testing.T) {
 	if p.Repeat.Max != 5 || p.Steps[0].Specs[0].Duration != int64(time.Minute) || p.Runs() != 5*2+1 {
 		t.Errorf("%+v, %d runs", p.Repeat, p.Runs())
 	}
-	// 10 runs of 60 s and one short one, each with a second of ramp.
+	// 10 runs of 60 s and one baseline, each with a second of ramp.
 	if want := 10*(time.Minute+time.Second+Setup) + baselineTime + time.Second + Setup; p.Time() != want {
 		t.Errorf("time %v, want %v", p.Time(), want)
 	}
@@ -127,7 +127,7 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// The same request gives the same bytes.
+// TestDeterministic: the same request gives the same bytes.
 func TestDeterministic(t *testing.T) {
 	a, _ := Test(base())
 	b, _ := Test(base())
@@ -155,7 +155,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRRUL: one stream of each class each way, all at once with the requests, after those on the idle path.
+// TestRRUL: one stream of each class in each direction, all at once with the latency probes, after probes on
+// the idle path.
 func TestRRUL(t *testing.T) {
 	r := Request{Local: "local", Peer: "b", Duration: time.Second, Interval: time.Second, RRUL: true, Latency: true, LocalCPUs: 16, PeerCPUs: 16}
 	p, err := Test(r)

@@ -8,8 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// Repetitions lie apart, what is beside runs once, and of interleaved steps each
-// pair of blocks goes there and back.
+// TestSchedule: repetitions are spread over time, baselines run once, and each pair of blocks of interleaved
+// steps runs forward and back.
 func TestSchedule(t *testing.T) {
 	three := []Step{{Label: "a"}, {Label: "b"}, {Label: "beside", Baseline: true}}
 	got := Plan{Steps: three, Repeat: Repeat{Min: 2, Max: 2}}.Schedule()
@@ -36,8 +36,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// In blocks all runs of a variant lie together; there and back, the rest of the
-// first one's come at the end. What is beside runs once, in the first block.
+// TestBlocks: orders in blocks group all runs of a variant; with there-and-back the rest of the first
+// variant's runs come last. Baselines run once, in the first block.
 func TestBlocks(t *testing.T) {
 	of := func(name string) []measure.Axis {
 		return []measure.Axis{{Name: "streams", Value: "1"}, {Name: variantAxis, Value: name}}

@@ -13,7 +13,7 @@ func tuneRequest() Request {
 	return Request{Local: "local", Peer: "b", LocalCPUs: 16, PeerCPUs: 8, Interval: time.Second}
 }
 
-// A tuning measures each direction by itself, short and often, with the streams of a test.
+// TestTune: a tuning measures each direction by itself, in many short runs, with the streams of a test.
 func TestTune(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change         func(*Request)
@@ -41,7 +41,7 @@ func TestTune(t *testing.T) {
 	}
 }
 
-// What does not show what a path could carry is refused.
+// TestTuneRefuses: options under which the traffic does not show the path's capacity are refused.
 func TestTuneRefuses(t *testing.T) {
 	for name, change := range map[string]func(*Request){
 		"-u":      func(r *Request) { r.Protocol = measure.UDP },
@@ -60,7 +60,7 @@ func TestTuneRefuses(t *testing.T) {
 	}
 }
 
-// The options of a proposal change what they name, and the step that they are of not at all.
+// TestStepWith: the options of a proposal change what they name, and leave the original step unchanged.
 func TestStepWith(t *testing.T) {
 	s := Step{Specs: []measure.Spec{{From: "a", To: "b", Streams: 1, Window: measure.Pair{Send: 1, Recv: 1}}}}
 	was := s.Specs[0]

@@ -8,8 +8,8 @@ import (
 	"thru/internal/doc/draw"
 )
 
-// TestPicture: the answer stands at the top as bars: each direction against its
-// ceiling, the rungs or the layers; where no rate is the answer there is none.
+// TestPicture: the page begins with the answer as bars: each direction against its ceiling, the rungs or the
+// layers; if the answer has no rate there are none.
 func TestPicture(t *testing.T) {
 	for name, want := range map[string]struct {
 		bars, marks int

@@ -21,7 +21,7 @@ import (
 	"thru/internal/measure"
 )
 
-// browser starts a real Chromium without network habits of its own.
+// browser starts Chromium without its own network requests.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -40,7 +40,7 @@ func browser(t *testing.T) context.Context {
 	return ctx
 }
 
-// seen collects what a page asks for and complains of.
+// seen collects a page's requests and error messages.
 type seen struct {
 	mu          sync.Mutex
 	asked, said []string
@@ -59,7 +59,7 @@ func (s *seen) hear(ev any) {
 	}
 }
 
-// colours makes the page believe that its reader likes them dark or light.
+// colours sets the reader's preferred colour scheme, dark or light.
 func colours(scheme string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -79,9 +79,8 @@ func listenTo() chromedp.Action[chromedp.Void] {
 	})
 }
 
-// TestReportInABrowser: a report opens without asking for anything else and
-// without a complaint; it has a heading, its charts have a size, nothing runs
-// out of a phone's screen, and dark is not light.
+// TestReportInABrowser: a report opens without network requests and errors; it has a heading, its charts have
+// a size, nothing exceeds a phone's screen, and dark differs from light.
 func TestReportInABrowser(t *testing.T) {
 	ctx := browser(t)
 	var heard seen
@@ -164,7 +163,7 @@ func lookAt(t *testing.T, ctx context.Context, name, file string) {
 	}
 }
 
-// onPaper makes the page believe that it is printed by somebody who likes dark screens.
+// onPaper emulates printing with a preferred dark scheme.
 func onPaper() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -203,8 +202,8 @@ func TestPrintedReport(t *testing.T) {
 	}
 }
 
-// TestTheWorstInABrowser: pages of the largest and of hostile results run
-// nothing, ask for nothing and stay within a screen.
+// TestTheWorstInABrowser: pages of the largest and of hostile results run nothing, request nothing and stay
+// within a screen.
 func TestTheWorstInABrowser(t *testing.T) {
 	ctx := browser(t)
 	var heard seen

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHandshakesThatDiffer: each has its own line, and one that not all
-// connections share says so.
+// TestHandshakesThatDiffer: different handshakes have separate lines, with the number of connections if not
+// all have it.
 func TestHandshakesThatDiffer(t *testing.T) {
 	d := capturedTest()
 	conns := d.Cells[0].Runs[0].Flows[0].Captures[0].Conns
@@ -25,7 +25,7 @@ func TestHandshakesThatDiffer(t *testing.T) {
 	}
 }
 
-// TestCapturedBothDirections: each way is named, and together they have no more charts than one.
+// TestCapturedBothDirections: each direction is named, and together they have no more charts than one.
 func TestCapturedBothDirections(t *testing.T) {
 	d := capturedTest()
 	back := capturedTest().Cells[0]
@@ -41,7 +41,7 @@ func TestCapturedBothDirections(t *testing.T) {
 	}
 }
 
-// TestSmallConnectionsStandBack: the connection that controls a test is not among those of its data.
+// TestSmallConnectionsStandBack: the control connection of a test is not among its data connections.
 func TestSmallConnectionsStandBack(t *testing.T) {
 	d := capturedTest()
 	conns := d.Cells[0].Runs[0].Flows[0].Captures[0].Conns

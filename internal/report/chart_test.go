@@ -7,8 +7,8 @@ import (
 	"thru/internal/report/result"
 )
 
-// TestChartsOfOnePoint: what was measured for one second has no course and no map, and
-// a ladder of one number of streams no chart: the figures say as much.
+// TestChartsOfOnePoint: a measurement of one second has no time line and no map, and a ladder with one number
+// of streams no chart, since the figures show the same.
 func TestChartsOfOnePoint(t *testing.T) {
 	d := goldenDocuments()["verdict"]
 	for i := range d.Cells {

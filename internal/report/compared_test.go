@@ -27,7 +27,7 @@ import (
 
 const comparisonSchema = "../../docs/comparison.schema.json"
 
-// comparisons are those of the golden tests.
+// comparisons returns those of the golden tests.
 func comparisons() map[string]*measure.Compared {
 	side := func(name string) measure.ComparedSide {
 		return measure.ComparedSide{Name: name, Results: []measure.ComparedResult{{Name: "20260314-092653-a3f9", Command: "test", Thru: "0.1.0", StartedAt: began()}}}
@@ -67,7 +67,7 @@ func comparisons() map[string]*measure.Compared {
 	}
 }
 
-// comparedDisk is a disk whose random reads have become fewer under another scheduler.
+// comparedDisk returns a comparison of a disk with fewer random reads under another scheduler.
 func comparedDisk() *measure.Compared {
 	before, after := diskDocument(), diskDocument()
 	after.Disks[0].Scheduler = "bfq"
@@ -79,7 +79,7 @@ func comparedDisk() *measure.Compared {
 	return compareTwo(before, after)
 }
 
-// comparedTransfer is a transfer whose disk here has become slower.
+// comparedTransfer returns a comparison of a transfer whose local disk has become slower.
 func comparedTransfer() *measure.Compared {
 	before, after := transferDocument(), transferDocument()
 	for i := range after.Transfer.Layers {
@@ -116,7 +116,7 @@ func TestComparedGolden(t *testing.T) {
 	}
 }
 
-// withoutStyle is a page without its style sheet, which is that of all pages.
+// withoutStyle returns a page without its style sheet, which is the same in all pages.
 func withoutStyle(page string) string {
 	before, rest, found := strings.Cut(page, "<style>")
 	_, after, _ := strings.Cut(rest, "</style>")
@@ -140,7 +140,7 @@ func printCompared(w *bytes.Buffer, kind string, x *measure.Compared) error {
 	return ComparedHTML(w, x, HTMLOptions{Signed: &Signature{Host: "a", Key: "k", Verify: "thru report --verify FILE"}})
 }
 
-// Every badge has a colour in the style sheet of all pages.
+// TestComparedBadge: every badge has a colour in the style sheet of all pages.
 func TestComparedBadge(t *testing.T) {
 	for name, x := range comparisons() {
 		class := "none"
@@ -155,7 +155,7 @@ func TestComparedBadge(t *testing.T) {
 	}
 }
 
-// The answer is one line for a program, whatever the width of a terminal.
+// TestComparedAnswer: the answer is one line for a program, whatever the width of a terminal.
 func TestComparedAnswer(t *testing.T) {
 	var text bytes.Buffer
 	if err := ComparedText(&text, comparisons()["compared-worse"], TextOptions{}); err != nil {
@@ -168,7 +168,8 @@ func TestComparedAnswer(t *testing.T) {
 	}
 }
 
-// Where a guardrail ends --fail-on any, the first line begins with it.
+// TestComparedRailInTheAnswer: if a guardrail is a regression with --fail-on any, the first line begins with
+// it.
 func TestComparedRailInTheAnswer(t *testing.T) {
 	x := comparisons()["compared-range"]
 	x.Regression = true
@@ -180,8 +181,8 @@ func TestComparedRailInTheAnswer(t *testing.T) {
 	}
 }
 
-// The command to make it again names results by what will name them then, and the
-// page says whose they are and when they were compared.
+// TestComparedReproduce: the command to repeat a comparison names results by permanent ids, and the page
+// names their hosts and the time of the comparison.
 func TestComparedReproduce(t *testing.T) {
 	x := comparisons()["compared-worse"]
 	x.Arguments, x.ComparedAt = []string{"compare", "last~1", "last", "--html", "x.html"}, new(began())
@@ -208,19 +209,19 @@ func printedComparison(t *testing.T, x *measure.Compared) string {
 	return b.String()
 }
 
-// What somebody has asked for otherwise stands before what has changed by itself.
+// TestComparedSettingsInTheAnswer: settings that the user changed come before facts that changed.
 func TestComparedSettingsInTheAnswer(t *testing.T) {
 	x := comparisons()["compared-worse"]
 	x.Cells[0].Settings = []measure.SettingDiff{{Name: "streams", Before: "4", After: "1", Refuses: true}, {Name: "congestion control", Before: "bbr", After: "reno"}, {Name: "MSS in use", Before: "8948", After: "1448"}}
 	if v := compared.Report(x); len(v.More) == 0 || !strings.HasPrefix(v.More[0], "changed: streams 4 -> 1, congestion control bbr -> reno, MTU of eth0 9000 -> 1500 at peer") {
 		t.Error(v.More)
 	}
-	if v := compared.Report(comparisons()["compared-refused"]); len(v.More) > 0 { // its reason has said it
+	if v := compared.Report(comparisons()["compared-refused"]); len(v.More) > 0 { // its reason contains it
 		t.Error(v.More)
 	}
 }
 
-// TestComparedSchema holds comparisons, made by hand and of recorded results, to
+// TestComparedSchema checks hand-made comparisons and those of recorded results against
 // docs/comparison.schema.json.
 func TestComparedSchema(t *testing.T) {
 	s, err := jsonschema.NewCompiler().Compile(comparisonSchema)
@@ -253,8 +254,8 @@ func TestComparedSchema(t *testing.T) {
 	}
 }
 
-// TestComparedHostile prints comparisons of which every part may be wrong: no
-// control character, no markup, no page beyond its bound.
+// TestComparedHostile prints comparisons with arbitrary wrong parts: no control character, no markup, no page
+// above its size limit.
 func TestComparedHostile(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	foreign := []string{"<script>alert(1)</script>", "\x1b[2J\x07", strings.Repeat("x", 10000), "a\nb", "\u202e", ""}
@@ -290,8 +291,8 @@ func TestComparedHostile(t *testing.T) {
 	}
 }
 
-// TestComparedInABrowser: a comparison opens without asking for anything else, and
-// stays within a screen, a phone and a sheet of paper.
+// TestComparedInABrowser: a comparison opens without network requests, and stays within a screen, a phone and
+// a sheet of paper.
 func TestComparedInABrowser(t *testing.T) {
 	ctx := browser(t)
 	var heard seen
@@ -323,8 +324,7 @@ func TestComparedInABrowser(t *testing.T) {
 	}
 }
 
-// onAPhone holds that no table of the page that is open runs out of a phone's screen:
-// before and after are both seen.
+// onAPhone checks that no open table of the page exceeds a phone's screen: before and after are both visible.
 func onAPhone(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
 	if err := chromedp.Do(ctx, colours("light"), chromedp.EmulateViewport(390, 800)); err != nil {

@@ -9,9 +9,9 @@ import (
 	"thru/internal/report/result"
 )
 
-// The documents of captures, made by hand with the shape of real ones.
+// The documents of captures, made by hand with the structure of real ones.
 
-// seenIn is a count with the numbers of packets that are a step apart.
+// seenIn returns a count with packet numbers at a fixed step.
 func seenIn(n, payload, first, step int64) measure.Count {
 	c := measure.Count{N: n, Bytes: n * payload}
 	for i := range min(n, measure.MostNumbers) {
@@ -25,8 +25,8 @@ func opening(packet int64, mss int) *measure.Opening {
 		Packet: packet, Window: 64240, TTL: 64, Options: []string{"mss", "sack-permitted", "timestamps", "nop", "window-scale"}}
 }
 
-// packetTimeline is a connection of seconds at bps with an RTT of ms over some
-// steps. From stall to resume nothing passes.
+// packetTimeline returns a connection of seconds at bps with an RTT of ms over some steps. From stall to
+// resume no data passes.
 func packetTimeline(bps, seconds, ms float64, window int64, steps, stall, resume int) *measure.Trace {
 	t := &measure.Trace{StepNs: int64(seconds * 1e9 / float64(steps))}
 	sent := 0.0
@@ -46,7 +46,7 @@ func packetTimeline(bps, seconds, ms float64, window int64, steps, stall, resume
 	return t
 }
 
-// packetConn is one healthy connection of seconds at bps.
+// packetConn returns one healthy connection of seconds at bps.
 func packetConn(from, to string, index int, bps, seconds float64) measure.Connection {
 	payload := int64(bps / 8 * seconds)
 	segments := payload / 1448
@@ -61,7 +61,7 @@ func packetConn(from, to string, index int, bps, seconds float64) measure.Connec
 		BurstBytes: &measure.Spread{Mean: 43440, Min: 1448, Max: 65160}, GoodputBps: &bps, EndedBy: "fin", Timeline: packetTimeline(bps, seconds, 20, 3_145_728, 60, 0, 0)}
 }
 
-// packetsAt is a live capture of an end point.
+// packetsAt returns a live capture of an end point.
 func packetsAt(end, place string, conns ...measure.Connection) measure.Capture {
 	c := measure.Capture{EndPoint: end, Interface: "eth0", Place: place, StartedAt: began(), SpanNs: 10_400_000_000, Snap: 100, MTU: 1500, Dropped: new(int64(0)), CPUNs: new(int64(41_000_000)), Known: len(conns), Conns: conns}
 	for _, k := range conns {
@@ -71,7 +71,7 @@ func packetsAt(end, place string, conns ...measure.Connection) measure.Capture {
 	return c
 }
 
-// packetCell is a cell with captures of its run.
+// packetCell returns a cell with captures of its run.
 func packetCell(from, to string, streams int, bps float64, findings []measure.Finding, captures []measure.Capture, x *measure.Crossing) measure.Cell {
 	c := newCellFor(from, to, streams, bps)
 	told(&c, findings...)
@@ -98,7 +98,7 @@ func capturedTest() *measure.Document {
 	return d
 }
 
-// brokenTSOTest is two files of one flow, of which no super-packet arrives.
+// brokenTSOTest is two files of one flow without any super-packet that arrives.
 func brokenTSOTest() *measure.Document {
 	c := packetConn("192.0.2.1:40112", "192.0.2.2:5202", 0, 61e6, 6)
 	c.Data.Super = seenIn(411, 2896, 45, 27)
@@ -133,7 +133,8 @@ func brokenTSOTest() *measure.Document {
 	return explained([]string{"/tmp/sender.pcapng", "receiver.pcap"}, packetCell("192.0.2.1", "192.0.2.2", 1, 61e6, []measure.Finding{found}, []measure.Capture{left, right}, x))
 }
 
-// zeroWindowTest is one file from between the ends, of a reader that stops, and begun in mid-flow.
+// zeroWindowTest is one file from a point between the ends, begun in mid-flow, of a receiver that stops
+// reading.
 func zeroWindowTest() *measure.Document {
 	c := packetConn("192.0.2.1:40112", "192.0.2.2:8080", 2, 48e6, 8)
 	c.FromOpened, c.SYN, c.SYNACK, c.OpenNs, c.OpenFarNs, c.EndedBy, c.WindowFull = nil, nil, nil, nil, nil, "rst from 192.0.2.2:8080", new(71.5)
@@ -152,7 +153,7 @@ func zeroWindowTest() *measure.Document {
 	return explained([]string{"mirror.pcap"}, packetCell("192.0.2.1", "192.0.2.2", 1, 48e6, []measure.Finding{found}, []measure.Capture{file}, nil))
 }
 
-// explained is the document of files.
+// explained returns a document of capture files.
 func explained(files []string, c measure.Cell) *measure.Document {
 	d := newDocument("explain", files...)
 	d.EndPoints = []measure.EndPoint{{Name: c.From}, {Name: c.To}}
@@ -165,7 +166,7 @@ func explained(files []string, c measure.Cell) *measure.Document {
 	return d
 }
 
-// hostileCaptures are captures that somebody made up.
+// hostileCaptures returns forged captures.
 func hostileCaptures() []*measure.Document {
 	const evil = "\x1b[31m<script>alert(1)</script>\r\n\u202e\"'&\x00\u0085"
 	full := brokenTSOTest()
@@ -199,7 +200,7 @@ func hostileCaptures() []*measure.Document {
 	return []*measure.Document{full, empty, alone}
 }
 
-// hostileConn has the greatest and the least of everything.
+// hostileConn returns a connection with extreme values.
 func hostileConn(evil string) measure.Connection {
 	c := packetConn(evil+":999999", evil, math.MinInt, 1, 1)
 	c.Data.Again, c.Data.Late, c.Data.LateMost, c.Data.Segments = measure.Count{N: math.MaxInt64, Bytes: math.MinInt64, Packets: make([]int64, 9000)}, measure.Count{N: 5}, math.MaxInt, math.MinInt64

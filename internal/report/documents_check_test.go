@@ -4,8 +4,8 @@ import (
 	"thru/internal/measure"
 )
 
-// checked is a pair with a path on which jumbo frames vanish, one thing to
-// mend besides, and one that could not be seen.
+// checked is a pair with a path that drops jumbo frames, one more thing to fix, and one fact that could not
+// be read.
 func checked() *measure.Document {
 	local, peer := linuxFacts("ant", 4), linuxFacts("bee", 8)
 	fill(local)
@@ -78,7 +78,7 @@ func fill(f *measure.Facts) {
 	i.Tunnel, i.Lower = &measure.Tunnel{Kind: "vxlan", Local: "192.0.2.1", Remote: "192.0.2.9", Overhead: 50}, []string{"eno1", "eno2"}
 }
 
-// gated is a test whose result tells of a gate that warned, on a path found before.
+// gated is a test with a gate that warned, on a cached path.
 func gated() *measure.Document {
 	d := verdictTest()
 	p := jumboPath()

@@ -4,7 +4,7 @@ import (
 	"thru/internal/measure"
 )
 
-// diskRun is a run that reached so much with the last of the numbers of workers tried.
+// diskRun returns a run with the given rate for each number of workers.
 func diskRun(pattern, target string, block int64, latency int64, tried ...float64) measure.DiskRun {
 	r := measure.DiskRun{Pattern: pattern, Target: target, BlockBytes: block, ElapsedNs: 3e9, Tried: []measure.DiskStep{}}
 	workers := 1

@@ -8,8 +8,7 @@ import (
 
 // The documents of diagnoses and explanations, made by hand.
 
-// told gives a cell what a diagnosis says. Its evidence is cut short: what it is
-// printed like, other documents show.
+// told gives a cell findings. It shortens the evidence, since other documents show how that is printed.
 func told(c *measure.Cell, findings ...measure.Finding) *measure.Cell {
 	c.Findings = findings
 	for _, e := range result.Evidences(c) {
@@ -40,7 +39,7 @@ func told(c *measure.Cell, findings ...measure.Finding) *measure.Cell {
 	return c
 }
 
-// at is the place of a cause at an end point.
+// at returns the place of a cause at an end point.
 func at(place, end string) measure.Where { return measure.Where{Place: place, EndPoint: end} }
 
 func pct(counter string, value, bar float64) measure.Proof {
@@ -99,20 +98,20 @@ func oneWay(bps float64, link int64, findings ...measure.Finding) *measure.Docum
 	return d
 }
 
-// linked holds a cell against a link of known rate.
+// linked sets the ceiling of a cell from a known link rate.
 func linked(c *measure.Cell, bps float64, link int64) {
 	most := 0.9564 * float64(link)
 	c.Ceiling = &measure.Ceiling{Bps: most, LinkBps: link, LinkFrom: "stated", LinkLayer: "l2", MTU: 1500, SharePct: 100 * bps / most}
 }
 
-// receiverCPUTest has a root, what comes of it, and more than text shows.
+// receiverCPUTest has a root cause, its consequences, and more findings than text shows.
 func receiverCPUTest() *measure.Document {
 	d := oneWay(4.1e9, 10e9, receiverCPU()...)
 	d.Verdict = stat.Verdict(d.Cells)
 	return d
 }
 
-// receiveWindowTest is bound by the same at both ends, at 20 ms and without a known rate.
+// receiveWindowTest has the same cause in both directions, at 20 ms and without a known rate.
 func receiveWindowTest() *measure.Document {
 	d := oneWay(25.3e6, 0, receiveWindow("b", "local", "b"))
 	back := newCellFor("b", "local", 4, 25.4e6)
@@ -121,7 +120,7 @@ func receiveWindowTest() *measure.Document {
 	return d
 }
 
-// healthyTest fills a link of known rate, both ways.
+// healthyTest fills a link of known rate in both directions.
 func healthyTest() *measure.Document {
 	d := verdictTest()
 	for i := range d.Cells {
@@ -131,10 +130,10 @@ func healthyTest() *measure.Document {
 	return d
 }
 
-// noneTest is a flow that nothing is found to hold back.
+// noneTest is a flow without any limiting cause.
 func noneTest() *measure.Document { return oneWay(41.3e9, 0, nothingFound()) }
 
-// apartTest has another cause in each direction, the worse one on the way back.
+// apartTest has different causes in the two directions; the reverse one is worse.
 func apartTest() *measure.Document {
 	d := oneWay(9.41e9, 10e9, fullLink())
 	back := newCellFor("b", "local", 4, 2.1e9)
@@ -149,7 +148,7 @@ func apartTest() *measure.Document {
 	return d
 }
 
-// blackHoleTest is a path on which full segments vanish: nothing arrives.
+// blackHoleTest is a path that drops full segments: no data arrives.
 func blackHoleTest() *measure.Document {
 	d := oneWay(1, 1e9, measure.Finding{Cause: "mtu-black-hole", Where: measure.Where{Place: measure.AtPath, From: "local", To: "b"}, Confidence: measure.Certain,
 		Summary:  "segments of 1500 bytes vanish without a word: the handshake passes, no data does",
@@ -196,7 +195,7 @@ func explainTest() *measure.Document {
 	return d
 }
 
-// heldLadder is the ladder with what held each rung back.
+// heldLadder is the ladder with the cause that limits each rung.
 func heldLadder() *measure.Document {
 	d := ladderTest()
 	for i := range d.Cells {
@@ -209,7 +208,7 @@ func heldLadder() *measure.Document {
 	return d
 }
 
-// hostileDiagnosis is what a host could make up.
+// hostileDiagnosis is what a host could forge.
 func hostileDiagnosis() *measure.Document {
 	const evil = "\x1b[31m<script>alert(1)</script>\r\n\u202e\"'&\x00\u0085"
 	d := explainTest()

@@ -9,7 +9,7 @@ import (
 
 // Documents of plans, made by hand: many pairs, ladders of rungs, variants.
 
-// pairCell is one pair of a plan, without the evidence of its seconds.
+// pairCell returns one pair of a plan, without the evidence of its seconds.
 func pairCell(group int, from, to string, streams int, bps float64) measure.Cell {
 	c := newCellFor(from, to, streams, bps)
 	c.Group, c.Runs = group, []measure.Run{{StartedAt: began(), Goodput: new(bps), Timing: &measure.Timing{StartNs: 1_012_000_000, EndNs: 11_013_000_000, BoundNs: 84_000}, Flows: []measure.Flow{}}}
@@ -17,13 +17,13 @@ func pairCell(group int, from, to string, streams int, bps float64) measure.Cell
 	return c
 }
 
-// failPair takes the figures of a cell away.
+// failPair removes the figures of a cell.
 func failPair(c *measure.Cell, why string) {
 	*c = measure.Cell{From: c.From, To: c.To, Group: c.Group, Protocol: c.Protocol, Streams: c.Streams, Spec: c.Spec, Axes: c.Axes, AtOnce: c.AtOnce, Runs: []measure.Run{},
 		Error: &measure.Error{Message: why, ExitCode: 1}}
 }
 
-// fleetDocument has end points of these names, and a plan of so many steps.
+// fleetDocument has end points with these names, and a plan with that many steps.
 func fleetDocument(steps int, names ...string) *measure.Document {
 	d := newDocument("run", "plan.yaml")
 	d.EndPoints, d.Missing = nil, nil
@@ -37,7 +37,7 @@ func fleetDocument(steps int, names ...string) *measure.Document {
 	return d
 }
 
-// shareOfHost is what a host had of a group.
+// shareOfHost returns a host's share of a group.
 func shareOfHost(name string, flows int, sent, received, cores float64) measure.Share {
 	s := measure.Share{Name: name, Flows: flows, CPU: &measure.CPUFigure{Pct: cores / 8 * 100, Cores: cores, MaxCore: 3, MaxCorePct: min(100, 61+cores*9)}, Memory: &measure.MemFigure{Used: new(int64(3 << 30)), Total: new(int64(16 << 30))}}
 	if sent > 0 {
@@ -50,7 +50,7 @@ func shareOfHost(name string, flows int, sent, received, cores float64) measure.
 	return s
 }
 
-// groupOf sums up the cells of a group, as stat does it.
+// groupOf sums up the cells of a group, as stat does.
 func groupOf(d *measure.Document, group int, label string, axes ...measure.Axis) measure.Group {
 	g := measure.Group{Group: group, Label: label, Axes: axes, Overlap: &measure.Overlap{Ns: 9_880_000_000, SkewNs: 1_210_000, BoundNs: 84_000, SharePct: 98.8}}
 	total := 0.0
@@ -89,8 +89,8 @@ func groupOf(d *measure.Document, group int, label string, axes ...measure.Axis)
 	return g
 }
 
-// meshTest is four hosts, each with each other at once, with 1 and with 4
-// streams; one was lost in the second step.
+// meshTest is four hosts, each to each other at once, with 1 and with 4 streams; one was lost in the second
+// step.
 func meshTest() *measure.Document {
 	names := []string{"a", "b", "c", "d"}
 	d := fleetDocument(2, names...)
@@ -173,7 +173,7 @@ func rungsTest() *measure.Document {
 	return d
 }
 
-// variantsTest holds two congestion controls against each other.
+// variantsTest compares two congestion controls.
 func variantsTest() *measure.Document {
 	d := fleetDocument(16, "a", "b")
 	d.Plan.Order = "interleaved"
@@ -213,7 +213,7 @@ func inTurnTest() *measure.Document {
 	return d
 }
 
-// vcpuTest is the study of how far CPUs carry a test.
+// vcpuTest is the study of throughput by CPUs.
 func vcpuTest() *measure.Document {
 	d := fleetDocument(4, "a", "b")
 	d.Command, d.Arguments = "ladder", []string{"ladder", "b", "--vcpus"}
@@ -228,7 +228,7 @@ func vcpuTest() *measure.Document {
 	return d
 }
 
-// fleetDocuments are those of plans, by name.
+// fleetDocuments returns the documents of plans, by name.
 func fleetDocuments() map[string]*measure.Document {
 	return map[string]*measure.Document{"mesh": meshTest(), "many-to-one": manyToOneTest(), "rungs": rungsTest(), "variants": variantsTest(), "in-turn": inTurnTest(), "vcpus": vcpuTest()}
 }
@@ -244,7 +244,7 @@ func smallFleet() *measure.Document {
 	return d
 }
 
-// manyPairs is a plan of hosts in which each sends to the next ones at once.
+// manyPairs is a plan in which each host sends to the next each hosts at once.
 func manyPairs(hosts, each int) *measure.Document {
 	var names []string
 	for i := range hosts {

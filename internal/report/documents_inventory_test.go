@@ -7,8 +7,8 @@ import (
 	"thru/internal/measure"
 )
 
-// inventoryDocuments are inventories: a cluster with something of everything, a
-// guest that was asked for alone, and a host without guests.
+// inventoryDocuments returns inventories: a cluster with something of everything, a single guest, and a host
+// without guests.
 func inventoryDocuments() map[string]*measure.Document {
 	one := clusterDocument()
 	one.Arguments = []string{"inventory", "vsphere://ro@vc.example", "--vm", "web1"}
@@ -25,8 +25,7 @@ func inventoryOf(v measure.Inventory) *measure.Document {
 		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Inventories: []measure.Inventory{v}}
 }
 
-// clusterDocument is two ESXi hosts, of which one is set up as no host should
-// be, and five guests.
+// clusterDocument is two ESXi hosts, one of them badly configured, and five guests.
 func clusterDocument() *measure.Document {
 	good, bad := esxiHost("esx1"), esxiHost("esx2")
 	bad.Facts.Changed = map[string]string{"allowLegacyCPU": "TRUE", "netNetqueueEnabled": "FALSE"}
@@ -80,7 +79,7 @@ func fullGuest() measure.Guest {
 		Advanced: map[string]string{"ethernet0.ctxPerDev": "3", "ethernet0.pnicFeatures": "4"}}
 }
 
-// oldGuest has all that slows a guest down.
+// oldGuest has every setting that slows a guest down.
 func oldGuest() measure.Guest {
 	return measure.Guest{ID: "vm-2", Name: "legacy-db", Host: "esx2", Site: "fra", Cluster: "prod", Power: "on", OS: new("Microsoft Windows Server 2012 (64-bit)"), CPUs: new(2), PerSocket: new(1), Memory: new(int64(8 << 30)),
 		Tools: &measure.GuestTools{Status: new("not installed"), Running: new(false)}, Hardware: new("vmx-07"), Firmware: new("bios"), Affinity: []int{0, 1},
@@ -96,13 +95,13 @@ func offGuest() measure.Guest {
 		NICs: []measure.GuestNIC{{Name: "Network adapter 1", Model: new("vmxnet3"), Connected: new(false), PortGroup: "dvpg-1", Network: new("prod-100")}, {Name: "Network adapter 2", Model: new("e1000e"), Connected: new(false), PortGroup: "pg-2", Network: new("VM Network")}}}
 }
 
-// unreadGuest is one whose configuration could not be read.
+// unreadGuest is a guest whose configuration could not be read.
 func unreadGuest() measure.Guest {
 	return measure.Guest{ID: "vm-5", Name: "a guest <b>with</b> | a name\x1b[31m", Host: "esx1", Power: "on",
 		NotChecked: []measure.NotChecked{{Fact: "cpus", Why: "it is inaccessible"}, {Fact: "memory_bytes", Why: "it is inaccessible"}, {Fact: "nics", Why: "it is inaccessible"}, {Fact: "disks", Why: "it is inaccessible"}}}
 }
 
-// manyGuests is a data center of so many guests on 100 hosts, with full sheets.
+// manyGuests is a data center with n guests on 100 hosts, with full fact sheets.
 func manyGuests(n int) *measure.Document {
 	d := clusterDocument()
 	v := &d.Inventories[0]

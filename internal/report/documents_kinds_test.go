@@ -10,8 +10,8 @@ import (
 	"thru/internal/stat"
 )
 
-// The documents of UDP, of requests, and of the lean path. Their evidence is
-// made by hand; what is said of it is what stat says.
+// The documents of UDP, of requests, and of the lean path. Their evidence is made by hand; stat computes the
+// figures.
 
 // hosted gives an end the counters of its host.
 func hosted(e *measure.Evidence, busiest float64) {
@@ -29,7 +29,7 @@ func hosted(e *measure.Evidence, busiest float64) {
 	e.Worker = &measure.Process{UserNs: 4e8, SystemNs: 7e9, ResidentB: 18 << 20}
 }
 
-// udpCell is a UDP cell: what was sent, of which a share found no room at the receiver's socket.
+// udpCell is a UDP cell in which a share of the sent datagrams finds no room in the receiver's socket.
 func udpCell(from, to string, streams int, bps, lostShare float64) measure.Cell {
 	c := newCellFor(from, to, streams, bps)
 	c.Protocol, c.Spec.Protocol, c.IO = measure.UDP, measure.UDP, measure.IOGSO
@@ -45,7 +45,7 @@ func udpCell(from, to string, streams int, bps, lostShare float64) measure.Cell 
 	return c
 }
 
-// datagramsOf counts the datagrams of an end by its bytes.
+// datagramsOf computes the datagrams of an end from its bytes.
 func datagramsOf(e *measure.Evidence, lostShare float64) {
 	count := func(bytes int64, d measure.Datagrams) *measure.Datagrams {
 		d.Packets = bytes / 1472
@@ -79,7 +79,7 @@ func datagramsOf(e *measure.Evidence, lostShare float64) {
 	}
 }
 
-// summarised makes the figures of all cells, as control does.
+// summarised computes the figures of all cells, as control does.
 func summarised(d *measure.Document, link stat.Link) *measure.Document {
 	facts := map[string]*measure.Facts{}
 	for _, p := range d.EndPoints {
@@ -93,14 +93,14 @@ func summarised(d *measure.Document, link stat.Link) *measure.Document {
 	return d
 }
 
-// udpLossTest sends as fast as it can, more than the receiver takes.
+// udpLossTest sends without a rate limit, more than the receiver takes.
 func udpLossTest() *measure.Document {
 	d := newDocument("test", "peer", "-u", "-b", "0", "-P", "2")
 	d.Cells = []measure.Cell{udpCell("local", "peer", 2, 4.31e9, 0.0214)}
 	return summarised(d, stat.Link{})
 }
 
-// udpTest is a clean run at a rate, both ways in turn, every byte compared.
+// udpTest is a clean run at a fixed rate, both directions in turn, with verification of every byte.
 func udpTest() *measure.Document {
 	d := newDocument("test", "peer", "-u", "-b", "912M", "--verify", "--link-rate", "1G")
 	for i, direction := range [][2]string{{"local", "peer"}, {"peer", "local"}} {
@@ -116,21 +116,21 @@ func udpTest() *measure.Document {
 	return summarised(d, stat.Link{RateBps: 1e9})
 }
 
-// times is a distribution about a median in ns, with a tail that grows with every nine.
+// times returns a distribution around a median in ns, with a tail that grows with every nine.
 func times(median float64, n int) *measure.Latency {
 	h := stat.NewHistogram()
 	each := max(1, n/50_000)
 	for i := range n / each {
 		u := (float64(i) + 0.5) / float64(n/each)
 		v := median * (0.85 + 0.3*u + 0.02/(1-u)*wave(i, 0.3)/10)
-		h.RecordValues(int64(v), int64(each)) // none is beyond its range
+		h.RecordValues(int64(v), int64(each)) // no value exceeds its range
 	}
 	l := stat.LatencyOf(h)
 	l.Histogram, _ = stat.EncodeHistogram(h)
 	return &l
 }
 
-// requestsCell is a cell of requests whose latency is about a median in ns.
+// requestsCell is a cell of requests with latencies around a median in ns.
 func requestsCell(from, to, traffic string, median float64, n int) measure.Cell {
 	c := newCellFor(from, to, 1, float64(n)*8/10)
 	c.Spec.Traffic, c.Length, c.AtOnce = traffic, measure.Pair{Send: 1, Recv: 1}, 1
@@ -165,7 +165,7 @@ func crrTest() *measure.Document {
 	return summarised(d, stat.Link{})
 }
 
-// underLoadTest is bulk data with requests beside it.
+// underLoadTest is bulk data with latency probes.
 func underLoadTest() *measure.Document {
 	d := newDocument("test", "peer", "--one-way", "--latency", "-P", "4")
 	idle, bulk, loaded := requestsCell("local", "peer", measure.RR, 200_000, 9_800), newCellFor("local", "peer", 4, 9.41e9), requestsCell("local", "peer", measure.RR, 4_100_000, 2_420)
@@ -186,7 +186,7 @@ func underLoadTest() *measure.Document {
 	return summarised(d, stat.Link{})
 }
 
-// searchTest looks for the capacity of a path, and for the rate that it loses nothing at.
+// searchTest searches for the capacity of a path, and for the highest rate without loss.
 func searchTest() *measure.Document {
 	d := newDocument("test", "peer", "-u", "--search", "--link-rate", "1G")
 	c := udpCell("local", "peer", 1, 956e6, 0.001)
@@ -221,7 +221,7 @@ func searchTest() *measure.Document {
 	return d
 }
 
-// leanTest is TCP whose data is neither copied out of memory nor into it.
+// leanTest is TCP with data copied at neither end.
 func leanTest() *measure.Document {
 	d := newDocument("test", "-P", "2", "--io", "lean")
 	d.EndPoints = d.EndPoints[:1]
@@ -237,7 +237,7 @@ func leanTest() *measure.Document {
 	return summarised(d, stat.Link{})
 }
 
-// TestAnswersOfKinds holds the first lines of the documents above.
+// TestAnswersOfKinds checks the first lines of the documents above.
 func TestAnswersOfKinds(t *testing.T) {
 	for want, d := range map[string]*measure.Document{
 		"4.22 Gb/s of UDP local -> peer, 2.14% lost, jitter 12 µs":                                                    udpLossTest(),
@@ -254,7 +254,7 @@ func TestAnswersOfKinds(t *testing.T) {
 	}
 }
 
-// TestClassesAnswer: a test of all classes at once is summed up by direction, and names each.
+// TestClassesAnswer: a test of all classes at once is summed by direction, and names each class.
 func TestClassesAnswer(t *testing.T) {
 	d := newDocument("test", "peer", "--rrul")
 	for _, pair := range [][2]string{{"local", "peer"}, {"peer", "local"}} {

@@ -9,10 +9,9 @@ import (
 	"thru/internal/report/result"
 )
 
-// The documents of the golden tests: made by hand, with the shape and the
-// size that real ones have.
+// The documents of the golden tests, made by hand with the structure and size of real ones.
 
-// began is when every document of the tests was measured.
+// began is the start time of every document of the tests.
 func began() time.Time { return time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC) }
 
 // wave varies values of a series without a random source.
@@ -36,7 +35,7 @@ func linuxFacts(host string, cores int) *measure.Facts {
 	}
 }
 
-// end makes the evidence of one end: seconds of about bps over a number of streams.
+// end returns the evidence of one end: seconds of about bps over a number of streams.
 func end(name string, sends bool, bps float64, streams, seconds int) *measure.Evidence {
 	e := &measure.Evidence{EndPoint: name, Sends: sends, Dialled: sends, IO: measure.IOCopy, LocalAddr: "192.0.2.1:40112", PeerAddr: "192.0.2.2:5202",
 		Route: &measure.Route{Interface: "eth0", Source: "192.0.2.1", MTU: 1500}, RampNs: 1e9, MeasuredNs: int64(seconds) * 1e9}
@@ -114,7 +113,7 @@ func localhostTest() *measure.Document {
 	return d
 }
 
-// bidirTest is traffic both ways at once, with a window that the kernel cut.
+// bidirTest is traffic in both directions at once, with a window that the kernel cut.
 func bidirTest() *measure.Document {
 	d := newDocument("test", "peer", "--bidir", "-w", "800K", "--title", "a 'b' c")
 	for _, direction := range [][2]string{{"local", "peer"}, {"peer", "local"}} {
@@ -198,7 +197,7 @@ func ladderTest() *measure.Document {
 	return d
 }
 
-// failedTest could not even begin.
+// failedTest failed before it began.
 func failedTest() *measure.Document {
 	d := newDocument("test", "peer")
 	d.EndPoints, d.Missing, d.ElapsedNs = nil, nil, 5_000_000_000
@@ -206,7 +205,7 @@ func failedTest() *measure.Document {
 	return d
 }
 
-// goldenDocuments are all of them by name.
+// goldenDocuments returns all of them by name.
 func goldenDocuments() map[string]*measure.Document {
 	all := map[string]*measure.Document{"localhost": localhostTest(), "bidir": bidirTest(), "verdict": verdictTest(),
 		"partial": partialTest(), "ladder": ladderTest(), "failed": failedTest(),

@@ -10,7 +10,7 @@ import (
 
 // The documents of `thru tune`, made by hand.
 
-// tuneDocuments are all of them by name.
+// tuneDocuments returns all of them by name.
 func tuneDocuments() map[string]*measure.Document {
 	return map[string]*measure.Document{
 		"tuned": tunedTest(), "advised": advisedTest(), "unhelped": unhelpedTest(), "same": sameTest(), "restored": restoredTest(),
@@ -27,7 +27,7 @@ func stateOf(d *measure.Document, from, to string, bps float64, findings ...meas
 	return c.Group
 }
 
-// against is a comparison of a state with a change and without.
+// against returns a comparison of a state with and without a change.
 func against(what string, base, value, low, high float64, pairs int, outcome string) *measure.Comparison {
 	change := 100 * (value/base - 1)
 	return &measure.Comparison{Base: "before", Variant: "with", What: what, Groups: [2]int{4, 5}, Figure: "goodput_bps", Pairs: pairs, BaseValue: &base, Value: &value,
@@ -96,7 +96,7 @@ func tunedTest() *measure.Document {
 	return d
 }
 
-// advisedTest is a dry run of a result: what to do on Linux, FreeBSD and in the test.
+// advisedTest is a dry run on a result: advice for Linux, FreeBSD and the test.
 func advisedTest() *measure.Document {
 	d := receiveWindowTest()
 	d.Command, d.Arguments = "tune", []string{"tune", "result.json"}
@@ -143,7 +143,7 @@ func sameTest() *measure.Document {
 	return d
 }
 
-// restoredTest is a rollback that has left one setting to somebody else.
+// restoredTest is a rollback that leaves one setting that somebody else changed.
 func restoredTest() *measure.Document {
 	d := newDocument("tune", "--rollback", "b")
 	d.EndPoints[1].Name, d.Cells = "b", []measure.Cell{}
@@ -158,7 +158,7 @@ func restoredTest() *measure.Document {
 	return d
 }
 
-// hostileTuning is what a host could make up.
+// hostileTuning is what a host could forge.
 func hostileTuning() *measure.Document {
 	const evil = "\x1b[31m<script>alert(1)</script>\r\n\u202e\"'&\x00\u0085"
 	d := tunedTest()

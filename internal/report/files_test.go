@@ -18,8 +18,7 @@ func silentTest(conns ...measure.Connection) *measure.Document {
 	return d
 }
 
-// TestAnswerWithoutAFigure: connections that carry nothing are told of, on the
-// terminal and on the page.
+// TestAnswerWithoutAFigure: connections without data are reported, on the terminal and on the page.
 func TestAnswerWithoutAFigure(t *testing.T) {
 	syn := func(again int64) *measure.Opening { return &measure.Opening{Again: measure.Count{N: again}} }
 	conn := func(set func(*measure.Connection)) measure.Connection {
@@ -59,8 +58,8 @@ func TestAnswerWithoutAFigure(t *testing.T) {
 	}
 }
 
-// TestFilesAreShort: a result of two files has the answer, the finding and the
-// handshake on one terminal, says nothing twice, and uses words of people.
+// TestFilesAreShort: a result of two files shows the answer, the finding and the handshake on one screen,
+// repeats nothing, and uses common words.
 func TestFilesAreShort(t *testing.T) {
 	d := brokenTSOTest()
 	c := &d.Cells[0]
@@ -103,21 +102,21 @@ func TestFilesAreShort(t *testing.T) {
 	}
 }
 
-// TestOneFileIsNotNamedAgain: packets of the only file need no name.
+// TestOneFileIsNotNamedAgain: packets of the only file need no file name.
 func TestOneFileIsNotNamedAgain(t *testing.T) {
 	if s := textFace(t, zeroWindowTest(), TextOptions{Width: 1000}); strings.Count(s, "mirror.pcap") != 1 {
 		t.Error(s)
 	}
 }
 
-// TestNothingFound: that no cause was found is said, as it is no cause's name.
+// TestNothingFound: a missing cause is printed in words, not as the name of a cause.
 func TestNothingFound(t *testing.T) {
 	if s := textFace(t, capturedTest(), TextOptions{}); !strings.Contains(s, "  nothing found: likely, path\n") || strings.Contains(s, "  none") {
 		t.Error(s)
 	}
 }
 
-// TestPageNamesTheCaptureDrawn: of two captures one is drawn.
+// TestPageNamesTheCaptureDrawn: the page names which of two captures it draws.
 func TestPageNamesTheCaptureDrawn(t *testing.T) {
 	if page := pageOf(t, brokenTSOTest()); !strings.Contains(page, "over time, as sender.pcapng has it</summary>") {
 		t.Error("not named")

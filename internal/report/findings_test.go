@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// hedged is a flow whose binding finding is of a degree of confidence.
+// hedged is a flow whose limiting finding has the given confidence.
 func hedged(confidence string, bps float64, link int64) *measure.Document {
 	return oneWay(bps, link, measure.Finding{Cause: "receiver-cpu", Confidence: confidence, Summary: "the receiver's CPU 3 is full."})
 }
@@ -69,7 +69,7 @@ func TestAnswersOfFindings(t *testing.T) {
 	}
 }
 
-// A rate of which the link's unit would make a long number keeps its own.
+// TestFarBelowTheLink: a rate far below the link's unit keeps its own unit.
 func TestFarBelowTheLink(t *testing.T) {
 	d := hedged(measure.Certain, 12.1e6, 10e9)
 	d.Verdict = &measure.Verdict{Share: 0.13}
@@ -97,7 +97,7 @@ func TestStepLine(t *testing.T) {
 	}
 }
 
-// What was measured to tell causes apart is in the steps, and not among the figures.
+// TestExperimentsAreNoFigures: experiments are in the steps, and not among the figures.
 func TestExperimentsAreNoFigures(t *testing.T) {
 	d := explainTest()
 	printed := textFace(t, d, TextOptions{})
@@ -109,7 +109,7 @@ func TestExperimentsAreNoFigures(t *testing.T) {
 	}
 }
 
-// Commands stay whole, so that they can be copied; all else fits.
+// TestFindingsFitNarrowTerminals: commands stay whole, so that they can be copied; everything else fits.
 func TestFindingsFitNarrowTerminals(t *testing.T) {
 	for _, d := range []*measure.Document{explainTest(), receiveWindowTest(), apartTest()} {
 		commands := map[string]bool{}
@@ -136,7 +136,7 @@ func TestFindingsFitNarrowTerminals(t *testing.T) {
 	}
 }
 
-// A direction that is held by the same at the same place is not explained twice.
+// TestSameBothDirections: a direction with the same cause at the same place is not explained twice.
 func TestSameBothDirections(t *testing.T) {
 	for name, tt := range map[string]struct {
 		d    *measure.Document
@@ -151,7 +151,7 @@ func TestSameBothDirections(t *testing.T) {
 	}
 }
 
-// A ladder tells what holds back the rung that carried most, and the one that carried least.
+// TestHeldLadder: a ladder shows what limits the best and the worst rung.
 func TestHeldLadder(t *testing.T) {
 	d := heldLadder()
 	const most = "the most (4 streams, default window): sender-cpu (likely): the sender's CPU 1 is full (98%)"

@@ -17,7 +17,7 @@ import (
 	"thru/internal/unit"
 )
 
-// fleetHosts are four hosts in the four states that a host can have, and one with a name from elsewhere.
+// fleetHosts returns four hosts in the four possible states, and one with a foreign name.
 func fleetHosts() []fleet.HostRow {
 	return []fleet.HostRow{
 		{Name: "web1", Labels: map[string]string{"site": "east", "role": "web"}, Thru: "0.1.0", Wire: "1.4", Addrs: []string{"10.1.0.1", "fd00::1"}, CPUs: 8, Ago: 300 * time.Millisecond, Online: true},
@@ -55,7 +55,7 @@ web1 is refused: the name web1 belongs to another key
 	}
 }
 
-// fits checks that nothing is wider than it may be, and that nothing foreign gets through.
+// fits checks that no line exceeds the width, and that no foreign text gets through.
 func fits(t *testing.T, name, text string, width int) {
 	t.Helper()
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
@@ -83,7 +83,7 @@ func TestHostsTableFits(t *testing.T) {
 	}
 }
 
-// meshPlan is a plan of three hosts, each with each other, in two steps.
+// meshPlan is a plan of three hosts, each to each other, in two steps.
 func meshPlan() plan.Plan {
 	p := plan.Plan{Command: "run", Name: "mesh", Order: plan.OrderSimultaneous, Repeat: plan.Repeat{Min: 3, Max: 3},
 		EndPoints: []plan.EndPoint{{Name: "a", At: "ssh://root@10.0.0.1", Labels: map[string]string{"site": "east"}}, {Name: "b", At: "b"}, {Name: "local", DataAddr: "10.1.0.3"}},
@@ -233,7 +233,7 @@ func TestForeignFleetsAreHarmless(t *testing.T) {
 	}
 }
 
-// TestLongNamesFit: hosts with names that are longer than most terminals have columns.
+// TestLongNamesFit: host names longer than a terminal is wide.
 func TestLongNamesFit(t *testing.T) {
 	for name, d := range fleetDocuments() {
 		long := func(s *string) { *s = strings.Repeat("x", 70) + *s }
@@ -266,8 +266,8 @@ func TestLongNamesFit(t *testing.T) {
 	}
 }
 
-// TestMatrix: a matrix that is wider than the terminal goes on below, with the
-// numbers of the hosts where names do not fit.
+// TestMatrix: a matrix wider than the terminal continues below, with the numbers of the hosts if names do not
+// fit.
 func TestMatrix(t *testing.T) {
 	for _, hosts := range []int{16, 24} {
 		d := manyPairs(hosts, hosts-1)
@@ -301,8 +301,8 @@ func TestPairWarnings(t *testing.T) {
 	}
 }
 
-// TestFailures: what a lost host did is said once, and a pair that failed on
-// its way is no figure beside those that did not.
+// TestFailures: a lost host is reported once, and a pair that failed midway is not compared with complete
+// ones.
 func TestFailures(t *testing.T) {
 	d := meshTest()
 	for i := range d.Groups[1].Failed {
@@ -315,7 +315,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestRecommendedTexts: a sweep ends with what to use, and says how sure that is.
+// TestRecommendedTexts: a sweep ends with a recommendation and its confidence.
 func TestRecommendedTexts(t *testing.T) {
 	one := func(name, value string) []measure.Axis { return []measure.Axis{{Name: name, Value: value}} }
 	best := measure.Recommended{From: "a", To: "b", Use: one("length", "128K"), Best: one("length", "128K"), Bps: 9e9, BestBps: 9e9, Equal: 1, Settings: 4, Runs: 5}

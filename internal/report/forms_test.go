@@ -18,7 +18,7 @@ func samplesOf(t *testing.T, d *measure.Document) []map[string]string {
 	if err := CSV(&b, d); err != nil {
 		t.Fatal(err)
 	}
-	all, err := csv.NewReader(&b).ReadAll() // which wants as many cells in each row
+	all, err := csv.NewReader(&b).ReadAll() // requires the same number of cells in each row
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +33,8 @@ func samplesOf(t *testing.T, d *measure.Document) []map[string]string {
 	return rows
 }
 
-// TestSamples: each second of a flow, of its streams and of the cores is a
-// row; the flows add up to what the evidence counted, and so do the streams.
+// TestSamples: each second of a flow, of its streams and of the cores is a row; the flows add up to the
+// counts of the evidence, and so do the streams.
 func TestSamples(t *testing.T) {
 	d := smallDocument("test")
 	d.Cells[0].Runs[0].Flows[0].Sender.Streams[0].TCPStart = &measure.TCPInfo{Retrans: new(uint32(0))}
@@ -72,8 +72,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestSamplesOfTransfersAndDisks: the seconds of each run of a transfer, and each
-// number of workers that a disk was tried with.
+// TestSamplesOfTransfersAndDisks: the seconds of each run of a transfer, and each number of workers of a disk
+// test.
 func TestSamplesOfTransfersAndDisks(t *testing.T) {
 	rows := samplesOf(t, transferDocument())
 	if len(rows) != 6 {
@@ -127,7 +127,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 	}
 }
 
-// TestSamplesAreNoFormulas: nothing that another host names can be run by a spreadsheet.
+// TestSamplesAreNoFormulas: no name from another host is a formula to a spreadsheet.
 func TestSamplesAreNoFormulas(t *testing.T) {
 	for _, name := range []string{"=1+1", "+1", "-2+3", "@SUM(A1)", "\t=1", " =1", "＝1", `",=1`, "a;=1+1", "\r=1", "\x00=1"} {
 		d := smallDocument("test")
@@ -151,8 +151,8 @@ func TestSamplesAreNoFormulas(t *testing.T) {
 	}
 }
 
-// TestSamplesOfNoNumbers: what is no number is empty, and what has other
-// lengths than it should is printed as far as it goes.
+// TestSamplesOfNoNumbers: NaN and infinities are empty, and series of wrong lengths are printed as far as
+// they go.
 func TestSamplesOfNoNumbers(t *testing.T) {
 	d := smallDocument("test")
 	e := d.Cells[0].Runs[0].Flows[0].Sender
@@ -168,7 +168,7 @@ func TestSamplesOfNoNumbers(t *testing.T) {
 	}
 }
 
-// TestEmbedded: a page with its result inside gives it back, whole.
+// TestEmbedded: Embedded returns the whole result of a page.
 func TestEmbedded(t *testing.T) {
 	for name, d := range goldenDocuments() {
 		var page, want, got bytes.Buffer
@@ -185,7 +185,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestEmbeddedRefuses what is no page of ours, or a broken one, with a hint.
+// TestEmbeddedRefuses: foreign or broken pages are refused with a hint.
 func TestEmbeddedRefuses(t *testing.T) {
 	var page bytes.Buffer
 	if err := HTML(&page, smallDocument("test"), HTMLOptions{Raw: true}); err != nil {
@@ -222,7 +222,7 @@ func FuzzEmbedded(f *testing.F) {
 	})
 }
 
-// TestNoC1 holds that JSON on a terminal commands nothing, and reads back as it was.
+// TestNoC1 checks that JSON contains no terminal controls, and decodes to the same text.
 func TestNoC1(t *testing.T) {
 	d := clusterDocument()
 	d.Inventories[0].Guests[0].Name = "a\u009b31mÄ\u0085"

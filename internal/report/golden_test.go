@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden compares each printer's output with testdata; run with -update
-// to accept a change, and read the difference before it is committed.
+// TestGolden compares each printer's output with testdata; run with -update to accept a change, and read the
+// difference before committing it.
 func TestGolden(t *testing.T) {
 	printers := map[string]func(io.Writer, *measure.Document) error{
 		"txt":  func(w io.Writer, d *measure.Document) error { return Text(w, d, TextOptions{Width: 80}) },
@@ -42,7 +42,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenTexts does so of what is printed of less than a result.
+// TestGoldenTexts does so for output that is less than a result.
 func TestGoldenTexts(t *testing.T) {
 	o := TextOptions{Width: 80}
 	for name, print := range map[string]func(io.Writer) error{
@@ -60,7 +60,7 @@ func TestGoldenTexts(t *testing.T) {
 	}
 }
 
-// golden compares with a file of testdata.
+// golden compares output with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".golden")

@@ -10,7 +10,7 @@ import (
 	"thru/internal/report/inventory"
 )
 
-// TestRecordOfAPlacedEndPoint: what a guest cannot see of itself comes from what lies below it.
+// TestRecordOfAPlacedEndPoint: facts that a guest cannot see come from its hypervisor.
 func TestRecordOfAPlacedEndPoint(t *testing.T) {
 	d := clusterDocument()
 	d.Command = "test"
@@ -35,9 +35,8 @@ func TestRecordOfAPlacedEndPoint(t *testing.T) {
 	}
 }
 
-// TestInventoryOfThousands: a page of 5,000 VMs has a row for each, sheets of
-// those that stand out first, and says how to see the others; a terminal lists
-// some, a file all.
+// TestInventoryOfThousands: a page of 5,000 VMs has a row for each, fact sheets of those with anomalies
+// first, and explains how to see the others; a terminal lists some, a file all.
 func TestInventoryOfThousands(t *testing.T) {
 	d := manyGuests(5000)
 	page := pageOf(t, d)
@@ -64,7 +63,7 @@ func TestInventoryOfThousands(t *testing.T) {
 	}
 }
 
-// TestInventoryIsHarmless: names of guests are chosen by others.
+// TestInventoryIsHarmless: other people choose the names of guests.
 func TestInventoryIsHarmless(t *testing.T) {
 	evil := "=1+1\x1b[31m<script>|`\n@x"
 	d := clusterDocument()

@@ -17,7 +17,7 @@ import (
 	"thru/internal/unit"
 )
 
-// found is a finding of a certain cause.
+// found returns a certain finding of a cause.
 func found(cause, summary string, commands ...string) measure.Finding {
 	f := measure.Finding{Cause: cause, Confidence: measure.Certain, Summary: summary, Where: measure.Where{Place: measure.AtSender, EndPoint: "a"},
 		Evidence: []measure.Proof{{Counter: "overlimits of " + cause, Value: 172952, Unit: "packets"}}}
@@ -27,7 +27,7 @@ func found(cause, summary string, commands ...string) measure.Finding {
 	return f
 }
 
-// linesOf are the lines of a row of the summary.
+// linesOf returns the lines of a row of the summary.
 func linesOf(v page, name string) string {
 	var all []string
 	for _, r := range v.First.Rows {
@@ -40,8 +40,8 @@ func linesOf(v page, name string) string {
 	return strings.Join(all, "\n")
 }
 
-// TestJudged: what limits a plan or ladder is said of the flow that its verdict
-// is about, with the evidence, on one time axis, and never of another one.
+// TestJudged: what limits a plan or ladder is reported for the flow that its verdict judges, with the
+// evidence, on one time axis, and never for another flow.
 func TestJudged(t *testing.T) {
 	each := func(d *measure.Document, find func(*measure.Cell) []measure.Finding) *measure.Document {
 		for i := range d.Cells {
@@ -106,13 +106,13 @@ func TestJudged(t *testing.T) {
 	}
 }
 
-// warn adds a warning that has a code.
+// warn adds a warning with a code.
 func warn(c *measure.Cell, w measure.Warning) {
 	c.Coded, c.Warnings = append(c.Coded, w), append(c.Warnings, w.String())
 }
 
-// TestDoubts: an acceptance has its doubt beside it, and what passes with more
-// than the link can carry is said to.
+// TestDoubts: an acceptance has its doubts next to it, and a pass with more than the link can carry is
+// explained.
 func TestDoubts(t *testing.T) {
 	single, over, steady := verdictTest(), verdictTest(), verdictTest()
 	single.Cells[0].Warnings = []string{"of no matter"}
@@ -147,7 +147,7 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestCheckWarns: a host that is fit and warned of says what to do first.
+// TestCheckWarns: the summary of a passing host with warnings names what to do first.
 func TestCheckWarns(t *testing.T) {
 	warn := func(at string) measure.Gate {
 		return measure.Gate{ID: "cpu-load", EndPoint: at, Status: measure.GateWarn, Fact: "100% of the CPUs are busy", Why: "w", Advice: "measure when it is idle"}
@@ -164,7 +164,7 @@ func TestCheckWarns(t *testing.T) {
 	}
 }
 
-// TestAdvised: of a link that is full the report says first that nothing is to be changed.
+// TestAdvised: for a full link the report begins with the statement that nothing has to be changed.
 func TestAdvised(t *testing.T) {
 	d := advisedTest()
 	d.Tuning.Advice = append(d.Tuning.Advice, measure.Proposal{Title: "`tc -s qdisc show dev va` tells its rate"})
@@ -180,7 +180,7 @@ func TestAdvised(t *testing.T) {
 	}
 }
 
-// TestOffloads: what is off comes first, and nothing is cut.
+// TestOffloads: offloads that are off come first, and nothing is cut.
 func TestOffloads(t *testing.T) {
 	all := map[string]bool{"tcp-segmentation-offload": false}
 	for i := range 60 {
@@ -198,7 +198,7 @@ func TestOffloads(t *testing.T) {
 	}
 }
 
-// TestDrawn: of several runs the page says which one is drawn.
+// TestDrawn: with several runs the page names the run that the charts show.
 func TestDrawn(t *testing.T) {
 	d := verdictTest()
 	c := &d.Cells[0]
@@ -216,8 +216,8 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
-// TestNarrow: each cell of a table that is a card on a phone says what it is, and
-// on paper the gates that pass are one line.
+// TestNarrow: each cell of a table that becomes a card on a phone has its label, and on paper the passing
+// gates are one line.
 func TestNarrow(t *testing.T) {
 	for name, d := range map[string]*measure.Document{"rungs": rungsTest(), "mesh": meshTest(), "tuned": tunedTest(), "check": checked()} {
 		page := pageOf(t, d)
@@ -234,7 +234,7 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestStalledRequests: a second in which nothing was answered is 0 in the samples, not empty.
+// TestStalledRequests: a second without an answer is 0 in the samples, not empty.
 func TestStalledRequests(t *testing.T) {
 	d := rrTest()
 	sender, _ := result.ShownFlow(&d.Cells[0])
@@ -259,7 +259,7 @@ func TestStalledRequests(t *testing.T) {
 	}
 }
 
-// TestManyGates: a page with the gates of a thousand hosts stays under 1 MB, and says what it leaves out.
+// TestManyGates: a page with the gates of a thousand hosts stays under 1 MB, and counts what it omits.
 func TestManyGates(t *testing.T) {
 	d := verdictTest()
 	for i := range 20_000 {
@@ -271,8 +271,8 @@ func TestManyGates(t *testing.T) {
 	}
 }
 
-// TestMarkdownFence: nothing in a command looks like the signature of the file, and
-// the sections come in the order of the page.
+// TestMarkdownFence: nothing in a command looks like the signature of the file, and the sections have the
+// order of the page.
 func TestMarkdownFence(t *testing.T) {
 	d := rungsTest()
 	d.Arguments = append(d.Arguments, "--label", "x=<!-- thru-signature ")

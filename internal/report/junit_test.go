@@ -22,7 +22,7 @@ func junitOf(t *testing.T, d *measure.Document) (x junitSuites) {
 	return x
 }
 
-// TestJUnit: what passes, fails, could not be shown, and was not checked.
+// TestJUnit: cases that pass, fail, are inconclusive, and are not checked.
 func TestJUnit(t *testing.T) {
 	verdict := func(v *measure.Verdict) *measure.Document {
 		d := smallDocument("test")
@@ -77,7 +77,7 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
-// TestJUnitOfAll: every kind of document gives XML that is well formed, and counts that add up.
+// TestJUnitOfAll: every kind of document gives well-formed XML with consistent counts.
 func TestJUnitOfAll(t *testing.T) {
 	for name, d := range goldenDocuments() {
 		x := junitOf(t, d)
@@ -91,7 +91,7 @@ func TestJUnitOfAll(t *testing.T) {
 	}
 }
 
-// TestSummaryOfAll: a summary for a ticket is short, whole, and begins with the answer.
+// TestSummaryOfAll: a summary for a ticket is short, complete, and begins with the answer.
 func TestSummaryOfAll(t *testing.T) {
 	who := &Signature{Host: "h", Key: "k", Verify: "thru report --verify x"}
 	for name, d := range goldenDocuments() {
@@ -103,7 +103,7 @@ func TestSummaryOfAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := short.String()
-		if n := strings.Count(text, "\n"); n >= summaryLines { // the signature is a line more
+		if n := strings.Count(text, "\n"); n >= summaryLines { // the signature is one more line
 			t.Errorf("%s: %d lines\n%s", name, n, text)
 		}
 		if strings.Count(text, "```")%2 != 0 || !strings.HasPrefix(text, "# ") || !strings.Contains(text, "Signed by h") {

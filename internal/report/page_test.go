@@ -20,8 +20,7 @@ import (
 	"thru/internal/report/why"
 )
 
-// TestFirstMinute: whoever opens a report reads at the top whether it is
-// accepted, what was carried, what limits it and what is to be done.
+// TestFirstMinute: the top of a report shows the verdict, the rate, what limits it and what to do.
 func TestFirstMinute(t *testing.T) {
 	unmet, forced, cut, noRate := verdictTest(), verdictTest(), verdictTest(), verdictTest()
 	unmet.Verdict.Pass = false
@@ -89,8 +88,8 @@ func TestFirstMinute(t *testing.T) {
 	}
 }
 
-// TestInventory: each line of the checklists C-07 and C-08 has a row for every
-// kind of host, and what is not known says why.
+// TestInventory: each line of the checklists C-07 and C-08 has a row for every kind of host, and an unknown
+// value has its reason.
 func TestInventory(t *testing.T) {
 	want := []string{"make and model", "firmware", "CPU type", "CPU number", "CPU speed", "RAM", "disks", "disk array, RAID", "file systems", "network cards",
 		"hypervisor, version and build", "BIOS settings that are not default", "system settings that are not default", "system",
@@ -134,7 +133,7 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// TestRepeating: what has to run at each host stands in the report.
+// TestRepeating: the report contains the command for each host.
 func TestRepeating(t *testing.T) {
 	d := verdictTest()
 	var all []string
@@ -161,8 +160,8 @@ func TestRepeating(t *testing.T) {
 	}
 }
 
-// TestContrast computes every pair of colours that the page puts on each other
-// (WCAG 2.2: 4.5 for text, 3 for drawings), light, dark and printed.
+// TestContrast computes the contrast of each pair of colours that the page combines (WCAG 2.2: 4.5 for text,
+// 3 for drawings), light, dark and printed.
 func TestContrast(t *testing.T) {
 	schemes := regexp.MustCompile(`(?s):root \{(.*?)\n?\s*\}`).FindAllStringSubmatch(string(blocks.Style()), -1)
 	if len(schemes) != 3 {
@@ -218,7 +217,7 @@ func mixed(a, b [3]float64, share float64) (m [3]float64) {
 	return m
 }
 
-// contrast is the ratio of WCAG 2.2 of two sRGB colours.
+// contrast returns the contrast ratio of WCAG 2.2 of two sRGB colours.
 func contrast(a, b [3]float64) float64 {
 	light := func(c [3]float64) float64 {
 		var l [3]float64
@@ -233,8 +232,8 @@ func contrast(a, b [3]float64) float64 {
 	return (high + 0.05) / (low + 0.05)
 }
 
-// TestStructure: landmarks, headings without a jump, tables that say what their
-// columns are, regions that a keyboard reaches; and every element is closed.
+// TestStructure: landmarks, consecutive heading levels, tables with column heads, regions that a keyboard
+// reaches; and every element is closed.
 func TestStructure(t *testing.T) {
 	documents := goldenDocuments()
 	for i, d := range append(hostileKinds(), hostile()) {
@@ -274,7 +273,7 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// closed checks that each element is closed where it should be.
+// closed checks that each element is closed in the right place.
 func closed(page string) error {
 	_, body, _ := strings.Cut(page, "</style>")
 	var open []string
@@ -297,7 +296,7 @@ func closed(page string) error {
 	return nil
 }
 
-// worst are documents that are as large as a plan or another host can make them.
+// worst returns documents as large as a plan or another host can make them.
 func worst() map[string]*measure.Document {
 	long := newDocument("test", "peer") // 100,000 samples of a test over a day
 	c := newCellFor("local", "peer", 1, 9e9)
@@ -314,7 +313,7 @@ func worst() map[string]*measure.Document {
 		c := newCellFor(pairs.EndPoints[i%33].Name, pairs.EndPoints[(i/33)%33].Name, 1, 1e9)
 		c.Warnings, c.AtOnce = []string{fmt.Sprint(name, i)}, 1000
 		c.Missing = []measure.NotChecked{{Fact: name, Why: fmt.Sprint(i, name)}}
-		for s := range c.Runs[0].Flows[0].Sender.PerSec[:min(10, 10*max(0, 8-i))] { // of a few, as CSV has them all
+		for s := range c.Runs[0].Flows[0].Sender.PerSec[:min(10, 10*max(0, 8-i))] { // of a few, since CSV has all of them
 			h := &c.Runs[0].Flows[0].Sender.PerSec[s]
 			h.CPUs = nil
 			for core := range 256 {
@@ -336,8 +335,8 @@ func worst() map[string]*measure.Document {
 	return map[string]*measure.Document{"long": long, "pairs": pairs, "huge": huge, "hostile": hostile()}
 }
 
-// TestTheWorstIsSmallAndHarmless: a page stays under 1 MB without the raw
-// result, and no form lets anything through.
+// TestTheWorstIsSmallAndHarmless: a page stays under 1 MB without the raw result, and no output format lets
+// foreign markup through.
 func TestTheWorstIsSmallAndHarmless(t *testing.T) {
 	for name, d := range worst() {
 		page := pageOf(t, d)
@@ -354,7 +353,7 @@ func TestTheWorstIsSmallAndHarmless(t *testing.T) {
 		if err := CSV(&samples, d); err != nil {
 			t.Fatal(err)
 		}
-		fenced := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(text.String(), "") // what is in a fence is shown as it is
+		fenced := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(text.String(), "") // text in a fence is literal
 		for form, tt := range map[string]struct {
 			text string
 			bad  []string
@@ -372,8 +371,8 @@ func TestTheWorstIsSmallAndHarmless(t *testing.T) {
 	}
 }
 
-// TestMarkdown: each table has as many cells in each row as in its head, code
-// is fenced, and what another host named is no element, link or row.
+// TestMarkdown: each table has as many cells in each row as in its head, code is fenced, and names of other
+// hosts become no element, link or row.
 func TestMarkdown(t *testing.T) {
 	documents := goldenDocuments()
 	for i, d := range append(hostileKinds(), hostile()) {
@@ -419,7 +418,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// What is to be done at two hosts alike is one line.
+// TestHostsAreMerged: the same task at two hosts is one line.
 func TestHostsAreMerged(t *testing.T) {
 	r, cubic := summaryRow{}, []string{"sysctl -w net.ipv4.tcp_congestion_control=cubic"}
 	for _, f := range []why.Finding{
@@ -437,8 +436,8 @@ func TestHostsAreMerged(t *testing.T) {
 	}
 }
 
-// TestShortGates: what a gate found at several places is one row, their reason is
-// said once, and one that holds needs none; where something else is to be done is another.
+// TestShortGates: a gate's findings at several places are one row, their reason appears once, and a passing
+// gate needs none; a different fix makes another row.
 func TestShortGates(t *testing.T) {
 	warn := func(where, fact, command string) gateView {
 		return gateView{Status: measure.GateWarn, Word: "WARN", ID: "congestion-control", Where: where, Fact: fact, Why: "bbr paces", Fix: []string{command}}
@@ -455,7 +454,7 @@ func TestShortGates(t *testing.T) {
 	}
 }
 
-// TestBetween: each end is named with its host, and no address twice.
+// TestBetween: each end is named with its host, and no address appears twice.
 func TestBetween(t *testing.T) {
 	host := func(name string) *measure.Facts { return &measure.Facts{Hostname: new(name), Distro: new("Debian 12")} }
 	d := &measure.Document{EndPoints: []measure.EndPoint{{Name: "local", Facts: host("alpha")}, {Name: "10.0.0.2", Addr: "10.0.0.2:5200", Facts: host("beta")},
@@ -471,7 +470,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestSeeToOnce: what stands among the things to do with its commands is not said again without.
+// TestSeeToOnce: advice among the things to do with its commands is not repeated without them.
 func TestSeeToOnce(t *testing.T) {
 	r := summaryRow{}
 	r.against(&why.Finding{Advice: "raise the rate", Host: "a", At: "at a:", Commands: []string{"tc qdisc show"}})
@@ -485,8 +484,8 @@ func TestSeeToOnce(t *testing.T) {
 	}
 }
 
-// TestSaidOnce: advice among the things to do has no section of its own, what did not fit there
-// has; interfaces of one kind at several hosts are one table.
+// TestSaidOnce: advice among the things to do has no section, advice that did not fit there has one; equal
+// interfaces of several hosts share a table.
 func TestSaidOnce(t *testing.T) {
 	d := goldenDocuments()["ladder"]
 	d.Advice = []string{"advice one", "advice two", "advice three", "advice four", "advice five", "advice six"}

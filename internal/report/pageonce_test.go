@@ -15,9 +15,9 @@ import (
 	"thru/internal/unit"
 )
 
-// TestLadderPageIsShort: a ladder says what it measured in 4000 words: a row for each
-// cell, and all figures of the one that is judged. Of the busy one, which was measured
-// beside other work, three causes and ten gates are told: it leaves room for more.
+// TestLadderPageIsShort: the page of a ladder has less than 4000 words: a row for each cell, and all figures
+// of the judged one. The busy ladder, which was measured next to other work, has three causes and ten gates:
+// it leaves room for more.
 func TestLadderPageIsShort(t *testing.T) {
 	for name, d := range map[string]*measure.Document{"ladder": goldenDocuments()["ladder"], "rungs": goldenDocuments()["rungs"], "busy": busyLadder(t)} {
 		page := withoutStyle(pageOf(t, d))
@@ -38,8 +38,8 @@ func TestLadderPageIsShort(t *testing.T) {
 	}
 }
 
-// busyLadder is a ladder of three rungs on a host whose CPUs another program used, without
-// the samples, and without what the rows of its cells do not show.
+// busyLadder is a ladder of three rungs on a host whose CPUs another program used, without samples and the
+// parts that the rows of its cells do not show.
 func busyLadder(t *testing.T) *measure.Document {
 	t.Helper()
 	f, err := os.Open("testdata/busy-ladder.json.gz")
@@ -58,8 +58,8 @@ func busyLadder(t *testing.T) *measure.Document {
 	return d
 }
 
-// TestSaidOnceOnPage: causes ruled out for one reason are a row, paths of a ladder stand side
-// by side, and a ladder shows the interfaces that its paths use alone.
+// TestSaidOnceOnPage: causes ruled out for one reason share a row, paths of a ladder are side by side, and a
+// ladder shows only the interfaces of its paths.
 func TestSaidOnceOnPage(t *testing.T) {
 	d := busyLadder(t)
 	page := pageOf(t, d)
@@ -93,8 +93,8 @@ func TestRangeColumn(t *testing.T) {
 	}
 }
 
-// TestDrawnOnce: of two directions at once, with requests beside both, the delay and the
-// cores of each host are drawn once.
+// TestDrawnOnce: for two directions at once, with latency probes, the delay and the cores of each host are
+// drawn once.
 func TestDrawnOnce(t *testing.T) {
 	d := underLoadTest()
 	back := d.Cells[1]

@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// pivot is what docs/page.md shows, and checks of what comes of it.
+// pivot is the script of docs/page.md, with checks of its result.
 const pivot = `
 import pandas, sys
 rows = pandas.read_csv(sys.argv[1])
@@ -21,21 +21,21 @@ for key, row in table.iterrows():
     print(*key, *(int(v) for v in row.dropna()), sep=",")
 `
 
-// TestPandasPivotsALadder: the CSV of a ladder is a tidy table, which needs nothing but its own rows.
+// TestPandasPivotsALadder: the CSV of a ladder is a tidy table of self-contained rows.
 func TestPandasPivotsALadder(t *testing.T) {
-	const python = "/usr/bin/python3" // of the system, whose package pandas is
+	const python = "/usr/bin/python3" // the system's, which has the package pandas
 	if err := exec.Command(python, "-c", "import pandas").Run(); err != nil {
 		if os.Getenv("THRU_REQUIRE_LAB") != "" {
 			t.Fatalf("pandas: %v (make ci-deps)", err)
 		}
 		t.Skip("python3 has no pandas")
 	}
-	for _, name := range []string{"rungs", "ladder"} { // of several rungs, and of one that has no name
+	for _, name := range []string{"rungs", "ladder"} { // of several rungs, and of one without a name
 		t.Run(name, func(t *testing.T) { pivots(t, python, goldenDocuments()[name]) })
 	}
 }
 
-// pivots holds that the table has a figure of each setting.
+// pivots checks that the table has a figure for each setting.
 func pivots(t *testing.T, python string, d *measure.Document) {
 	file := filepath.Join(t.TempDir(), "ladder.csv")
 	f, err := os.Create(file)

@@ -9,7 +9,7 @@ import (
 	"thru/internal/report/result"
 )
 
-// TestRouteText: a route names each of its next hops, and what chooses one.
+// TestRouteText: a route names each of its next hops, and how one is selected.
 func TestRouteText(t *testing.T) {
 	hops := []measure.NextHop{{Interface: "eth0", Gateway: "10.0.0.1"}, {Interface: "eth1", Gateway: "10.0.1.1"}, {Interface: "eth2"}}
 	r := measure.Route{Interface: "eth0", Gateway: "10.0.0.1", MTU: 1500, NextHops: hops, Hash: measure.HashLayer3}

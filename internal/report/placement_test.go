@@ -10,8 +10,8 @@ import (
 	"thru/internal/measure"
 )
 
-// placedTest is a test of a minute each way between two guests of two hosts, of
-// which the first one waits for its CPUs and loses packets.
+// placedTest is a test of a minute in each direction between two guests on two hosts; the first host makes
+// its guest wait for CPUs and drops packets.
 func placedTest() *measure.Document {
 	d := newDocument("test", "peer", "-t", "60", "--hypervisor", "vsphere://ro@vc.example")
 	for i, direction := range [][2]string{{"local", "peer"}, {"peer", "local"}} {
@@ -52,8 +52,8 @@ func placedTest() *measure.Document {
 	return d
 }
 
-// TestCountersOfRuns holds that only what was counted while a run was measured is
-// summed up, each sample once, and that parts are not added to their whole.
+// TestCountersOfRuns checks that only samples within a run are summed, each once, and that parts are not
+// added to their whole.
 func TestCountersOfRuns(t *testing.T) {
 	d := placedTest()
 	for _, b := range hypervisorRuns(d) {
@@ -67,7 +67,8 @@ func TestCountersOfRuns(t *testing.T) {
 	if names := []string{below[0].name, below[3].name}; len(below) != 4 || names[0] != "VM web1 (local)" || names[1] != "host esx2.example (peer)" {
 		t.Fatalf("%d: %q", len(below), names)
 	}
-	// Samples end at 0, 20, ... 120 s; runs are measured from 0 to 60 and from 70 to 130 s, with a quarter of a sample to spare.
+	// Samples end at 0, 20, ... 120 s; runs are measured from 0 to 60 and from 70 to 130 s, with a tolerance
+	// of a quarter of a sample.
 	got := below[0].measured(measure.CounterReady)
 	if want := []float64{1, 2, 3, 5, 6}; len(got) != len(want) || got[0] != 1 || got[3] != 5 {
 		t.Errorf("%v, want %v", got, want)
@@ -82,8 +83,8 @@ func TestCountersOfRuns(t *testing.T) {
 	}
 }
 
-// TestCountersOfAdapter holds that what another adapter of the VM carries is not
-// laid to the test's, and that no packet counts twice.
+// TestCountersOfAdapter checks that the traffic of the VM's other adapters is not attributed to the test, and
+// that no packet counts twice.
 func TestCountersOfAdapter(t *testing.T) {
 	d := placedTest()
 	v := &d.Inventories[0]
@@ -109,8 +110,8 @@ func TestCountersOfAdapter(t *testing.T) {
 	}
 }
 
-// TestNotPlaced holds that a result without hypervisors says nothing of them, and
-// that one whose end points were not found says why.
+// TestNotPlaced checks that a result without hypervisors does not mention them, and that a result with
+// unknown end points explains why.
 func TestNotPlaced(t *testing.T) {
 	if p := newPlacement(verdictTest()); p != nil {
 		t.Errorf("%+v", p)
@@ -128,7 +129,7 @@ func TestNotPlaced(t *testing.T) {
 	}
 }
 
-// TestRungRelation holds that a ladder says beside its rungs how their ends lie.
+// TestRungRelation checks that a ladder shows the relation of its rungs' ends.
 func TestRungRelation(t *testing.T) {
 	d := rungsTest()
 	d.EndPoints[0].NoPlace = "x"

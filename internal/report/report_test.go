@@ -90,7 +90,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// hostile fills a document with what another host could send.
+// hostile returns a document with what another host could send.
 func hostile() *measure.Document {
 	d := partialTest()
 	const evil = "\x1b[31m<script>alert(1)</script>\r\n\u202e\"'&\x00\u0085"
@@ -137,7 +137,7 @@ func TestForeignTextIsHarmless(t *testing.T) {
 	}
 }
 
-// hostileKinds are documents of datagrams and requests that another host made up.
+// hostileKinds returns forged documents of datagrams and requests.
 func hostileKinds() []*measure.Document {
 	const evil = "\x1b[31m<script>alert(1)</script>\r\n\u202e\"'&\x00\u0085"
 	udp, asked, search := udpLossTest(), underLoadTest(), searchTest()
@@ -218,8 +218,8 @@ func TestNothingMeasured(t *testing.T) {
 	}
 }
 
-// TestPageStandsAlone looks for what a page could fetch or run, and that its
-// drawings are well-formed and described.
+// TestPageStandsAlone checks that a page fetches and runs nothing, and that its drawings are well-formed and
+// described.
 func TestPageStandsAlone(t *testing.T) {
 	drawings := map[string]int{"localhost": 2, "bidir": 6, "verdict": 6, "partial": 2, "ladder": 4, "failed": 0,
 		"udp-loss": 3, "udp": 6, "rr": 3, "crr": 4, "under-load": 4, "search": 3, "lean": 2, "check": 0, "gated": 6,
@@ -416,7 +416,7 @@ func TestJSONWritesNothingBroken(t *testing.T) {
 	}
 }
 
-// TestJSONWithoutControls: no name in a document commands the terminal that shows it.
+// TestJSONWithoutControls: no name in a document controls the terminal that shows it.
 func TestJSONWithoutControls(t *testing.T) {
 	d := localhostTest()
 	const name = "a\u009b31m\u007f\u0085\u00e4\u2028\U0001f600"
@@ -456,7 +456,7 @@ func smallKinds() *measure.Document {
 	return d
 }
 
-// smallCapture has a crossing, and a course of a few steps.
+// smallCapture has a crossing, and a time line of a few steps.
 func smallCapture() *measure.Document {
 	d := brokenTSOTest()
 	for _, e := range result.Evidences(&d.Cells[0]) {
@@ -496,7 +496,7 @@ func FuzzReadJSON(f *testing.F) {
 	})
 }
 
-// A best cell whose published row is doubtful has the whole rung as context.
+// TestPublishedContext: if the best cell's published row is doubtful, the context is the whole rung.
 func TestPublishedContext(t *testing.T) {
 	d := ladderTest()
 	for i := range d.Cells {
@@ -510,7 +510,7 @@ func TestPublishedContext(t *testing.T) {
 	}
 }
 
-// TestAnswersOfChecks holds the first lines of checks.
+// TestAnswersOfChecks checks the first lines of checks.
 func TestAnswersOfChecks(t *testing.T) {
 	doc := func(code int, statuses ...string) *measure.Document {
 		d := &measure.Document{Command: "check"}

@@ -73,7 +73,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// typesOf are the structs of measure that one of them reaches.
+// typesOf returns the structs of measure that a struct refers to.
 func typesOf(root reflect.Type) []reflect.Type {
 	var found []reflect.Type
 	var walk func(reflect.Type)
@@ -97,15 +97,15 @@ func typesOf(root reflect.Type) []reflect.Type {
 	return found
 }
 
-// object is the part of a JSON Schema that the test looks at.
+// object is the part of a JSON Schema that the test uses.
 type object struct {
 	Properties map[string]any    `json:"properties"`
 	Required   []string          `json:"required"`
 	Defs       map[string]object `json:"$defs"`
 }
 
-// TestKeysAreDescribed holds guides and schemas to the types: every key in its
-// section, required where it is always written, and nothing more.
+// TestKeysAreDescribed compares guides and schemas with the types: every key in its section, required if it
+// is always written, and no other key.
 func TestKeysAreDescribed(t *testing.T) {
 	keysAreDescribed(t, reflect.TypeFor[measure.Document](), schemaFile, guideFile)
 	keysAreDescribed(t, reflect.TypeFor[measure.Compared](), comparisonSchema, "../../docs/comparison.md")
@@ -134,7 +134,7 @@ func keysAreDescribed(t *testing.T, of reflect.Type, schemaFile, guideFile strin
 		keys := 0
 		for _, f := range reflect.VisibleFields(x) {
 			if f.Anonymous {
-				continue // its keys stand among those of x
+				continue // its keys are among those of x
 			}
 			key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if key == "" || key == "-" {

@@ -108,7 +108,7 @@ func TestAttemptLine(t *testing.T) {
 	}
 }
 
-// What a kept change brings is said by the runs that were made after the decision.
+// TestGainIsMeasuredAnew: the effect of a kept change is that of the runs after the decision.
 func TestGainIsMeasuredAnew(t *testing.T) {
 	a := tunedTest().Tuning.Attempts[0]
 	anew := *a.Comparison
@@ -133,7 +133,8 @@ func TestAdviceCounts(t *testing.T) {
 	}
 }
 
-// TestFoldUntried: what the budget did not hold is one line; what it ended is not.
+// TestFoldUntried: changes for which the budget had no time are one line; one that it ended is not among
+// them.
 func TestFoldUntried(t *testing.T) {
 	d := tunedTest()
 	none := measure.Attempt{Proposal: mtuProposal(), Outcome: measure.NoTime, Reason: "the budget does not hold it"}
@@ -160,7 +161,7 @@ func TestSourceText(t *testing.T) {
 	}
 }
 
-// TestKnobsUntuned: where nothing may be set no knob is said to be settable.
+// TestKnobsUntuned: if nothing may be set, no knob is shown as settable.
 func TestKnobsUntuned(t *testing.T) {
 	var b strings.Builder
 	point := tunedTest().EndPoints[1]
@@ -173,8 +174,8 @@ func TestKnobsUntuned(t *testing.T) {
 	}
 }
 
-// TestLastState: the page of a tuning shows the cells of its last state, whatever
-// its journey claims, and never those that were compared on the way.
+// TestLastState: the page of a tuning shows the cells of its final state, whatever its journey claims, and
+// never those that were compared before.
 func TestLastState(t *testing.T) {
 	d := tunedTest()
 	v := newView(d)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTakePassword: what is started does not inherit the password, and the login has it.
+// TestTakePassword: child processes do not inherit the password, and the login gets it.
 func TestTakePassword(t *testing.T) {
 	t.Setenv(ThruPassword, "sesame")
 	e := &Console{In: strings.NewReader(""), Password: TakePassword()}

@@ -13,7 +13,7 @@ import (
 	"thru/internal/plan"
 )
 
-// read parses a line that must be right.
+// read parses a valid command line.
 func read(t *testing.T, line string) *original {
 	t.Helper()
 	o, err := Parse(strings.Fields(line))
@@ -23,7 +23,7 @@ func read(t *testing.T, line string) *original {
 	return o
 }
 
-// The common command lines of iperf3, and what they ask of plan.
+// TestOriginalCommandLines checks the requests of iperf3's common command lines.
 func TestOriginalCommandLines(t *testing.T) {
 	for _, c := range []struct {
 		line string
@@ -92,7 +92,7 @@ func TestOriginalCommandLines(t *testing.T) {
 	}
 }
 
-// What is no part of the request: output, roles, logins.
+// TestOriginalOptions checks options that are not part of the request: output, roles, logins.
 func TestOriginalOptions(t *testing.T) {
 	for _, c := range []struct {
 		line string
@@ -172,8 +172,8 @@ func TestOriginalRefuses(t *testing.T) {
 	}
 }
 
-// Every flag of the recorded lists of iperf3 is in the grammar: it does what
-// it should, or is refused with a reason.
+// TestOriginalKnowsEveryFlag checks that the grammar has every flag of the recorded lists of iperf3, with an
+// effect or a reason to refuse it.
 func TestOriginalKnowsEveryFlag(t *testing.T) {
 	files, err := filepath.Glob("../testdata/habits/iperf3-*.flags")
 	if err != nil || len(files) < 3 {
@@ -201,7 +201,7 @@ func TestOriginalKnowsEveryFlag(t *testing.T) {
 	}
 }
 
-// No letter and no name stands for two options.
+// TestOriginalNamesAreUnique checks that no letter and no name is used for two options.
 func TestOriginalNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, o := range (&original{}).options() {

@@ -14,8 +14,7 @@ import (
 	"thru/internal/plan"
 )
 
-// play lets a view see a test of two seconds behind a ramp of one, in both
-// directions or in one, as control tells of it.
+// play sends a view the events of a test of two seconds after a ramp of one, in one or both directions.
 func play(t *testing.T, line string, result error) (out string, v *originalView) {
 	t.Helper()
 	o := read(t, line)
@@ -72,7 +71,7 @@ func tick(sends bool, protocol string) measure.Tick {
 	return x
 }
 
-// The text has a start, an interval of the ramp that is marked, and the rest.
+// TestOriginalViewText checks that the text has a start, a marked interval of the ramp, and the rest.
 func TestOriginalViewText(t *testing.T) {
 	for _, c := range []struct {
 		line string
@@ -102,7 +101,7 @@ func TestOriginalViewText(t *testing.T) {
 	}
 }
 
-// One JSON document, and one line for each event.
+// TestOriginalViewJSON checks the single JSON document, and the line for each event.
 func TestOriginalViewJSON(t *testing.T) {
 	out, v := play(t, "-c host -J -P 2 -O 1 --extra-data more", errors.New("it broke"))
 	var doc struct {
@@ -159,7 +158,7 @@ func TestStrftime(t *testing.T) {
 	}
 }
 
-// twoCPUs is a request between hosts of two CPUs.
+// twoCPUs sets two CPUs for both hosts of a request.
 func twoCPUs(r plan.Request) plan.Request {
 	r.LocalCPUs, r.PeerCPUs = 2, 2
 	return r

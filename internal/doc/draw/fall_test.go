@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestBar: a bar has the length of its share, its ceiling and its interval where
-// they are, and nothing where nothing was measured.
+// TestBar: a bar has the length of its share, with its ceiling and its interval if known, and no length if
+// nothing was measured.
 func TestBar(t *testing.T) {
 	for _, c := range []struct {
 		bar  Rung
@@ -33,8 +33,8 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// TestUnlikeRungs: beside a rung that is hundreds of times as fast a bar can still be seen, and the
-// drawing says that its scale is another one.
+// TestUnlikeRungs: next to a rung that is hundreds of times faster a bar stays visible, and the caption
+// mentions the logarithmic scale.
 func TestUnlikeRungs(t *testing.T) {
 	far := &Fall{Rungs: []Rung{{Carried: 1}, {Carried: 0.0048, Below: 1, Mark: 0.0044}, {Carried: 0.0023, Below: 0.0048, Mark: 0.0022}, {}}}
 	w, logarithmic := far.drawn()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLinesBreakWhereThereIsNoValue: a line goes on behind a gap, and a single point draws none.
+// TestLinesBreakWhereThereIsNoValue: a line continues after a gap, and a single point draws no line.
 func TestLinesBreakWhereThereIsNoValue(t *testing.T) {
 	nan := math.NaN()
 	got := unbrokenParts([]Point{{1, nan}, {3, 1}, {5, 2}, {7, nan}, {9, 3}, {11, nan}, {17, 5}, {19, 6}})

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestDress: plain text gets arrows and commands of their own type, what is pasted or hidden does not.
+// TestDress: plain text gets arrows and typed commands; text to paste and hidden text stay as they are.
 func TestDress(t *testing.T) {
 	for in, want := range map[string]string{
 		"<p>a -&gt; b</p>":                            "<p>a → b</p>",

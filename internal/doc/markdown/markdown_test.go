@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestEscape: no text is markup, and none begins a list.
+// TestEscape: no text becomes markup or begins a list.
 func TestEscape(t *testing.T) {
 	for in, want := range map[string]string{
 		"SO_SNDBUF 4 KiB": "SO_SNDBUF 4 KiB", "_a_b_": `\_a_b\_`, "__x__": `\_\_x\_\_`, "a*b": `a\*b`, "<b>": "&lt;b>", "a|b": `a\|b`, "[x](y)": `\[x\](y)`,

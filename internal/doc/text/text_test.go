@@ -6,7 +6,7 @@ import (
 	"thru/internal/doc"
 )
 
-// TestPrinter: what a terminal makes of blocks, and what it leaves out.
+// TestPrinter checks what a terminal prints of blocks, and what it omits.
 func TestPrinter(t *testing.T) {
 	bars := []doc.Bar{{Share: 1}, {Share: 0.5, Mark: 0.75}}
 	for name, tt := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"thru/internal/plan"
 )
 
-// Each option and each flag is there once, and says what a face needs to show it.
+// TestTable checks that each option and each flag exists once, and has what a front end needs to show it.
 func TestTable(t *testing.T) {
 	ids, flags, theirs := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, o := range Table() {
@@ -76,7 +76,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// shown is a request as text, with the CPUs that it names.
+// shown returns a request as text, with the CPUs that it names.
 func shown(r plan.Request) string {
 	text := ""
 	for _, cpu := range []*int{r.LocalCPU, r.PeerCPU} {
@@ -99,7 +99,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// Two flags of one option, and two of a choice, do not go together; each face says it in its words.
+// TestClash: two flags of one option, and two options of a choice, exclude each other; each front end words
+// that itself.
 func TestClash(t *testing.T) {
 	for _, c := range []struct {
 		given            []Given

@@ -14,8 +14,8 @@ import (
 	"thru/internal/plan/option"
 )
 
-// bad are plans that are refused: where, what the message says, and what the
-// hint. `thru: 1` is their first line.
+// bad are plans that are refused, with the position, part of the message, and part of the hint. `thru: 1` is
+// their first line.
 var bad = map[string]struct{ text, where, message, hint string }{
 	"typo":              {"paris: [{from: local, to: local}]", "2:1", `no key "paris"`, "did you mean pairs?"},
 	"typo in traffic":   {"traffic: {strems: 4}\npairs: [{from: local, to: local}]", "2:11", `no key "strems"`, "did you mean streams?"},
@@ -165,7 +165,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// What only the hosts of a controller tell is an error of Expand.
+// TestExpandErrors: mistakes that only show with the hosts of a controller are errors of Expand.
 func TestExpandErrors(t *testing.T) {
 	for message, text := range map[string]string{
 		`no host "w9"`:               "end_points: [{name: a, at: fleet/w9}]\npairs: [{from: local, to: a}]",
@@ -187,8 +187,7 @@ func TestExpandErrors(t *testing.T) {
 	}
 }
 
-// A plan of more pairs, cells or runs than anyone would keep is refused before
-// it is made.
+// TestTooMany: a plan with too many pairs, cells or runs is refused before it is built.
 func TestTooMany(t *testing.T) {
 	var names []string
 	for i := range 4000 {
@@ -211,7 +210,7 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// Text that would keep a parser busy, or break its stack, is refused at once.
+// TestHostile: text that would keep a parser busy, or overflow its stack, is refused at once.
 func TestHostile(t *testing.T) {
 	laughs := "a: &a [x, x, x, x, x, x, x, x, x]\n"
 	for c := 'b'; c < 'k'; c++ {
@@ -244,7 +243,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// Every option that a message of plan names is in the table, and every face has a word for it.
+// TestOptionsAreSpelled: every option that a message of package plan names is in the table, and every front
+// end can spell it.
 func TestOptionsAreSpelled(t *testing.T) {
 	found := 0
 	for _, file := range []string{"kind.go", "clash.go", "plan.go", "tune.go", "ladder.go"} {

@@ -12,7 +12,7 @@ import (
 	"thru/internal/plan"
 )
 
-// parse reads a plan whose first line is said for it.
+// parse parses a plan without its first line.
 func parse(t *testing.T, text string) *File {
 	t.Helper()
 	f, err := Parse("plan.yaml", []byte("thru: 1\n"+text))
@@ -31,7 +31,7 @@ func expand(t *testing.T, text string) plan.Plan {
 	return p
 }
 
-// fleet is what a controller knows.
+// fleet returns the hosts of a controller.
 func fleet() map[string][]Host {
 	return map[string][]Host{"fleet": {
 		{Name: "w2", Labels: map[string]string{"role": "web", "site": "west"}, CPUs: 4},
@@ -40,8 +40,8 @@ func fleet() map[string][]Host {
 	}}
 }
 
-// shown is a plan in short: each step's label with its flows; an end that dials
-// is marked by >, both that may by =.
+// shown returns a plan in short: each step's label with its flows; > marks an end that dials, = both if
+// either may.
 func shown(p plan.Plan) []string {
 	var out []string
 	for _, s := range p.Steps {
@@ -113,8 +113,8 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// The two flows of a pair start together, as those of many do, and have a sum;
-// the label of a step of one pair of several says which, those of its cells do not.
+// TestStepOfOnePair: the two flows of a pair start together, as those of many pairs do, and have a sum; in a
+// plan of several pairs the label of a step names its pair, those of its cells do not.
 func TestStepOfOnePair(t *testing.T) {
 	s := expand(t, "end_points: [a, b]\npairs: [{from: a, to: b}]\ntraffic: {streams: 2, direction: bidir}").Steps[0]
 	if want := []string{"2 streams, both directions at once", "2 streams, both directions at once, back"}; !s.Independent || !slices.Equal(s.Labels, want) {
@@ -149,7 +149,7 @@ func TestAxes(t *testing.T) {
 	}
 }
 
-// The copies of a pair are flows of their own.
+// TestEndPointsAHost: the copies of a pair are separate flows.
 func TestEndPointsAHost(t *testing.T) {
 	p := expand(t, four+"order: simultaneous\npairs: [{type: many-to-one, from: [b, c], to: a}]\naxes: {end_points: [2], streams: [3]}")
 	s := p.Steps[0]
@@ -167,7 +167,7 @@ func TestEndPointsAHost(t *testing.T) {
 	}
 }
 
-// What the traffic says reaches the flows, as the flags of `thru test` would have it.
+// TestTraffic: the keys of the traffic reach the flows as the flags of `thru test` do.
 func TestTraffic(t *testing.T) {
 	const all = `pairs: [{from: local, to: local}]
 traffic: {time: 3s, ramp: 0, streams: 2, window: 1M/256K, length: 64K, bitrate: 500M, congestion: reno, mss: 1400, no_delay: true,
@@ -244,7 +244,7 @@ func TestLadderFile(t *testing.T) {
 	}
 }
 
-// Whatever an address may look like is taken, and a title with spaces.
+// TestAddresses: all forms of an address are accepted, and a title with spaces.
 func TestAddresses(t *testing.T) {
 	for _, at := range []string{"10.0.0.1", "10.0.0.1:5201", "host", "host:1", "::1", "fe80::1%eth0", "[::1]", "[fd00::1]:5201", "fleet/w1",
 		"ssh://h", "ssh://root@h", "ssh://root@[fd00::1]:22", "ssh://fd00::1", "iperf3://h:5201", "iperf2://[::1]", "iperf3://::1"} {
@@ -289,7 +289,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Hasten bounds every run, so that a plan can be tried out.
+// TestHasten: Hasten limits every run, so that a plan can be tried out.
 func TestHasten(t *testing.T) {
 	f := parse(t, "pairs: [{from: local, to: local}]\nrepeat: 5\nprecision: 2%\naxes: {time: [60, 0.2], streams: [1, 2]}\ntraffic: {latency: true}")
 	slow, _ := f.Expand(nil, nil)
@@ -310,7 +310,7 @@ func TestHasten(t *testing.T) {
 	}
 }
 
-// The same file gives the same bytes.
+// TestDeterministic: the same file gives the same bytes.
 func TestDeterministic(t *testing.T) {
 	const text = four + "at_once: 3\npairs: [{type: mesh, among: all}, {type: matrix, by: site}]\naxes: {streams: [1, 2], window: [default, 64K]}\nvariants: [{name: x, no_delay: true}, {name: y, dscp: ef}]"
 	first, _ := json.Marshal(expand(t, text))
@@ -321,8 +321,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// No host is in two pairs of a round, no pair is lost, and a round is full
-// where it can be.
+// TestPack: no host is in two pairs of a round, no pair is lost, and rounds are full if possible.
 func TestPack(t *testing.T) {
 	for hosts := 2; hosts < 40; hosts += 5 {
 		for _, n := range []int{1, 2, 3, 16} {

@@ -53,7 +53,7 @@ func TestLadderFrom(t *testing.T) {
 	}
 }
 
-// Names that YAML would read as something else come back as they are.
+// FuzzLadderFrom: names that YAML would read as something else survive a round trip.
 func FuzzLadderFrom(f *testing.F) {
 	for _, s := range []string{"a", "1", "1e3", "true", "no", "10.0.0.1", "a#b", "-x", "fd00::1", "vm: x", "0x1f", "12:30:45", `a"b\`, "~", ".5", "é"} {
 		f.Add(s)
@@ -68,7 +68,7 @@ func FuzzLadderFrom(f *testing.F) {
 		l := place.Ladder{Ends: []place.End{{Name: name, What: name}}, Rungs: []place.Rung{{Kind: measure.SameMachine, From: name, To: name, Why: name}}}
 		file, err := Parse("ladder.yaml", LadderFrom(l, []string{"kvm1"}, 0))
 		if err != nil {
-			return // what is no name is refused, as in any plan
+			return // invalid names are refused, as in any plan
 		}
 		p, err := file.Expand(nil, nil)
 		if name = strings.Join(strings.Fields(name), "-"); err == nil && p.Steps[0].Specs[0].From != name {

@@ -33,7 +33,7 @@ func schema(t testing.TB) *jsonschema.Schema {
 	return s
 }
 
-// valid holds a plan against the schema as an editor does.
+// valid checks a plan against the schema as an editor does.
 func valid(s *jsonschema.Schema, text string) error {
 	var x any
 	if err := yaml.Unmarshal([]byte(text), &x); err != nil {
@@ -50,8 +50,8 @@ func valid(s *jsonschema.Schema, text string) error {
 	return s.Validate(inst)
 }
 
-// Every example is a plan that fits the schema, is a starter, says how it is
-// run, and is described by its first line.
+// TestExamples: every example is a plan that fits the schema, is a starter, names the command to run it, and
+// has a description in its first line.
 func TestExamples(t *testing.T) {
 	s := schema(t)
 	files, err := fs.Glob(examples.Files, "*.yaml")
@@ -96,8 +96,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// beyond are the mistakes of the table that no schema sees: what words mean
-// together, what stands elsewhere in the file, quantities, and YAML's own ways.
+// beyond are the mistakes of the table that no schema can detect: combinations of words, references within
+// the file, quantities, and peculiarities of YAML.
 func beyond() []string {
 	return []string{"by hand, one", "by hand, alike", "by hand, a path", "by hand, order", "by hand, command", "by hand, wait", "blocks of nothing", "blocks, precision",
 		"a size", "a time", "zero", "too large", "too long", "link rate", "precision", "fairness of 2", // quantities
@@ -111,7 +111,7 @@ func beyond() []string {
 	}
 }
 
-// Schema and parser refuse the same plans, apart from what a schema cannot see.
+// TestSchemaRefuses: schema and parser refuse the same plans, except for what a schema cannot detect.
 func TestSchemaRefuses(t *testing.T) {
 	s := schema(t)
 	for name, c := range bad {
@@ -127,7 +127,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// What the parser takes the schema takes: each key once, in each form.
+// TestSchemaTakes: the schema accepts what the parser accepts: each key once, in each form.
 func TestSchemaTakes(t *testing.T) {
 	s := schema(t)
 	for _, key := range option.Keys(option.OfTraffic) {
@@ -158,7 +158,7 @@ func TestSchemaTakes(t *testing.T) {
 	}
 }
 
-// docs/plan.md has a row for each key of the schema, in the section of its kind.
+// TestKeysAreDescribed: docs/plan.md has a row for each key of the schema, in the section of its kind.
 func TestKeysAreDescribed(t *testing.T) {
 	var root struct {
 		Properties map[string]any
@@ -211,7 +211,7 @@ func TestKeysAreDescribed(t *testing.T) {
 	}
 }
 
-// The example in the guide is a plan, of as many cells as the text says.
+// TestGuideExample: the example in the guide is a plan, with as many cells as the text says.
 func TestGuideExample(t *testing.T) {
 	guide, err := os.ReadFile(guideFile)
 	if err != nil {
@@ -232,8 +232,8 @@ func TestGuideExample(t *testing.T) {
 	}
 }
 
-// Any text is a plan or an error that says where; what is a plan fits the
-// schema, and has steps that name its own end points.
+// FuzzParse: any text is a plan or an error with a position; a plan fits the schema, and its steps name its
+// own end points.
 func FuzzParse(f *testing.F) {
 	for _, kind := range Starters() {
 		text, err := Starter(kind)

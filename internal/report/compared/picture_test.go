@@ -6,8 +6,8 @@ import (
 	"thru/internal/measure"
 )
 
-// TestComparedPicture: a comparison shows each flow before and after, on one scale; a
-// flow that was not measured after is no bar of nothing.
+// TestComparedPicture: a comparison shows each flow before and after, on one scale; a flow without a figure
+// after has no bar.
 func TestComparedPicture(t *testing.T) {
 	worse := measure.ComparedCell{From: "a", To: "b", Before: &measure.Sample{Value: 956e6}, After: &measure.Sample{Value: 812e6}, ChangePct: new(-15.06), Outcome: measure.Worse}
 	p := picture(&measure.Compared{Cells: []measure.ComparedCell{worse, worse}})

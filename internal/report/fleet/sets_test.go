@@ -7,7 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestValues: what failed on its way counts only where all did.
+// TestValues: a pair that failed midway counts only if all did.
 func TestValues(t *testing.T) {
 	part := Set{Pairs: []pairFigure{{Value: new(3.0)}, {Value: new(1.0), Failed: "lost"}, {Value: new(2.0)}, {Failed: "lost"}}}
 	if got := part.values(); !slices.Equal(got, []float64{2, 3}) {
@@ -19,7 +19,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestLevel: settings that cannot be told apart are said to be so.
+// TestLevel: settings without a significant difference are reported as such.
 func TestLevel(t *testing.T) {
 	one := func(low, high float64) *Set {
 		v := (low + high) / 2

@@ -22,8 +22,7 @@ func marksOf(v *measure.Inventory) (lines []string, odd map[string]bool) {
 	return lines, odd
 }
 
-// TestStandsOut: what costs traffic is named with who has it, and what is not
-// known or is as it should be is not.
+// TestStandsOut: settings that cost throughput are named with their objects; unknown and proper ones are not.
 func TestStandsOut(t *testing.T) {
 	on := func(change func(*measure.Guest)) measure.Inventory {
 		g := measure.Guest{ID: "1", Name: "g", Power: "on", Memory: new(int64(8 << 30))}
@@ -92,8 +91,8 @@ func TestStandsOut(t *testing.T) {
 	}
 }
 
-// TestUnlike: what each host has of its own is compared between those alone that
-// guests move between, and its hosts are named.
+// TestUnlike: settings of each host are compared only between hosts that guests move between, and these hosts
+// are named.
 func TestUnlike(t *testing.T) {
 	of := func(places ...[2]string) *measure.Inventory {
 		v := &measure.Inventory{}
@@ -129,8 +128,8 @@ func TestUnlike(t *testing.T) {
 	}
 }
 
-// TestUnnamedPortGroups: a host knows its guests' ports of a distributed switch,
-// and not the names of its port groups. They stand as the guests have them.
+// TestUnnamedPortGroups: a host knows its guests' ports of a distributed switch, but not the names of its
+// port groups. The table shows the names that the guests have.
 func TestUnnamedPortGroups(t *testing.T) {
 	nic := measure.GuestNIC{Switch: "d", Network: new("dvportgroup-12")}
 	v := &measure.Inventory{Hosts: []measure.GuestHost{{ID: "h", Name: "esx1"}}, Switches: []measure.VirtualSwitch{{ID: "d", Name: "dvs-prod", Hosts: []string{"h"}}, {ID: "e", Name: "dvs-empty", Hosts: []string{"h"}}},
@@ -144,7 +143,7 @@ func TestUnnamedPortGroups(t *testing.T) {
 	}
 }
 
-// TestSettingsChanged: what could not be read of the settings hides nothing that was.
+// TestSettingsChanged: unreadable settings do not hide those that were read.
 func TestSettingsChanged(t *testing.T) {
 	x := newIndex(&measure.Inventory{Kind: measure.KindVSphere})
 	part := func(what string) measure.NotChecked {
@@ -168,7 +167,7 @@ func TestSettingsChanged(t *testing.T) {
 	}
 }
 
-// TestReasonOfAll: what is not known of any guest has its reason in each sheet.
+// TestReasonOfAll: a fact that is unknown for all guests has its reason in each fact sheet.
 func TestReasonOfAll(t *testing.T) {
 	v := &measure.Inventory{Kind: measure.KindKVM, Guests: []measure.Guest{{ID: "g", Name: "g", NotChecked: []measure.NotChecked{{Fact: "cpu_quota_cpus", Why: "no control group"}}}}, NotChecked: []measure.NotChecked{{Fact: "guests.tools", Why: "nobody asked inside"}}}
 	for _, r := range guestFactSheet(newIndex(v), &v.Guests[0]).Rows {
@@ -179,8 +178,8 @@ func TestReasonOfAll(t *testing.T) {
 	}
 }
 
-// TestRecordIsWhole: the sheets have each line that C-07 and C-08 ask for, with a
-// value or why there is none.
+// TestRecordIsWhole: the fact sheets have each line of C-07 and C-08, with a value or the reason why it is
+// missing.
 func TestRecordIsWhole(t *testing.T) {
 	bare := (&measure.Document{Command: "inventory", Inventories: []measure.Inventory{{Kind: measure.KindVSphere, Hosts: []measure.GuestHost{{ID: "h", Name: "h"}}, Guests: []measure.Guest{{ID: "g", Name: "g"}}}}})
 	for name, d := range map[string]*measure.Document{"full": clusterDocument(t), "bare": bare} {
@@ -229,7 +228,7 @@ func TestInventoryColumnsAreDescribed(t *testing.T) {
 	}
 }
 
-// clusterDocument is the inventory that the golden files of report have.
+// clusterDocument returns the inventory of report's golden files.
 func clusterDocument(t *testing.T) *measure.Document {
 	t.Helper()
 	data, err := os.ReadFile("../testdata/inventory.json.golden")

@@ -7,8 +7,8 @@ import (
 	"thru/internal/measure"
 )
 
-// TestHeld holds that what Network I/O Control allows an adapter stands beside what
-// its port does, and not where that is off.
+// TestHeld checks that the limit of Network I/O Control is shown after that of the adapter's port, unless it
+// is off.
 func TestHeld(t *testing.T) {
 	at := func(on bool, bps int64) *measure.Shaping {
 		return &measure.Shaping{Enabled: &on, AverageBps: &bps}

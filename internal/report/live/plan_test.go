@@ -35,7 +35,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanFits: however many pairs there are, whatever they are called.
+// TestPlanFits: any number of pairs with any names.
 func TestPlanFits(t *testing.T) {
 	var l Plan
 	for i := range 500 {

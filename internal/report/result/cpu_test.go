@@ -6,7 +6,7 @@ import (
 	"thru/internal/measure"
 )
 
-// A busy host says whose work that is.
+// TestWhoseCPU: the text of a busy host names the origin of the load.
 func TestWhoseCPU(t *testing.T) {
 	for want, f := range map[string]measure.CPUFigure{
 		"host 99.3% busy, nearly all by others (1.97 cores), busiest core 1: 99.6%":        {Pct: 99.3, Cores: 0, MaxCore: 1, MaxCorePct: 99.6, OtherCores: new(1.97)},

@@ -6,7 +6,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestPercentilesNeedRequests: of a hundred requests there is no p99.99.
+// TestPercentilesNeedRequests: a hundred requests have no p99.99.
 func TestPercentilesNeedRequests(t *testing.T) {
 	for n, want := range map[int64]int{1: 1, 10: 2, 999: 3, 1000: 4, 10_000: 5} {
 		if got := Percentiles(&measure.Latency{Count: n}); len(got) != want {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTemplates: words and marks put together are the text again.
+// TestTemplates: words and marks together give the text again.
 func TestTemplates(t *testing.T) {
 	for _, text := range []string{"a.-b 3.5. of ab -a", "", "b", "a\u00e4 1", "-", "NaN 0x1p-2", "..", "b-"} {
 		words, marks := templateOf(text, "a", "b")

@@ -30,8 +30,8 @@ func TestTimeTicks(t *testing.T) {
 	}
 }
 
-// TestOverlap: the receiver's line lies below the sender's, and is so wide that both
-// show where they have one course; what never happened has no panel.
+// TestOverlap: the receiver's line lies under the sender's and is wider, so that both are visible if they
+// coincide; a counter that stays zero has no panel.
 func TestOverlap(t *testing.T) {
 	k := timeline{cell: &measure.Cell{From: "a", To: "b", Protocol: measure.TCP}, seconds: 2, rateMax: 1e9,
 		sent: []draw.Point{{X: 0.5, Y: 1e9}, {X: 1.5, Y: 1e9}}, retransmits: []draw.Point{{X: 0.5, Y: 0}, {X: 1.5, Y: 0}}}
@@ -50,7 +50,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestHeat: a row for each core and each queue, in order; many are bounded.
+// TestHeat: a row for each core and each queue, in order, up to a limit.
 func TestHeat(t *testing.T) {
 	e := &measure.Evidence{EndPoint: "b", MeasuredNs: 3e9}
 	for i := range 3 {

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// load reads a document of the goldens of package report.
+// load reads a document of package report's golden files.
 func load(t *testing.T, name string) *measure.Document {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "testdata", name+".json.golden"))
@@ -55,7 +55,7 @@ func TestAnswers(t *testing.T) {
 	failing.Verdict = &measure.Verdict{Required: 95, Share: 20, Reason: "localhost carries 20% of the ceiling"}
 	for _, tt := range []struct {
 		name string
-		most int // lines, without that of where it is kept
+		most int // lines, without the line about where it is stored
 		d    *measure.Document
 		want []string // of the first line
 	}{
@@ -86,7 +86,7 @@ func TestAnswers(t *testing.T) {
 		if tt.d == nil {
 			tt.d = load(t, tt.name)
 		}
-		for _, whole := range []bool{false, true} { // on a terminal, and where a program reads it
+		for _, whole := range []bool{false, true} { // on a terminal, and for a program
 			var b bytes.Buffer
 			o := text.Options{Width: 80}
 			if whole {
@@ -111,7 +111,7 @@ func TestAnswers(t *testing.T) {
 				if strings.Contains(l, "single run: ") {
 					t.Errorf("%s: %q stands with the figure", tt.name, l)
 				}
-				if utf8.RuneCountInString(l) > o.Width && !strings.HasPrefix(l, "          ") { // but commands, which are copied
+				if utf8.RuneCountInString(l) > o.Width && !strings.HasPrefix(l, "          ") { // except commands, which are copied
 					t.Errorf("%s: %q is wider than %d columns", tt.name, l, o.Width)
 				}
 			}
@@ -120,7 +120,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestNothingLost: the line of what is left out counts it, and names the command that shows it.
+// TestNothingLost: the last line counts what is omitted, and names the command that shows it.
 func TestNothingLost(t *testing.T) {
 	var b bytes.Buffer
 	if err := Text(&b, load(t, "explain"), text.Options{Width: 80}, "thru report 4711 --all"); err != nil {
@@ -135,7 +135,7 @@ func TestNothingLost(t *testing.T) {
 	}
 }
 
-// TestRiskIsWhole: what may go wrong with a command is read to its end.
+// TestRiskIsWhole: the risk of a command is printed to its end.
 func TestRiskIsWhole(t *testing.T) {
 	d := load(t, "check")
 	d.Gates[0].Risk = strings.Repeat("it may do this and that; ", 20) + "the last risk"
@@ -145,7 +145,7 @@ func TestRiskIsWhole(t *testing.T) {
 	}
 }
 
-// golden compares with a file of testdata.
+// golden compares output with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".golden")

@@ -6,7 +6,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestKindOfDisk: what a virtual disk says of itself is not taken for known.
+// TestKindOfDisk: the properties that a virtual disk reports are not trusted.
 func TestKindOfDisk(t *testing.T) {
 	const unsure = "says that it rotates (a virtual disk: not known)"
 	for _, tt := range []struct {

@@ -16,7 +16,7 @@ func TestJourneyRange(t *testing.T) {
 	}
 }
 
-// TestKeptFlags: a line of options that can be typed.
+// TestKeptFlags: a line of options to type.
 func TestKeptFlags(t *testing.T) {
 	for want, kept := range map[string][]string{
 		"": {""}, "-P 4 --lean": {"-P 2", "-P 4", "--lean"}, "--lean -P 4": {"-P 2", "--lean", "-P 4"}, "-P 4; leave -w out": {"leave -w out", "-P 4"}, "leave -w out": {"leave -w out"},
