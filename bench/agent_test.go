@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// What an agent that nobody uses may cost, and how soon a test may begin.
+// Limits of an idle agent's cost, and of the time until a test sends data.
 const (
 	idleCPUPct  = 0.2  // of one core
 	idleMB      = 40.0 // resident
@@ -88,7 +88,7 @@ func nap(ctx context.Context, d time.Duration) {
 	}
 }
 
-// runTime is the CPU time of all threads of a process (/proc/PID/task/TID/schedstat, in ns).
+// runTime returns the CPU time of all threads of a process (/proc/PID/task/TID/schedstat, in ns).
 func runTime(pid int) time.Duration {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	var sum time.Duration
@@ -102,7 +102,7 @@ func runTime(pid int) time.Duration {
 	return sum
 }
 
-// residentMB is VmRSS of /proc/PID/status, in 10^6 bytes.
+// residentMB returns VmRSS of /proc/PID/status, in 10^6 bytes.
 func residentMB(pid int) float64 {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(b)) {
@@ -114,9 +114,8 @@ func residentMB(pid int) float64 {
 	return 0
 }
 
-// firstData is the time from the start of `thru test` until the loopback
-// interface has carried 1 MB: control within one host does not pass it, and
-// 1 MB takes well below a millisecond.
+// firstData returns the time in ms from the start of `thru test` until the loopback interface has carried 1
+// MB: control within one host does not use it, and 1 MB takes well below a millisecond.
 func firstData(ctx context.Context, s settings) (ms float64, err error) {
 	before, start := loopbackBytes(), time.Now()
 	p, err := command{argv: []string{s.thru, "test", "--one-way", "-t", "0.5", "-O", "0", "-P", "1"}, cpu: -1}.start()

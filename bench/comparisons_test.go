@@ -2,8 +2,7 @@
 
 package bench
 
-// comparison is one shape of traffic that all tools are asked for, and what
-// thru promises there.
+// comparison is one shape of traffic for all tools, with the requirements that thru must meet.
 type comparison struct {
 	name  string
 	title string
@@ -11,27 +10,27 @@ type comparison struct {
 	bars  []bar
 }
 
-// bar is a promise: one of its claims must hold.
+// bar is a requirement: one of its claims must hold.
 type bar struct {
 	text   string
 	claims []claim
 }
 
-// claim is one ratio of thru to another, at least (or, of costs, at most) so much.
+// claim is one ratio of thru to another tool with its minimum (for costs, its maximum).
 type claim struct {
 	of      metric
-	against string // "ceiling", "best" of the peers, "every" peer, or the tool whose name begins so
+	against string // "ceiling", "best" of the peers, "every" peer, or a tool by its prefix
 	bound   float64
 }
 
 // metric is a property of a run.
 type metric int
 
-// Metrics. Of the last two less is better.
+// Metrics. For the last two less is better.
 const (
 	figure metric = iota
 	p99
-	cost // CPU seconds of both ends for each GB
+	cost // CPU seconds of both ends per GB
 )
 
 func (m metric) String() string { return [...]string{"figure", "p99", "CPU s/GB"}[m] }
@@ -47,7 +46,7 @@ const (
 
 func over(against string, bound float64) claim { return claim{figure, against, bound} }
 
-// comparisons are all, in the order in which they run.
+// comparisons returns all comparisons, in the order in which they run.
 func comparisons() []comparison {
 	copying := bar{"the best peer, or 0.97 of the ceiling", []claim{over(bestPeer, 1), over(ceilingName, 0.97)}}
 	cheap := bar{"fewer CPU s/GB than every peer", []claim{{cost, everyPeer, 1}}}
@@ -69,7 +68,8 @@ func comparisons() []comparison {
 			[]bar{{"1.25 of iperf3 --gsro", []claim{over(iperf3Name, 1.25)}}, nearLimit}},
 		{"udp-64", "UDP, 64 B", shape{kind: udpBatch, streams: 1, length: 64, place: sameCPU}, []bar{udpBest}},
 		{"udp-1400", "UDP, 1400 B", shape{kind: udpBatch, streams: 1, length: 1400, place: sameCPU}, []bar{udpBest}},
-		// On two CPUs a virtual machine's wake-ups jump between two levels, for every tool alike: no bars hang on that.
+		// On two CPUs a virtual machine's wake-ups alternate between two levels, for every tool: no bar
+		// depends on that.
 		{"udp-64-gso-two", "UDP, GSO and GRO, 64 B", shape{kind: udpGSO, streams: 1, length: 64, place: twoCPUs}, nil},
 		{"udp-1400-gso-two", "UDP, GSO and GRO, 1400 B", shape{kind: udpGSO, streams: 1, length: 1400, place: twoCPUs}, nil},
 		{"udp-64-two", "UDP, 64 B", shape{kind: udpBatch, streams: 1, length: 64, place: twoCPUs}, nil},

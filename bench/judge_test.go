@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Names of what takes part but is no peer.
+// Names of participants that are no peers.
 var notPeers = []string{"thru", ceilingName}
 
-// column is one metric of a tool, round by round.
+// column returns one metric of a tool, round by round.
 func (e *entry) column(m metric) []float64 {
 	var xs []float64
 	for _, r := range e.readings {
@@ -30,7 +30,7 @@ func (e *entry) median(m metric) float64 {
 
 func (e *entry) isPeer() bool { return !slices.Contains(notPeers, e.name) }
 
-// find is the first tool whose name begins so; nil if it did not take part.
+// find returns the first tool with the prefix; nil if it did not take part.
 func (r *result) find(name string) *entry {
 	for i, e := range r.entries {
 		if strings.HasPrefix(e.name, name) {
@@ -40,7 +40,7 @@ func (r *result) find(name string) *entry {
 	return nil
 }
 
-// against lists the tools that a claim compares thru with.
+// against returns the tools that a claim compares thru with.
 func (r *result) against(c claim) []*entry {
 	var peers []*entry
 	for i := range r.entries {
@@ -65,7 +65,7 @@ func (r *result) against(c claim) []*entry {
 	return nil
 }
 
-// outcome is what became of a bar.
+// outcome is the result of a bar.
 type outcome struct {
 	bar   string
 	words string // "met", "missed by 3%", "not checked"
@@ -73,7 +73,7 @@ type outcome struct {
 	met   bool
 }
 
-// judge holds thru against a bar: the claim that goes best decides.
+// judge compares thru with a bar: the claim with the smallest shortfall decides.
 func (r *result) judge(b bar) outcome {
 	thru := r.find("thru")
 	best := outcome{bar: b.text, words: "not checked: nothing to compare with"}
@@ -96,7 +96,7 @@ func (r *result) judge(b bar) outcome {
 	return best
 }
 
-// worst picks of several tools the one that thru looks worst beside.
+// worst returns, of several tools, the one that thru compares worst with.
 func worst(tools []*entry, thru *entry, c claim) []*entry {
 	if len(tools) < 2 {
 		return tools
@@ -108,9 +108,8 @@ func worst(tools []*entry, thru *entry, c claim) []*entry {
 	})}
 }
 
-// shortfall is how far a ratio stays behind the bound, as a share of it; less
-// than zero is beyond it. At parity the interval decides: a difference that
-// it does not show is none.
+// shortfall returns how far a ratio is from the bound, as a share of it; less than zero is beyond it. At
+// parity the interval decides: a difference within it does not count.
 func shortfall(c claim, e estimate) (short float64, met bool) {
 	short, reaches := 1-e.ratio/c.bound, e.high >= c.bound
 	if c.of != figure {
@@ -130,5 +129,5 @@ func words(short float64, met bool) string {
 	return fmt.Sprintf("missed by %.1f%%", 100*short)
 }
 
-// String is the ratio with its interval.
+// String returns the ratio with its interval.
 func (e estimate) String() string { return fmt.Sprintf("%.3f [%.3f-%.3f]", e.ratio, e.low, e.high) }

@@ -14,8 +14,8 @@ import (
 	"thru/internal/engine/worker"
 )
 
-// TestMain measures, instead of running tests. This program is also the agents of a
-// fleet, and their workers.
+// TestMain measures instead of running tests. This program also provides the agents of a fleet, and their
+// workers.
 func TestMain(*testing.M) {
 	if err := begin(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)

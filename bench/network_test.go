@@ -27,8 +27,8 @@ func awaitPort(ctx context.Context, p *process, at string) error {
 	return fmt.Errorf("%s does not listen at %s: %s", strings.Join(p.cmd.Args, " "), at, p.errors.String())
 }
 
-// listens looks for an unconnected local port in /proc/net (proc(5)): state
-// 0A is LISTEN, 07 is what an unconnected UDP socket shows.
+// listens reports whether /proc/net (proc(5)) has an unconnected local port: state 0A is LISTEN, 07 is an
+// unconnected UDP socket.
 func listens(network, port string) bool {
 	number, err := strconv.Atoi(port)
 	if err != nil {
@@ -45,8 +45,8 @@ func listens(network, port string) bool {
 	return false
 }
 
-// loopbackBytes is what the loopback interface has received so far. In a
-// namespace of our own nothing passes it but the run.
+// loopbackBytes returns what the loopback interface has received so far. In a separate namespace only the run
+// uses it.
 func loopbackBytes() uint64 {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -55,11 +55,10 @@ func loopbackBytes() uint64 {
 	return lo.Attrs().Statistics.RxBytes
 }
 
-// busyConnection has sent this much at least.
+// busyConnection is the minimum that a data connection has sent, in bytes.
 const busyConnection = 1 << 20
 
-// busyCongestion names the congestion control of the connections that carry
-// the data, as the kernel says (ss(8)).
+// busyCongestion names the congestion control of the data connections, according to the kernel (ss(8)).
 func busyCongestion() string {
 	out, err := exec.Command("ss", "-tinH").Output()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 const local = "127.0.0.1"
 
-// fields reads figures from lines of KEY=VALUE. scale takes them to the base unit.
+// fields reads figures from lines of KEY=VALUE. scale converts them to the base unit.
 func fields(figure string, scale float64, p50, p99 string, scaleTime float64) func([]string) (reading, error) {
 	return func(outputs []string) (reading, error) {
 		lines := strings.ReplaceAll(outputs[0], " ", "\n")
@@ -32,7 +32,7 @@ func iperf3At(path string) tool {
 		ready: func(s shape) (contender, bool) { return iperf3(path, version, s) }}
 }
 
-// iperf3 has one pair of processes, or of the placement "one pair a CPU" one for each stream.
+// iperf3 has one pair of processes, or with the placement "paired" one for each stream.
 func iperf3(path, version string, s shape) (contender, bool) {
 	args, can := iperf3Args(version, s)
 	if !can {
@@ -51,7 +51,7 @@ func iperf3(path, version string, s shape) (contender, bool) {
 	return c, true
 }
 
-// iperf3Args is what this version needs for the shape, if it can do it.
+// iperf3Args returns the options that this version needs for the shape, if it supports it.
 func iperf3Args(version string, s shape) ([]string, bool) {
 	switch s.kind {
 	case tcpCopy:
@@ -66,7 +66,7 @@ func iperf3Args(version string, s shape) ([]string, bool) {
 	return nil, false
 }
 
-// readIperf3 adds up what the receivers of all pairs counted, which the clients are told.
+// readIperf3 adds up what the receivers of all pairs counted, which the clients report.
 func readIperf3(outputs []string, s shape) (reading, error) {
 	r := reading{p50: math.NaN(), p99: math.NaN()}
 	for _, out := range outputs {
@@ -115,9 +115,8 @@ func iperf2(s shape) (contender, bool) {
 	return c, true
 }
 
-// readIperf2 adds up the server's lines of comma-separated values, one a
-// stream: ..., number of the stream, interval, bytes, bit/s, and of UDP
-// jitter, lost, all datagrams.
+// readIperf2 adds up the server's comma-separated lines, one for each stream: ..., number of the stream,
+// interval, bytes, bit/s, and for UDP jitter, lost, all datagrams.
 func readIperf2(output string, s shape) (reading, error) {
 	r := reading{p50: math.NaN(), p99: math.NaN()}
 	streams := 0
@@ -174,7 +173,7 @@ func netperf(s shape) (contender, bool) {
 
 func neper(s shape) (contender, bool) {
 	var program string
-	var both []string // what client and server take
+	var both []string // common options of client and server
 	var c contender
 	switch s.kind {
 	case tcpCopy, tcpLean:
@@ -226,7 +225,7 @@ func nuttcp(s shape) (contender, bool) {
 
 // ---- sockperf ----
 
-// sockperf sends no messages of less than 14 bytes.
+// sockperf sends no messages below 14 bytes.
 func sockperf(s shape) (contender, bool) {
 	if s.kind != requests {
 		return contender{}, false
@@ -243,5 +242,5 @@ func sockperf(s shape) (contender, bool) {
 	return c, true
 }
 
-// plain removes sockperf's name before each line.
+// plain removes sockperf's name from each line.
 func plain(output string) string { return strings.ReplaceAll(output, "sockperf: ", "") }

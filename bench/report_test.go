@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// report collects what is printed and what is kept as Markdown.
+// report collects what is printed and what is written as Markdown.
 type report struct {
 	settings settings
 	site     site
@@ -20,7 +20,7 @@ type report struct {
 	bars     [][]string
 }
 
-// table is a title, remarks below it, and rows; the first row names the columns.
+// table is a title, rows, and remarks below; the first row names the columns.
 type table struct {
 	title   string
 	rows    [][]string
@@ -75,7 +75,7 @@ func (r *report) print(w io.Writer, t table) {
 	t.text(w)
 }
 
-// table is the comparison with a line for each tool.
+// table returns the comparison with a line for each tool.
 func (c *result) table(at site) table {
 	unit, _ := c.shape.unit()
 	head := []string{"tool", unit, "range"}
@@ -123,7 +123,7 @@ func (e *entry) row(thru *entry, s shape) []string {
 	return append(row, ratio.String())
 }
 
-// remarks say what is odd with a tool's runs.
+// remarks returns anomalies of a tool's runs.
 func (e *entry) remarks(at site, s shape) []string {
 	var lines []string
 	if e.costHidden != "" && (s.bulk() || s.udp()) {
@@ -137,7 +137,7 @@ func (e *entry) remarks(at site, s shape) []string {
 	return lines
 }
 
-// digits are three that count; "-" of what is not known.
+// digits formats with three significant digits; "-" if unknown.
 func digits(x float64) string {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0):
@@ -168,7 +168,7 @@ func (r *report) writeBars(w io.Writer) {
 	r.barTable().text(w)
 }
 
-// text prints columns with the numbers to the right.
+// text prints columns with right-aligned numbers.
 func (t table) text(w io.Writer) {
 	widths := make([]int, len(t.rows[0]))
 	for _, row := range t.rows {
@@ -189,7 +189,7 @@ func (t table) text(w io.Writer) {
 	}
 }
 
-// markdown writes the table as GitHub does.
+// markdown writes the table as GitHub Flavored Markdown.
 func (t table) markdown(w io.Writer) {
 	fmt.Fprintf(w, "\n### %s\n\n", t.title)
 	for i, row := range t.rows {
@@ -207,7 +207,7 @@ func (t table) markdown(w io.Writer) {
 	}
 }
 
-// Markers in a document between which the tables stand.
+// Markers around the tables in a document.
 const (
 	tablesBegin = "<!-- tables: written by bench -markdown -->\n"
 	tablesEnd   = "<!-- end of the tables -->\n"

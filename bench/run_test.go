@@ -19,21 +19,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Waits of a run.
+// Time limits of a run.
 const (
 	serverTime = 5 * time.Second        // for a server to listen
 	afterTime  = 500 * time.Millisecond // for a server to end by itself after its client
 	spareTime  = 20 * time.Second       // for a client beyond its measured time
 )
 
-// result is what the rounds of a comparison came to.
+// result holds the rounds of a comparison.
 type result struct {
 	comparison
 	entries []entry
 	out     []string // tools that do not take part, with the reason
 }
 
-// entry is one tool with a reading of each round.
+// entry is one tool with a reading for each round.
 type entry struct {
 	name       string
 	contender  contender
@@ -41,8 +41,8 @@ type entry struct {
 	costHidden string
 }
 
-// run takes the tools round by round, each round in random order, under the
-// lock: what disturbs the machine for a while disturbs them all.
+// run runs the tools round by round, each round in random order, under the lock: a temporary disturbance of
+// the machine affects all of them.
 func (c comparison) run(ctx context.Context, s settings, tools []tool) (*result, error) {
 	r := &result{comparison: c}
 	r.shape.seconds = s.seconds
@@ -69,7 +69,7 @@ func (c comparison) run(ctx context.Context, s settings, tools []tool) (*result,
 	return r, nil
 }
 
-// round runs every tool once. A run that fails is told and leaves NaN.
+// round runs every tool once. A failed run is reported and leaves NaN.
 func (r *result) round(ctx context.Context, s settings, first bool) error {
 	unlock, err := lock(s.lock)
 	if err != nil {
@@ -91,8 +91,8 @@ func (r *result) round(ctx context.Context, s settings, first bool) error {
 	return nil
 }
 
-// lock takes turns with all other measurements on this machine. Children do
-// not inherit it: Go opens files close-on-exec.
+// lock excludes all other measurements on this machine. Children do not inherit it: Go opens files
+// close-on-exec.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -113,7 +113,7 @@ type process struct {
 	done   chan error
 }
 
-// start runs a command on its CPU. The calling thread's own CPUs change for a moment.
+// start runs a command on its CPU. It changes the calling thread's CPUs for a moment.
 func (c command) start() (*process, error) {
 	p := &process{cmd: exec.Command(c.argv[0], c.argv[1:]...), done: make(chan error, 1)}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errors
@@ -136,7 +136,7 @@ func (c command) start() (*process, error) {
 	return p, nil
 }
 
-// wait waits for the end, and ends the process when its time is over.
+// wait waits for the end, and kills the process after the limit.
 func (p *process) wait(ctx context.Context, limit time.Duration) error {
 	select {
 	case err := <-p.done:
@@ -154,7 +154,7 @@ func (p *process) wait(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// said is what the process wrote of its failure, in one line.
+// said returns the process's error output in one line.
 func (p *process) said() string {
 	text := p.errors.String()
 	if text == "" {
@@ -164,7 +164,7 @@ func (p *process) said() string {
 	return line
 }
 
-// stop ends the process, first politely.
+// stop ends the process, first with SIGTERM.
 func (p *process) stop() {
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		select {
@@ -183,7 +183,7 @@ func (p *process) stop() {
 	}
 }
 
-// cpu is what the ended process and the children that it waited for used.
+// cpu returns the CPU time of the ended process and the children that it waited for.
 func (p *process) cpu() float64 {
 	if p.cmd.ProcessState == nil {
 		return math.NaN()
@@ -226,8 +226,7 @@ func (c contender) run(ctx context.Context, seconds float64, lookInside bool) (r
 	return c.account(servers, clients, before, <-control)
 }
 
-// startAll starts commands and waits for those that listen. With an error it
-// returns what runs already.
+// startAll starts commands and waits for those that listen. With an error it returns the running ones.
 func startAll(ctx context.Context, commands []command) ([]*process, error) {
 	var started []*process
 	for _, c := range commands {
@@ -252,7 +251,7 @@ func stopAll(processes []*process) {
 	}
 }
 
-// account puts the reading of a run together.
+// account combines the reading of a run.
 func (c contender) account(servers, clients []*process, before uint64, control string) (reading, error) {
 	from := clients
 	if c.readServers {

@@ -16,15 +16,15 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of the steps of a fleet, and how its plan is shaped.
+// Time limits for a fleet, and the parameters of its plan.
 const (
-	fleetTime   = 2 * time.Minute // for all to be there
+	fleetTime   = 2 * time.Minute // for all agents to join
 	planTime    = 15 * time.Minute
 	perProcess  = 100 // agents
 	pairsAtOnce = 16
 )
 
-// scaleRow is what a fleet of one size took.
+// scaleRow holds the times and loads of a fleet of one size.
 type scaleRow struct {
 	agents              int
 	joined, back, hosts time.Duration
@@ -32,10 +32,10 @@ type scaleRow struct {
 	failed              int
 	controlMB, planMB   float64
 	idleCPU             float64 // of the controller, % of a core
-	controlCPU, planCPU float64 // while the plan ran, s
+	controlCPU, planCPU float64 // while the plan ran, in s
 }
 
-// fleetAtScale is a controller with agents, all real but that many agents share a process.
+// fleetAtScale is a controller with agents; they are real agents, but many share a process.
 type fleetAtScale struct {
 	thru, folder string
 	size         int
@@ -69,7 +69,7 @@ func (r *report) addScale(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// measureFleet brings one up, runs the plan, and takes it down.
+// measureFleet starts a fleet, runs the plan, and stops the fleet.
 func (s settings) measureFleet(ctx context.Context, n int) (row scaleRow, err error) {
 	unlock, err := lock(s.lock)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s settings) measureFleet(ctx context.Context, n int) (row scaleRow, err er
 	return row, err
 }
 
-// command is a call of thru with the folders of this fleet.
+// command returns a call of thru with the folders of this fleet.
 func (f *fleetAtScale) command(args ...string) command {
 	return command{argv: append([]string{"env", "XDG_CONFIG_HOME=" + f.folder, "XDG_STATE_HOME=" + f.folder, f.thru}, args...), cpu: -1}
 }
@@ -166,7 +166,7 @@ func (f *fleetAtScale) startAgents() error {
 	return nil
 }
 
-// await asks `thru hosts` until all are there, and returns how long it took the last time.
+// await polls `thru hosts` until all agents are online, and returns the time of the last call.
 func (f *fleetAtScale) await(ctx context.Context) (took time.Duration, err error) {
 	for end := time.Now().Add(fleetTime); ; {
 		began := time.Now()
@@ -200,7 +200,7 @@ func (f *fleetAtScale) await(ctx context.Context) (took time.Duration, err error
 	}
 }
 
-// idle is the controller's use of a core while nothing runs, in percent.
+// idle returns the idle controller's CPU load, in percent of a core.
 func (f *fleetAtScale) idle(ctx context.Context) float64 {
 	const span = 5 * time.Second
 	before := runTime(f.control.cmd.Process.Pid)
@@ -249,7 +249,7 @@ func (f *fleetAtScale) measurePlan(ctx context.Context, row *scaleRow) error {
 	return nil
 }
 
-// stop ends all.
+// stop ends all processes.
 func (f *fleetAtScale) stop() {
 	for _, p := range append(f.agents, f.control) {
 		if p != nil {

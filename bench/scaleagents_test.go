@@ -19,9 +19,8 @@ import (
 	"thru/internal/host"
 )
 
-// agentsVerb makes this program a number of agents: FIRST COUNT, and the string
-// by which they join on stdin. Each is a whole one, with an identity and a
-// connection of its own; their workers are processes as ever.
+// agentsVerb makes this program run a number of agents: FIRST COUNT, and their join string on stdin. Each is
+// a complete agent with its own identity and connection; their workers are separate processes as usual.
 const agentsVerb = "agents"
 
 // serveAgents serves until SIGTERM.
@@ -59,7 +58,7 @@ func serveAgents(args []string) error {
 	return nil
 }
 
-// serveAgent is one of them.
+// serveAgent runs one of them.
 func serveAgent(ctx context.Context, prog *worker.Program, here *host.Host, join bus.Join, name string) error {
 	state, err := bus.NewState()
 	if err != nil {

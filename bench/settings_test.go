@@ -1,15 +1,13 @@
 //go:build linux
 
-// Package bench compares thru with other tools and with the limit that the machine
-// sets (ceiling.c): interleaved runs in a network namespace of their own, the
-// same CPUs for all, ratios with their 95% interval, and the bars that thru
-// holds itself to. `make bench` runs it; docs/performance.md holds its tables.
+// Package bench compares thru with other tools and with the limit of the machine (ceiling.c): interleaved
+// runs in a separate network namespace, the same CPUs for all, ratios with their 95% interval, and the bars
+// that thru must meet. `make bench` runs it; docs/performance.md contains its tables.
 //
-// Peers are looked for on PATH: iperf3, iperf, netperf with netserver,
-// tcp_stream, tcp_rr, tcp_crr and udp_stream of neper, nuttcp, sockperf; for files
-// curl, lftp, sftp, scp, smbclient, nfs-cp, rsync, with nginx, vsftpd, sshd, smbd,
-// ganesha.nfsd, rsync as servers. IPERF3 names a second, newer iperf3. What is
-// missing is said.
+// It looks for peers in PATH: iperf3, iperf, netperf with netserver, tcp_stream, tcp_rr, tcp_crr and
+// udp_stream of neper, nuttcp, sockperf; for files curl, lftp, sftp, scp, smbclient, nfs-cp, rsync, with
+// nginx, vsftpd, sshd, smbd, ganesha.nfsd, rsync as servers. IPERF3 names a second, newer iperf3. It reports
+// missing programs.
 package bench
 
 import (
@@ -27,7 +25,7 @@ import (
 	"thru/internal/unit"
 )
 
-// settings is what the command line says.
+// settings holds the options of the command line.
 type settings struct {
 	seconds    float64
 	repeats    int
@@ -87,7 +85,7 @@ func (s settings) progress(format string, values ...any) {
 	}
 }
 
-// run starts this program again in a namespace; there it measures.
+// run starts this program again in a namespace, where it measures.
 func run(ctx context.Context, s settings) error {
 	if os.Getenv(insideVariable) == "" {
 		return enterNamespace(ctx)

@@ -4,22 +4,21 @@ package bench
 
 import "strconv"
 
-// kind is what moves.
+// kind is a kind of traffic.
 type kind string
 
 // Kinds of traffic.
 const (
 	tcpCopy  kind = "tcp"
-	tcpLean  kind = "tcp lean" // sendfile, and a receiver that has the data dropped
-	udpBatch kind = "udp"      // one datagram a message
-	udpGSO   kind = "udp gso"  // many a message
+	tcpLean  kind = "tcp lean" // sendfile, and a receiver that drops the data
+	udpBatch kind = "udp"      // one datagram per message
+	udpGSO   kind = "udp gso"  // many datagrams per message
 	requests kind = "rr"       // request and response on one connection
 	connects kind = "crr"      // connect, request, response, close
-	fileMove kind = "file"     // a file by a protocol for files
+	fileMove kind = "file"     // a file over a file transfer protocol
 )
 
-// placement says on which CPUs the two ends run. It is the same for all tools
-// of a comparison.
+// placement is the CPUs of the two ends. It is the same for all tools of a comparison.
 type placement int
 
 // Placements.
@@ -28,7 +27,7 @@ const (
 	twoCPUs                  // the sender on CPU 0, the receiver on CPU 1
 	paired                   // both ends of stream i on CPU i
 	free                     // the scheduler chooses
-	asCome                   // each tool as it comes, without options of placement
+	asCome                   // each tool's default, without placement options
 )
 
 func (p placement) String() string {
@@ -36,8 +35,8 @@ func (p placement) String() string {
 		"one pair a CPU", "the scheduler places", "placed as each tool comes"}[p]
 }
 
-// flag is what thru's and the ceiling's -A take; empty for none. thru pairs
-// the ends of streams on its own.
+// flag returns the value for -A of thru and the ceiling; nil for none. thru pairs the ends of streams by
+// itself.
 func (p placement) flag(pairs string) []string {
 	value := map[placement]string{sameCPU: "0,0", twoCPUs: "0,1", paired: pairs, free: "off"}[p]
 	if value == "" {
@@ -46,7 +45,7 @@ func (p placement) flag(pairs string) []string {
 	return []string{"-A", value}
 }
 
-// cpus are those that process number i of its end may use; -1 is any.
+// cpus returns the CPUs of process number i of each end; -1 is any.
 func (p placement) cpus(i int) (sender, receiver int) {
 	switch p {
 	case sameCPU:
@@ -60,11 +59,11 @@ func (p placement) cpus(i int) (sender, receiver int) {
 	}
 }
 
-// shape is one kind of traffic as every tool is asked for it.
+// shape is one kind of traffic for every tool.
 type shape struct {
 	kind    kind
 	streams int
-	length  int // bytes of a call, a datagram, a request; 0 is each tool's own default
+	length  int // bytes of a call, a datagram, a request; 0 is each tool's default
 	place   placement
 	seconds float64
 }
@@ -72,10 +71,10 @@ type shape struct {
 func (s shape) udp() bool  { return s.kind == udpBatch || s.kind == udpGSO }
 func (s shape) bulk() bool { return s.kind == tcpCopy || s.kind == tcpLean }
 
-// latency tells whether a tool says how long each took.
+// latency reports whether tools measure the time of each request.
 func (s shape) latency() bool { return s.kind == requests || s.kind == connects }
 
-// Units in which the tables give figures.
+// unit returns the unit of the tables' figures.
 func (s shape) unit() (name string, scale float64) {
 	switch {
 	case s.bulk() || s.kind == fileMove:
@@ -89,12 +88,12 @@ func (s shape) unit() (name string, scale float64) {
 	}
 }
 
-// texts of numbers for command lines
+// Texts of numbers for command lines.
 func (s shape) size() string     { return strconv.Itoa(s.length) }
 func (s shape) parallel() string { return strconv.Itoa(s.streams) }
 func (s shape) time() string     { return strconv.Itoa(int(s.seconds)) }
 
-// sized is the option that sets the length, where one is asked for.
+// sized returns the option that sets the length, if there is one.
 func (s shape) sized(option string) []string {
 	if s.length == 0 {
 		return nil

@@ -18,13 +18,12 @@ import (
 	"thru/internal/host"
 )
 
-// insideVariable tells the copy of this program that runs in the namespace
-// that it does: "own", or "host" where none could be made.
+// insideVariable marks the copy of this program in the namespace: "own", or "host" if no namespace could be
+// created.
 const insideVariable = "THRU_BENCH_INSIDE"
 
-// enterNamespace runs this program again in a fresh network namespace: as
-// root directly, otherwise within a user namespace. Where neither is allowed
-// it runs on the host's own loopback interface.
+// enterNamespace runs this program again in a new network namespace: as root directly, otherwise within a
+// user namespace. If neither is allowed it runs on the host's loopback interface.
 func enterNamespace(ctx context.Context) error {
 	user := &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
@@ -52,16 +51,16 @@ func again(ctx context.Context, inside string, attr *syscall.SysProcAttr) error 
 	return nil
 }
 
-// site is where the measuring takes place.
+// site describes where the measurement runs.
 type site struct {
-	own        bool   // a network namespace of our own
+	own        bool   // a separate network namespace
 	congestion string // congestion control in effect for new connections
 	cpu        string
 	cpus       int
 	kernel     string
 }
 
-// setUp readies the namespace and describes the machine.
+// setUp prepares the namespace and describes the machine.
 func setUp(s settings) (site, error) {
 	facts := host.New().Facts()
 	said := func(fact *string) string {
@@ -82,10 +81,9 @@ func setUp(s settings) (site, error) {
 	return w, nil
 }
 
-// loopback brings the interface up and sets the congestion control of both
-// its routes: a namespace of its own inherits the host's default, and its
-// sysctl takes few others, but a route's attribute overrides both. netperf
-// resolves names only where there is an address beside 127.0.0.1.
+// loopback brings the interface up and sets the congestion control of both its routes: a new namespace
+// inherits the host's default, and its sysctl accepts few others, but a route's attribute overrides both.
+// netperf resolves names only if there is an address other than 127.0.0.1.
 func loopback(congestion string) error {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {

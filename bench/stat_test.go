@@ -10,12 +10,11 @@ import (
 	"thru/internal/stat"
 )
 
-// estimate is a ratio with its 95% interval: of fewer than six pairs, their range.
+// estimate is a ratio with its 95% interval; for fewer than six pairs, their range.
 type estimate struct{ ratio, low, high float64 }
 
-// ratioOf estimates the ratio a/b from pairs of runs of the same rounds, by the
-// Hodges-Lehmann estimate of their logarithms: it does not suppose a normal
-// distribution, and a single disturbed round moves it little.
+// ratioOf estimates the ratio a/b from pairs of runs of the same rounds, by the Hodges-Lehmann estimate of
+// their logarithms: it does not assume a normal distribution, and a single disturbed round changes it little.
 func ratioOf(a, b []float64) (estimate, bool) {
 	var logs []float64
 	for i := range min(len(a), len(b)) {
@@ -33,7 +32,7 @@ func ratioOf(a, b []float64) (estimate, bool) {
 	return estimate{math.Exp(ratio), math.Exp(low), math.Exp(high)}, true
 }
 
-// median is NaN of nothing. Values that are NaN do not count.
+// median ignores NaN; it returns NaN for no values.
 func median(xs []float64) float64 {
 	return stat.Median(slices.DeleteFunc(slices.Clone(xs), math.IsNaN))
 }

@@ -23,28 +23,28 @@ type command struct {
 	port string // what a server listens on before its client starts: "tcp/5201"
 }
 
-// contender is a tool readied for one shape.
+// contender is a tool prepared for one shape.
 type contender struct {
 	servers, clients []command
-	// read gets what each client printed, or each server where those have the receiver's figure.
+	// read parses the output of each client, or of each server if that has the receiver's figure.
 	read        func(outputs []string) (reading, error)
 	readServers bool
-	costHidden  string // why the CPU time of all its processes is not known
+	costHidden  string // why the CPU time of all its processes is unknown
 }
 
-// reading is what one run came to. NaN is what a tool does not say.
+// reading is the result of one run. NaN is a value that a tool does not report.
 type reading struct {
 	figure   float64 // bit/s, packets/s, transactions/s, at the receiver
 	p50, p99 float64 // ns
 	cpu      float64 // seconds of all its processes, from start to end
-	gb       float64 // 10^9 bytes that passed the loopback interface
-	control  string  // congestion control of its busy connections; empty where not looked for
+	gb       float64 // 10^9 bytes that the loopback interface carried
+	control  string  // congestion control of its data connections; empty if not checked
 }
 
-// cost is CPU seconds for each GB.
+// cost returns CPU seconds per GB.
 func (r reading) cost() float64 { return r.cpu / r.gb }
 
-// tool is a program to compare. ready returns false for what it cannot do.
+// tool is a program to compare. ready returns false for shapes it does not support.
 type tool struct {
 	name, version string
 	missing       string // why it does not take part
@@ -67,7 +67,7 @@ func findTools(s settings) []tool {
 		tool{name: "sockperf", version: programVersion("sockperf", "--version"), missing: absent("sockperf"), ready: sockperf})
 }
 
-// absent says which programs are not there; empty if all are.
+// absent names the missing programs; empty if there are none.
 func absent(programs ...string) string {
 	var names []string
 	for _, p := range programs {
@@ -83,13 +83,13 @@ func absent(programs ...string) string {
 
 var versionNumber = regexp.MustCompile(`[0-9]+\.[0-9][0-9A-Za-z.+-]*`)
 
-// programVersion is the first number with a dot that a program prints when asked.
+// programVersion returns the first number with a dot that a program prints for the flags.
 func programVersion(path string, flags ...string) string {
-	out, _ := exec.Command(path, flags...).CombinedOutput() // some exit with an error after they have said it
+	out, _ := exec.Command(path, flags...).CombinedOutput() // some exit with an error after printing it
 	return versionNumber.FindString(string(out))
 }
 
-// thruVersion is what `thru version` says, which may be a commit.
+// thruVersion returns the output of `thru version`, which may be a commit.
 func thruVersion(path string) string {
 	out, _ := exec.Command(path, "version").Output()
 	return strings.TrimPrefix(strings.TrimSpace(string(out)), "thru ")
@@ -183,7 +183,7 @@ func ceilingOf(path string) func(shape) (contender, bool) {
 	}
 }
 
-// number is the value behind a key such as "throughput=" in a tool's output; NaN if there is none.
+// number returns the value after a key such as "throughput=" in a tool's output; NaN if there is none.
 func number(output, key string) float64 {
 	_, rest, ok := strings.Cut("\n"+output, "\n"+key)
 	if !ok {

@@ -29,29 +29,29 @@ import (
 )
 
 const (
-	// inMemory is a file system in memory, where all files of the transfers lie (shm_overview(7)).
+	// inMemory is a file system in memory with all files of the transfers (shm_overview(7)).
 	inMemory = "/dev/shm"
-	// asFast is the share of the protocol's own client that `thru transfer` is to reach.
+	// asFast is the share of the protocol's own client that `thru transfer` must reach.
 	asFast = 0.9
-	// moveTime bounds one transfer.
+	// moveTime limits one transfer.
 	moveTime = 2 * time.Minute
 )
 
-// moving is one protocol in one direction: the same file by thru and by the
-// programs that people copy with, over memory at both ends.
+// moving is one protocol in one direction: the same file with thru and with the common copy programs, from
+// memory to memory.
 type moving struct {
 	service  fileService
 	server   servers.Server
 	upload   bool
 	settings settings
-	dir      string // in memory: all files lie there
+	dir      string // in memory, contains all files
 
 	clients []fileClient
-	nowhere *result   // of thru the goodput of the protocol over memory, of others a file in memory to nowhere
-	whole   *result   // from the connection to the end, a file in memory to a file in memory
-	named   string    // the layer that binds, as thru says
-	setups  []float64 // ns of thru's until the first byte of the file
-	calls   int       // names of what is sent differ: a server may remember one that is gone
+	nowhere *result   // for thru the goodput of the protocol over memory, for others a file in memory to the null device
+	whole   *result   // from the connection to the end, from a file in memory to a file in memory
+	named   string    // the limiting layer according to thru
+	setups  []float64 // ns until thru's first byte of the file
+	calls   int       // sent files have different names: a server may remember a removed one
 }
 
 // addTransfer compares `thru transfer` with the clients of each protocol.
@@ -70,8 +70,8 @@ func (r *report) addTransfer(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// addService starts the server of a protocol, and moves files both ways. Where it
-// cannot be started, that is said.
+// addService starts the server of a protocol, and transfers files in both directions. It reports a server
+// that cannot be started.
 func (r *report) addService(ctx context.Context, w io.Writer, service fileService) error {
 	dir, err := roomInMemory(4 * r.settings.bytes)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *report) addService(ctx context.Context, w io.Writer, service fileServic
 	}
 	defer func() {
 		p.stop()
-		_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL) // who is left of its session
+		_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL) // remaining processes of its session
 	}()
 	for _, port := range service.ports {
 		if err := awaitPort(ctx, p, "tcp/"+port); err != nil {
@@ -119,7 +119,7 @@ func (r *report) addService(ctx context.Context, w io.Writer, service fileServic
 	return nil
 }
 
-// roomInMemory is a folder in memory with so much room.
+// roomInMemory returns a folder in memory with enough room.
 func roomInMemory(bytes int64) (string, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(inMemory, &s); err != nil {
@@ -131,7 +131,7 @@ func roomInMemory(bytes int64) (string, error) {
 	return os.MkdirTemp(inMemory, "bench-")
 }
 
-// lay makes a file that no compression makes smaller.
+// lay creates an incompressible file.
 func lay(name string, bytes int64) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -174,7 +174,7 @@ func newMoving(s settings, service fileService, server servers.Server, dir strin
 	return m
 }
 
-// rounds makes them all.
+// rounds runs all rounds.
 func (m *moving) rounds(ctx context.Context) error {
 	for round := range m.settings.repeats {
 		if err := m.round(ctx); err != nil {
@@ -186,7 +186,7 @@ func (m *moving) rounds(ctx context.Context) error {
 	return nil
 }
 
-// round moves the file once by each, in random order, under the lock.
+// round transfers the file once with each program, in random order, under the lock.
 func (m *moving) round(ctx context.Context) error {
 	unlock, err := lock(m.settings.lock)
 	if err != nil {
@@ -215,15 +215,15 @@ func (m *moving) round(ctx context.Context) error {
 	return nil
 }
 
-// Files of the comparison: the one at this end that is sent, that which comes, and those at the server.
+// Files of the comparison: the local one to send, the received one, and the sent one at the server.
 func (m *moving) local() string  { return filepath.Join(m.dir, "local") }
 func (m *moving) landed() string { return filepath.Join(m.dir, "landed") }
 func (m *moving) sent() string   { return filepath.Join(m.server.Folder, m.name()) }
 
-// name is that of the next file that is sent.
+// name returns the name of the next file to send.
 func (m *moving) name() string { return fmt.Sprint("sent", m.calls) }
 
-// thruMoves runs `thru transfer`, which moves the file over memory and then whole.
+// thruMoves runs `thru transfer`, which transfers the file over memory and then completely.
 func (m *moving) thruMoves(ctx context.Context) (nowhere, whole float64, err error) {
 	name, more := "there", []string{"--to", m.landed()}
 	target := m.landed()
@@ -252,7 +252,7 @@ func (m *moving) thruMoves(ctx context.Context) (nowhere, whole float64, err err
 		switch {
 		case run.Layer == measure.LayerMemory && run.Bps != nil:
 			if nowhere = run.Bps.Value; len(run.Passes) > 0 {
-				nowhere = run.Passes[0] // the others move it once
+				nowhere = run.Passes[0] // the others transfer it once
 			}
 		case run.Layer == measure.LayerWhole:
 			whole = float64(run.Bytes) * 8e9 / float64(run.SetupNs+run.ElapsedNs)
@@ -265,7 +265,7 @@ func (m *moving) thruMoves(ctx context.Context) (nowhere, whole float64, err err
 	return nowhere, whole, nil
 }
 
-// clientMoves runs one of the other programs, of a download twice.
+// clientMoves runs one of the other programs, for a download twice.
 func (m *moving) clientMoves(ctx context.Context, c fileClient) (nowhere, whole float64, err error) {
 	if m.upload {
 		_, took, err := m.run(ctx, c.put(m.local(), m.name()), m.sent())
@@ -289,7 +289,7 @@ func (m *moving) rate(took time.Duration) float64 {
 	return float64(m.settings.bytes) * 8 / took.Seconds()
 }
 
-// run runs a program until it has ended, and looks whether the target is whole then.
+// run runs a program to its end, and checks that the target is complete.
 func (m *moving) run(ctx context.Context, argv []string, target string) (out string, took time.Duration, err error) {
 	begun := time.Now()
 	p, err := command{argv: argv, cpu: -1}.start()
@@ -312,8 +312,8 @@ func (m *moving) run(ctx context.Context, argv []string, target string) (out str
 	return p.out.String(), took, err
 }
 
-// TestFileServices: every protocol that thru speaks to servers of others is
-// compared, and each program is told of both files.
+// TestFileServices: every protocol that thru speaks to other servers is compared, and each program gets both
+// files.
 func TestFileServices(t *testing.T) {
 	at := servers.Server{Config: transfer.Config{Port: "4711", User: "me"}, Secret: "s", Dir: "share/a b"}
 	var compared []string

@@ -11,25 +11,25 @@ import (
 	"thru/internal/transfer/servers"
 )
 
-// fileService is a protocol, its server, and the programs that people copy with.
+// fileService is a protocol, its server, and the common copy programs.
 type fileService struct {
 	protocol     string
 	ready        func(dir string) (servers.Server, error)
-	ports        []string // at which the server listens when it is ready
+	ports        []string // open when the server is ready
 	ownNamespace bool     // the server needs a mount namespace of its own
-	certified    bool     // by a certificate or key that nobody knows
+	certified    bool     // with a certificate or key that clients do not know
 	clients      func(at servers.Server, dir string) []fileClient
 }
 
-// fileClient is a program with its calls. name is that of a file at the server.
+// fileClient is a program with its calls. name is the name of a file at the server.
 type fileClient struct {
-	program, version string // version: the flag that it says it by; empty: it says none
+	program, version string // version: the flag that prints it; empty: none
 	get              func(name, local string) []string
 	put              func(local, name string) []string
 	keeps            bool // it cannot write to the null device
 }
 
-// name is that of a comparison.
+// name returns the name of a comparison.
 func (s fileService) name(upload bool) string {
 	if upload {
 		return "transfer-" + s.protocol + "-up"
@@ -37,7 +37,7 @@ func (s fileService) name(upload bool) string {
 	return "transfer-" + s.protocol + "-down"
 }
 
-// url is that of a file at the server.
+// url returns the URL of a file at the server.
 func (s fileService) url(at servers.Server, name string) string {
 	u := url.URL{Scheme: s.protocol, Host: servers.Host, Path: "/" + at.Dir + "/" + name}
 	if at.Config.Port != "" {
@@ -49,8 +49,8 @@ func (s fileService) url(at servers.Server, name string) string {
 	return u.String()
 }
 
-// argv is how the server is called: in a session of its own, since smbd ends all of
-// the one that it is in.
+// argv returns the server's command line: in a separate session, since smbd ends all processes of its
+// session.
 func (s fileService) argv(at servers.Server) []string {
 	if s.ownNamespace {
 		return append([]string{"setsid", "unshare", "-m"}, at.Argv...)
@@ -58,7 +58,7 @@ func (s fileService) argv(at servers.Server) []string {
 	return append([]string{"setsid"}, at.Argv...)
 }
 
-// Ports of the servers. In a namespace of our own nobody else has them.
+// Ports of the servers. In a separate namespace nothing else uses them.
 const (
 	httpPort  = "5711"
 	httpsPort = "5712"
@@ -69,7 +69,7 @@ const (
 	rsyncPort = "5717"
 )
 
-// fileServices are all, in the order in which they are compared.
+// fileServices returns all services, in the order of comparison.
 func fileServices() []fileService {
 	return []fileService{
 		{protocol: "http", ports: []string{httpPort}, clients: webClients("http"),
@@ -169,7 +169,7 @@ func smbClients(at servers.Server, _ string) []fileClient {
 
 func nfsClients(at servers.Server, _ string) []fileClient {
 	there := "nfs://" + servers.Host + "/" + at.Dir + "/"
-	return []fileClient{{"nfs-cp", "", // it has no version of its own, and makes every file anew
+	return []fileClient{{"nfs-cp", "", // it has no version, and always creates a new file
 		func(name, local string) []string { return []string{"nfs-cp", there + name, local} },
 		func(local, name string) []string { return []string{"nfs-cp", local, there + name} }, true,
 	}}
@@ -189,5 +189,5 @@ func rsyncClients(at servers.Server, _ string) []fileClient {
 	}}
 }
 
-// with is a call with more words, on its own memory.
+// with returns a copy of a call with more words.
 func with(call []string, more ...string) []string { return append(slices.Clone(call), more...) }

@@ -11,15 +11,14 @@ import (
 	"thru/internal/measure"
 )
 
-// Half is what one program says of one direction, in bit/s of payload and in
-// datagrams. Nil is not said.
+// Half is what one program reports of one direction, in bit/s of payload and in datagrams. Nil: not reported.
 type Half struct {
 	Sent     *float64
 	Received *float64
 	Lost     *int64
 }
 
-// Report is what one program says of a test.
+// Report is what one program reports of a test.
 type Report struct {
 	Forward Half // from the client to the server
 	Back    Half
@@ -31,7 +30,7 @@ type iperf3Sum struct {
 	Lost *int64  `json:"lost_packets"`
 }
 
-// iperf3Doc is what is read of it.
+// iperf3Doc is the part of it that is read.
 type iperf3Doc struct {
 	Start struct {
 		Test struct {
@@ -49,8 +48,8 @@ type iperf3Doc struct {
 	Error string `json:"error"`
 }
 
-// ReadIPerf3 reads what `iperf3 -J` printed, of a server the first test. It
-// prints zero of what it does not know, losses among it: that is not said.
+// ReadIPerf3 reads the output of `iperf3 -J`, for a server the first test. iperf3 prints zero for unknown
+// values, including losses: they are not reported.
 func ReadIPerf3(out []byte) (Report, error) {
 	var d iperf3Doc
 	if err := json.NewDecoder(bytes.NewReader(out)).Decode(&d); err != nil {
@@ -80,8 +79,8 @@ func iperf3Half(sum, sent, received *iperf3Sum) (h Half) {
 	return h
 }
 
-// Columns of iperf2's CSV (-y C): time, source and its port, destination and
-// its port, number, interval, bytes, bit/s; of UDP also jitter, lost, all, percent, out of order.
+// Columns of iperf2's CSV (-y C): time, source and its port, destination and its port, number, interval,
+// bytes, bit/s; for UDP also jitter, lost, all, percent, out of order.
 const (
 	csvSource  = 1
 	csvRate    = 8
@@ -91,8 +90,8 @@ const (
 	csvStamped = 14 // digits of the time
 )
 
-// ReadIPerf2 reads the CSV rows of iperf2 among all that it printed, at the
-// client or at the server: the first ones of each direction, a row a stream.
+// ReadIPerf2 reads the CSV rows in iperf2's output, at the client or at the server: the first ones of each
+// direction, one row for each stream.
 func ReadIPerf2(out []byte, server string, atServer bool, streams int) (Report, error) {
 	var r Report
 	var rows [2]int
@@ -132,7 +131,7 @@ func ReadIPerf2(out []byte, server string, atServer bool, streams int) (Report, 
 	return r, nil
 }
 
-// plus adds to what may not be known yet.
+// plus adds to a sum that may be unknown.
 func plus[T int64 | float64](sum *T, x T) *T {
 	if sum != nil {
 		x += *sum
@@ -152,8 +151,7 @@ func ReadThru(out []byte) (Report, error) {
 	return ThruReport(&d, false), nil
 }
 
-// ThruReport is what a document of the client or of the server says; figures
-// beside the test do not count.
+// ThruReport returns what a document of the client or of the server reports, without baselines.
 func ThruReport(d *measure.Document, atServer bool) (r Report) {
 	for _, c := range d.Cells {
 		if c.Baseline || len(c.Runs) == 0 {
@@ -190,7 +188,7 @@ func (h *Half) add(f measure.Flow) {
 
 func rateOf(e *measure.Evidence) float64 { return float64(e.Bytes) * 8e9 / float64(e.MeasuredNs) }
 
-// figures of a half, 0 where nothing is said.
+// figures returns the figures of a half, 0 if not reported.
 func figures(h Half) (sent, received float64, lost int64) {
 	lost = -1
 	if h.Sent != nil {
@@ -212,7 +210,7 @@ func checkHalf(t *testing.T, what string, h Half, sent, received float64, lost i
 	}
 }
 
-// A server says zero of what it does not know; of several documents the first counts.
+// TestReadIPerf3: a server prints zero for unknown values; of several documents the first counts.
 func TestReadIPerf3(t *testing.T) {
 	server := `{"start":{"test_start":{"reverse":0}},"end":{"sum":{"bits_per_second":0,"lost_packets":7},"sum_sent":{"bits_per_second":0},"sum_received":{"bits_per_second":9e8}}}
 {"end":{}}`
@@ -240,7 +238,7 @@ func TestReadIPerf3(t *testing.T) {
 	}
 }
 
-// Rows are told apart by who sent; as many count as there are streams.
+// TestReadIPerf2: the sender distinguishes the rows; as many count as there are streams.
 func TestReadIPerf2(t *testing.T) {
 	const out = `------------------------------------------------------------
 Client connecting to 10.0.0.2, TCP port 5001
@@ -332,7 +330,7 @@ func TestJudgeLoss(t *testing.T) {
 	}
 }
 
-// Every shape has a command line in each program, and a name of its own.
+// TestCommandLines: every shape has a command line in each program, and a unique name.
 func TestCommandLines(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range Shapes() {

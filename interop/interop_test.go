@@ -16,13 +16,13 @@ import (
 	"thru/lab"
 )
 
-// newer is the iperf3 that the variable names, beside the one on PATH.
+// newer is the iperf3 that the variable names, in addition to the one in PATH.
 const (
 	newer         = "iperf3-newer"
 	newerVariable = "IPERF3"
 )
 
-// kind is the program that a name stands for.
+// kind returns the program of a name.
 func kind(name string) string {
 	if name == newer {
 		return IPerf3
@@ -30,7 +30,7 @@ func kind(name string) string {
 	return name
 }
 
-// judges are the real programs: those on PATH, and the newer one where it is named.
+// judges returns the real programs: those in PATH, and the newer one if the variable names it.
 func judges() []string {
 	if os.Getenv(newerVariable) == "" {
 		return []string{IPerf3, IPerf2}
@@ -38,7 +38,7 @@ func judges() []string {
 	return []string{IPerf3, newer, IPerf2}
 }
 
-// table prints the rows as they come, and keeps the misses for the end.
+// table prints the rows as they come, and repeats the misses at the end.
 type table struct {
 	mu      sync.Mutex
 	begin   time.Time
@@ -50,11 +50,11 @@ type table struct {
 
 var results = &table{begin: time.Now()}
 
-// cell measures, and says what came of it.
+// cell measures, and returns the rows.
 type cell func(t *testing.T) []Row
 
-// judge prints a cell's rows. A miss is measured once more, since what else the
-// machine does can make one; the second verdict counts, and fails the test.
+// judge prints a cell's rows. It measures a miss once more, since other load of the machine can cause one;
+// the second verdict counts, and fails the test.
 func (b *table) judge(t *testing.T, c cell) {
 	t.Helper()
 	rows := c(t)
@@ -74,7 +74,7 @@ func (b *table) judge(t *testing.T, c cell) {
 	}
 }
 
-// print shows rows at once; note says that they do not count.
+// print prints rows at once; note marks rows that do not count.
 func (b *table) print(note string, rows []Row) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,7 +91,7 @@ func (b *table) print(note string, rows []Row) {
 	}
 }
 
-// failed is the row of a cell that gave no figures.
+// failed returns the row of a cell without figures.
 func failed(who, what string, err error) []Row {
 	return []Row{{Who: who, What: what, Client: "-", Server: "-", Miss: strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "\n            ")}}
 }
@@ -104,7 +104,7 @@ func (b *table) leave(what, why string) {
 	}
 }
 
-// summary says what came of it all.
+// summary prints the totals.
 func (b *table) summary() {
 	if b.rows == 0 {
 		return
@@ -118,11 +118,11 @@ func (b *table) summary() {
 	}
 }
 
-// TestMain says which programs judge, and in the end what came of it.
+// TestMain prints which programs judge, and at the end the totals.
 func TestMain(m *testing.M) {
-	os.Setenv(lab.RequireVariable, "1") // whoever asks for the judges wants no skipped verdict
+	os.Setenv(lab.RequireVariable, "1") // with an explicit request for the judges no verdict may be skipped
 	for _, name := range judges() {
-		out, err := exec.Command(path(name), "-v").CombinedOutput() // iperf ends with 1 here
+		out, err := exec.Command(path(name), "-v").CombinedOutput() // iperf exits with 1 here
 		version, _, _ := strings.Cut(string(out), "\n")
 		if version == "" {
 			version = fmt.Sprintf("absent: %v", err)
@@ -137,7 +137,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// needs are the programs without which there is no verdict.
+// needs requires the programs without which there is no verdict.
 func needs(t *testing.T) {
 	t.Helper()
 	for _, name := range judges() {
@@ -145,23 +145,23 @@ func needs(t *testing.T) {
 	}
 }
 
-// newPair is two hosts with the link that all is judged over.
+// newPair returns two hosts with the link for all tests.
 func newPair(t *testing.T) *lab.Pair {
 	t.Helper()
 	needs(t)
 	p := lab.NewPair(t, lab.Options{Rate: LinkRate})
-	for _, h := range []*lab.Host{p.A, p.B} { // what waits in the senders' buffers shall be no part of a figure that counts
+	for _, h := range []*lab.Host{p.A, p.B} { // data in the senders' buffers must not be part of a figure
 		h.Sysctl("net.ipv4.tcp_wmem", "4096 16384 524288")
 	}
 	return p
 }
 
-// ports are handed out one after the other, so that no test waits for a port of another.
+// ports hands out ports in sequence, so that no test waits for another's port.
 type ports struct{ last int }
 
 func (p *ports) next() int { p.last++; return p.last }
 
-// eachShape runs a test for every shape that a pair of programs has.
+// eachShape runs a test for every shape of a pair of programs.
 func eachShape(t *testing.T, client, server string, run func(t *testing.T, who string, s Shape) []Row) {
 	who := client + " -> " + server
 	t.Run(client+"-"+server, func(t *testing.T) {
@@ -177,8 +177,8 @@ func eachShape(t *testing.T, client, server string, run func(t *testing.T, who s
 	})
 }
 
-// TestJudges measures the real programs against themselves: what their
-// figures differ by without thru, and that this harness reads them.
+// TestJudges measures the real programs against themselves: how far their figures differ without thru, and
+// that this harness reads them.
 func TestJudges(t *testing.T) {
 	p, at := newPair(t), &ports{5300}
 	for _, name := range judges() {
@@ -212,7 +212,7 @@ func TestInterop(t *testing.T) {
 	}
 }
 
-// compare is the verdict on what both ends said.
+// compare judges the reports of both ends.
 func compare(who string, s Shape, client Report, err error, report func() (Report, error)) []Row {
 	server, serr := report()
 	if err = cmp.Or(err, serr); err != nil {

@@ -6,28 +6,28 @@ import (
 	"math"
 )
 
-// Tolerance is how far the figures of both ends may lie apart, of the greater one.
+// Tolerance is the largest difference between the figures of both ends, as a share of the greater one.
 const Tolerance = 0.03
 
-// LossTolerance is how many datagrams the counts of both ends may differ by:
-// those after the last one that arrived are missed by nobody.
+// LossTolerance is the largest difference between the datagram counts of both ends: no end misses those after
+// the last one that arrived.
 const LossTolerance = 4
 
 // Row is a line of the table.
 type Row struct {
 	Who, What      string
-	Client, Server string // what each end says
+	Client, Server string // the figure of each end
 	Difference     string
-	Miss           string // why it fails; empty is a pass
+	Miss           string // why it fails; empty: it passes
 }
 
-// missed tells whether it fails.
+// missed reports whether the row fails.
 func (r Row) missed() bool { return r.Miss != "" }
 
 // head names the columns.
 var head = Row{Who: "client -> server", What: "what", Client: "client's figure", Server: "server's figure", Difference: "apart"}
 
-// String is the row in columns.
+// String returns the row in columns.
 func (r Row) String() string {
 	verdict := cmp.Or(r.Miss, "ok")
 	if r == head {
@@ -38,10 +38,10 @@ func (r Row) String() string {
 	return fmt.Sprintf("%-28s %-26s %16s %16s %8s  %s", r.Who, r.What, r.Client, r.Server, r.Difference, verdict)
 }
 
-// Head is the line above the rows.
+// Head returns the line above the rows.
 func Head() string { return head.String() }
 
-// Judge compares what both ends say of a test: a row for each direction that it has.
+// Judge compares the reports of both ends of a test: a row for each of its directions.
 func Judge(who string, s Shape, client, server Report) []Row {
 	var rows []Row
 	if s.Direction != Reverse {
@@ -59,7 +59,7 @@ func Judge(who string, s Shape, client, server Report) []Row {
 	return rows
 }
 
-// judgeHalf compares the own figures of the ends of one direction.
+// judgeHalf compares the ends' own figures of one direction.
 func judgeHalf(client, server *float64) Row {
 	r := Row{Client: megabits(client), Server: megabits(server)}
 	if client == nil || server == nil {
@@ -81,9 +81,9 @@ func megabits(bps *float64) string {
 	return fmt.Sprintf("%.1f Mb/s", *bps/1e6)
 }
 
-// JudgeLoss compares the losses of one direction as both ends count or hear
-// of them with what the path has dropped. What the receiving host had no place
-// for may be lost too, or have come when the test was over.
+// JudgeLoss compares the losses of one direction, as both ends count or receive them, with the drops of the
+// path. Datagrams that the receiving host had no socket for may count as lost, or have arrived after the
+// test.
 func JudgeLoss(who string, s Shape, client, server Report, dropped, unplaced int64) Row {
 	c, v := client.Forward.Lost, server.Forward.Lost
 	if s.Direction == Reverse {

@@ -1,20 +1,18 @@
-// Package interop judges thru against the programs whose wires it speaks:
-// iperf3 and iperf (2). In network namespaces joined by a link of 1 Gb/s, thru
-// measures with each of them, as client and as server, and what both programs
-// say is compared: each end's own figure of a direction within 3% of the other
-// end's, and on a path that loses 1% the same count of losses. Several real
-// clients at once and what tshark makes of the packets are judged too.
+// Package interop checks thru against the programs whose protocols it speaks: iperf3 and iperf (2). In
+// network namespaces joined by a link of 1 Gb/s, thru measures with each of them, as client and as server,
+// and the package compares both programs' reports: each end's figure of a direction within 3% of the other
+// end's, and on a path with 1% packet loss the same count of losses. It also tests several real clients at
+// once, and checks the packets with tshark.
 //
-// `make interop` runs it (root, nftables, tcpdump, tshark, iperf3, iperf); the
-// tests have the build tag interop, since they take minutes. A program that is
-// absent is a failure. IPERF3 names a second, newer iperf3.
+// `make interop` runs it (root, nftables, tcpdump, tshark, iperf3, iperf); the tests have the build tag
+// interop, since they take minutes. A missing program is a failure. IPERF3 names a second, newer iperf3.
 //
 //	make interop                              everything
 //	make interop RUN=TestInterop/thru-iperf3  thru as client of iperf3 servers
-//	make interop RUN=TestJudges               real client and real server: what they differ by themselves
+//	make interop RUN=TestJudges               real client and real server: their own differences
 //
-// matrix_test.go says what is measured, figures_test.go reads what the programs
-// print, judge_test.go compares, and the other files run them.
+// matrix_test.go defines the tests, figures_test.go parses the programs' output, judge_test.go compares, and
+// the other files run the programs.
 package interop
 
 import (
@@ -27,7 +25,7 @@ import (
 // Direction is the direction of the data.
 type Direction string
 
-// Ways. Reverse is from the server to the client.
+// Directions. Reverse is from the server to the client.
 const (
 	Forward Direction = "forward"
 	Reverse Direction = "reverse"
@@ -40,7 +38,7 @@ type Shape struct {
 	Direction Direction
 	Streams   int
 	NoRamp    bool  // thru counts from the first datagram
-	Rate      int64 // of each stream, in bit/s; 0 is the usual one
+	Rate      int64 // of each stream, in bit/s; 0 is the default
 	Seconds   int   // 0 is Time
 }
 
@@ -53,8 +51,8 @@ func (s Shape) String() string {
 	return fmt.Sprintf("%s-%s-P%d", protocol, s.Direction, s.Streams)
 }
 
-// Shapes are the cells of every pair of programs: TCP and UDP, each direction
-// and both, one stream and four.
+// Shapes returns the cells of every pair of programs: TCP and UDP, each direction and both, one stream and
+// four.
 func Shapes() []Shape {
 	var all []Shape
 	for _, udp := range []bool{false, true} {
@@ -86,7 +84,7 @@ const (
 	IPerf2 = "iperf"
 )
 
-// amount is what every client is told of how much to send.
+// amount returns the options for the amount of traffic, common to all clients.
 func (s Shape) amount() []string {
 	seconds := cmp.Or(s.Seconds, int(Time.Seconds()))
 	args := []string{"-t", strconv.Itoa(seconds), "-P", strconv.Itoa(s.Streams)}
@@ -101,7 +99,7 @@ func (s Shape) amount() []string {
 	return args
 }
 
-// ClientArgs is the command line of a real client for a shape.
+// ClientArgs returns the command line of a real client for a shape.
 func ClientArgs(program, server string, port int, s Shape) []string {
 	args := append([]string{"-c", server, "-p", strconv.Itoa(port)}, s.amount()...)
 	switch {
@@ -118,8 +116,8 @@ func ClientArgs(program, server string, port int, s Shape) []string {
 	return append(args, "-J")
 }
 
-// ServerArgs is the command line of a real server. It serves until it is ended:
-// thru measures one stream beside several.
+// ServerArgs returns the command line of a real server. It serves until it is ended, since thru also measures
+// a single-stream baseline.
 func ServerArgs(program string, port int, s Shape) []string {
 	args := []string{"-s", "-p", strconv.Itoa(port)}
 	if program != IPerf2 {
@@ -131,7 +129,7 @@ func ServerArgs(program string, port int, s Shape) []string {
 	return append(args, "-y", "C")
 }
 
-// ThruArgs is the command line of thru as the client of a real server.
+// ThruArgs returns the command line of thru as the client of a real server.
 func ThruArgs(program, server string, port int, s Shape) []string {
 	scheme := "iperf3"
 	if program == IPerf2 {
@@ -154,7 +152,7 @@ func ThruArgs(program, server string, port int, s Shape) []string {
 	return append(args, fmt.Sprintf("%s://%s:%d", scheme, server, port))
 }
 
-// LeftOut says why a pair of programs is not judged in a shape; empty where it is.
+// LeftOut returns why a pair of programs is not tested in a shape; empty if it is.
 func LeftOut(client, server string, s Shape) string {
 	two := client == IPerf2 || server == IPerf2
 	switch {

@@ -17,7 +17,7 @@ import (
 	"thru/lab"
 )
 
-// lossRule drops 1% of the datagrams of a test that a host receives, and counts them.
+// lossRule drops 1% of the received datagrams of a test, and counts them.
 const lossRule = `table inet loss {
 	chain input {
 		type filter hook prerouting priority -300
@@ -28,8 +28,8 @@ const lossRule = `table inet loss {
 
 var dropCounter = regexp.MustCompile(`counter packets (\d+)`)
 
-// lossy makes a host lose datagrams until the function tells how many it lost
-// by the rule, and how many found no place in a socket.
+// lossy makes a host lose datagrams until the returned function is called, which returns how many the rule
+// dropped, and how many found no room in a socket.
 func lossy(t *testing.T, h *lab.Host) func() (dropped, unplaced int64) {
 	t.Helper()
 	h.Nft(lossRule)
@@ -48,8 +48,8 @@ func lossy(t *testing.T, h *lab.Host) func() (dropped, unplaced int64) {
 	}
 }
 
-// unplaced counts the datagrams that found no socket, or a full one: an iperf2
-// server opens a socket for each stream when its first datagram has come.
+// unplaced counts the datagrams without a socket, or with a full one: an iperf2 server opens a socket for
+// each stream when its first datagram arrives.
 func unplaced(t *testing.T, h *lab.Host) (n int64) {
 	t.Helper()
 	var names []string
@@ -68,9 +68,8 @@ func unplaced(t *testing.T, h *lab.Host) (n int64) {
 	return n
 }
 
-// TestInteropLoss judges what both ends say of a path that loses 1%, against
-// what it has lost: datagrams, not the large ones that segmentation offload
-// sends them in.
+// TestInteropLoss compares the reports of both ends on a path with 1% loss with the drops of the path:
+// counted in datagrams, not in the super-packets of segmentation offload.
 func TestInteropLoss(t *testing.T) {
 	lab.Require(t, lab.Program("nft"), lab.Program("ethtool"))
 	p, at := newPair(t), &ports{5300}
@@ -98,7 +97,7 @@ func TestInteropLoss(t *testing.T) {
 		s := shape
 		s.Direction = direction
 		for _, name := range judges() {
-			if LeftOut(kind(name), Thru, s) != "" { // said already
+			if LeftOut(kind(name), Thru, s) != "" { // reported already
 				continue
 			}
 			t.Run(name+"-"+Thru+"/"+s.String(), func(t *testing.T) {
@@ -113,7 +112,7 @@ func TestInteropLoss(t *testing.T) {
 	}
 }
 
-// receiver is the host that the data goes to.
+// receiver returns the host that receives the data.
 func receiver(p *lab.Pair, s Shape) *lab.Host {
 	if s.Direction == Reverse {
 		return p.A
@@ -130,14 +129,14 @@ func compareLoss(who string, s Shape, client Report, err error, report func() (R
 	return []Row{JudgeLoss(who, s, client, server, dropped, unplaced)}
 }
 
-// caller is one of several clients at the same time, with an address of its own.
+// caller is one of several simultaneous clients, with its own address.
 type caller struct {
 	name string
 	s    Shape
 	addr string
 }
 
-// TestInteropTogether judges eight real clients at the same time against one thru.
+// TestInteropTogether checks eight simultaneous real clients of one thru.
 func TestInteropTogether(t *testing.T) {
 	p := newPair(t)
 	server := serve(t, p.B)
@@ -164,7 +163,7 @@ func TestInteropTogether(t *testing.T) {
 	})
 }
 
-// verdict is on one of the clients.
+// verdict returns the rows of one of the clients.
 func (c caller) verdict(p *program, at string, server thruServer, before int) []Row {
 	who, what := c.name+" -> "+Thru, c.s.String()+" one of 8"
 	client, err := Report{}, p.wait(programLimit)
@@ -185,8 +184,7 @@ func (c caller) verdict(p *program, at string, server thruServer, before int) []
 	return rows
 }
 
-// TestInteropCapture judges the packets: what tshark knows of the protocol it
-// must find well formed.
+// TestInteropCapture checks the packets: tshark must find those of protocols that it knows well formed.
 func TestInteropCapture(t *testing.T) {
 	lab.Require(t, lab.Program("tcpdump"), lab.Program("tshark"))
 	p, at := newPair(t), &ports{5300}
@@ -213,7 +211,7 @@ func TestInteropCapture(t *testing.T) {
 					return dissect(Thru+" -> "+name, s, file(), port, decode, cmp.Or(err, serr))
 				})
 			})
-			if LeftOut(name, Thru, s) != "" { // said already
+			if LeftOut(name, Thru, s) != "" { // reported already
 				continue
 			}
 			t.Run(name+"-"+Thru+"/"+s.String(), func(t *testing.T) {
@@ -228,7 +226,7 @@ func TestInteropCapture(t *testing.T) {
 	}
 }
 
-// dissectors are the protocols of iperf that tshark knows.
+// dissectors returns the iperf protocols that tshark knows.
 func dissectors(t *testing.T) map[string]bool {
 	t.Helper()
 	out, err := tshark("-G", "protocols")
@@ -251,8 +249,8 @@ func tshark(args ...string) (string, error) {
 	return string(out), err
 }
 
-// capture writes a host's packets of a port to a file, whose name the function
-// gives when all are there.
+// capture writes a host's packets of a port to a file; the returned function returns its name once it is
+// complete.
 func capture(t *testing.T, h *lab.Host, port int) func() string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "packets.pcap")
@@ -265,7 +263,7 @@ func capture(t *testing.T, h *lab.Host, port int) func() string {
 	}
 }
 
-// dissect says how many packets there are, and how many of them are malformed.
+// dissect returns how many packets there are, and how many of them are malformed.
 func dissect(who string, s Shape, file string, port int, decode string, err error) []Row {
 	seen := cmp.Or(decode, "tcp or udp")
 	count := func(filter string) (n int) {

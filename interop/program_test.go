@@ -22,7 +22,7 @@ import (
 // programLimit ends a program that hangs.
 const programLimit = 60 * time.Second
 
-// output collects what a program writes while others read it.
+// output collects a program's output while others read it.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -47,7 +47,7 @@ type program struct {
 	ended          chan struct{}
 }
 
-// start starts a program in a host, with a home of its own for thru.
+// start starts a program in a host, with a separate home folder for thru.
 func start(t *testing.T, h *lab.Host, limit time.Duration, name string, args ...string) *program {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -61,13 +61,13 @@ func start(t *testing.T, h *lab.Host, limit time.Duration, name string, args ...
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // the exit code is looked at where it matters
+		_ = p.cmd.Wait() // the exit code is checked where it matters
 	}()
 	t.Cleanup(func() { cancel(); <-p.ended })
 	return p
 }
 
-// wait returns when the program has ended; the test fails if it does not, or not well.
+// wait returns when the program has ended; with an error if it does not end in time, or fails.
 func (p *program) wait(limit time.Duration) error {
 	select {
 	case <-p.ended:
@@ -91,10 +91,10 @@ func (p *program) interrupt() {
 	}
 }
 
-// String is the program's command line, without that of `ip netns exec`.
+// String returns the program's command line, without `ip netns exec`.
 func (p *program) String() string { return strings.Join(p.cmd.Args[4:], " ") }
 
-// said is the end of all that it printed.
+// said returns the end of the program's output.
 func (p *program) said() string {
 	text := string(p.stdout.bytes()) + string(p.stderr.bytes())
 	const most = 1500
@@ -104,7 +104,7 @@ func (p *program) said() string {
 	return text
 }
 
-// path of a program: the newer iperf3 is named by IPERF3.
+// path returns the path of a program: IPERF3 names the newer iperf3.
 func path(name string) string {
 	if name == newer {
 		return os.Getenv(newerVariable)
@@ -112,7 +112,7 @@ func path(name string) string {
 	return name
 }
 
-// listening waits until a server takes connections, or has its socket.
+// listening waits until a server accepts connections, or has its socket.
 func listening(t *testing.T, h *lab.Host, p *program, port int, udp bool) {
 	t.Helper()
 	flag := "-Htln"
@@ -129,7 +129,7 @@ func listening(t *testing.T, h *lab.Host, p *program, port int, udp bool) {
 	})
 }
 
-// realServer serves one test with a real program and returns how to get its report.
+// realServer serves one test with a real program and returns a function that returns its report.
 func realServer(t *testing.T, h *lab.Host, addr netip.Addr, name string, port int, s Shape) func() (Report, error) {
 	t.Helper()
 	p := start(t, h, programLimit, path(name), ServerArgs(kind(name), port, s)...)
@@ -144,7 +144,7 @@ func realServer(t *testing.T, h *lab.Host, addr netip.Addr, name string, port in
 	}
 }
 
-// realClient runs a real program to its end.
+// realClient runs a real client to its end.
 func realClient(t *testing.T, h *lab.Host, server netip.Addr, name string, port int, s Shape) (Report, error) {
 	t.Helper()
 	p := start(t, h, programLimit, path(name), ClientArgs(kind(name), server.String(), port, s)...)
@@ -162,6 +162,6 @@ func thruClient(t *testing.T, h *lab.Host, server netip.Addr, name string, port 
 	t.Helper()
 	p := start(t, h, programLimit, lab.Binary(t), ThruArgs(kind(name), server.String(), port, s)...)
 	failed := p.wait(programLimit)
-	r, err := ReadThru(p.stdout.bytes()) // its document says more than its exit code
+	r, err := ReadThru(p.stdout.bytes()) // its document has more details than its exit code
 	return r, cmp.Or(err, failed)
 }

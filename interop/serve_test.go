@@ -19,10 +19,10 @@ import (
 // thruServer is `thru serve --iperf` in a host.
 type thruServer struct{ *program }
 
-// serveLimit is longer than everything that is measured with one server.
+// serveLimit is longer than all tests with one server.
 const serveLimit = 20 * time.Minute
 
-// servedPort is where thru answers a kind of client.
+// servedPort returns thru's port for a kind of client.
 func servedPort(name string) int {
 	if kind(name) == IPerf2 {
 		return 5001
@@ -44,14 +44,14 @@ func serve(t *testing.T, h *lab.Host) thruServer {
 	return thruServer{p}
 }
 
-// record is a line that the server prints of each test.
+// record is the line that the server prints about each test.
 type record struct {
 	Caller string         `json:"caller"`
 	Kept   string         `json:"kept_in"`
 	Error  *measure.Error `json:"error"`
 }
 
-// records are those that were printed so far.
+// records returns the lines printed so far.
 func (s thruServer) records() []record {
 	var all []record
 	in := bufio.NewScanner(bytes.NewReader(s.stdout.bytes()))
@@ -64,10 +64,10 @@ func (s thruServer) records() []record {
 	return all
 }
 
-// told is how many tests the server has told of.
+// told returns how many tests the server has reported.
 func (s thruServer) told() int { return len(s.records()) }
 
-// report reads the result of the n-th test that the server kept.
+// report reads the result of the n-th test that the server stored.
 func (s thruServer) report(n int) (Report, error) {
 	return s.find(func(all []record) (record, bool) {
 		if len(all) <= n {
@@ -77,7 +77,7 @@ func (s thruServer) report(n int) (Report, error) {
 	})
 }
 
-// reportOf reads the result of the caller with that address, behind the first ones.
+// reportOf reads the result of the client with that address, after the first ones.
 func (s thruServer) reportOf(addr string, first int) (Report, error) {
 	return s.find(func(all []record) (record, bool) {
 		for _, r := range all[min(first, len(all)):] {

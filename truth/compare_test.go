@@ -12,24 +12,24 @@ import (
 	"thru/internal/stat"
 )
 
-// comparison is a condition of `thru compare`: what both sides are made of.
+// comparison is a condition of `thru compare`: how both sides are made.
 type comparison struct {
 	name       string
-	results    int                      // a side
-	runs       int                      // a result
-	flows      int                      // a result
-	run        func(*rand.Rand) float64 // logarithm by which a run differs
-	session    float64                  // standard deviation of what a flow's runs of one result have in common
+	results    int                      // per side
+	runs       int                      // per result
+	flows      int                      // per result
+	run        func(*rand.Rand) float64 // random deviation of a run, as a logarithm
+	session    float64                  // standard deviation of the level that a flow's runs in one result share
 	guardrails float64                  // standard deviation of each guardrail of a result; 0: there are none
 }
 
-// quiet are runs that scatter by 1%.
+// quiet draws runs that scatter by 1%.
 func quiet(r *rand.Rand) float64 { return 0.01 * r.NormFloat64() }
 
-// twoLevels are runs of which half carry 20% less.
+// twoLevels draws runs of which half carry 20% less.
 func twoLevels(r *rand.Rand) float64 { return 0.005*r.NormFloat64() - 0.223*float64(r.IntN(2)) }
 
-// oneInTen are runs of which one in ten loses a quarter.
+// oneInTen draws runs of which one in ten loses a quarter.
 func oneInTen(r *rand.Rand) float64 {
 	if r.IntN(10) == 0 {
 		return 0.02*r.NormFloat64() - 0.288
@@ -37,12 +37,12 @@ func oneInTen(r *rand.Rand) float64 {
 	return 0.02 * r.NormFloat64()
 }
 
-// scattering are runs that scatter by so much.
+// scattering draws runs with standard deviation sd.
 func scattering(sd float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 { return sd * r.NormFloat64() }
 }
 
-// side is one of the two, changed by a logarithm.
+// side returns one side, changed by a logarithm.
 func (c comparison) side(r *rand.Rand, change float64, at time.Time) (docs []*measure.Document) {
 	for n := range max(c.results, 1) {
 		d := &measure.Document{StartedAt: at.Add(time.Duration(n) * time.Hour)}
@@ -54,7 +54,7 @@ func (c comparison) side(r *rand.Rand, change float64, at time.Time) (docs []*me
 	return docs
 }
 
-// cell is a flow of one result. Its guardrails scatter whether the rate changed or not.
+// cell returns a flow of one result. Its guardrails scatter whether the rate changed or not.
 func (c comparison) cell(r *rand.Rand, to string, change float64) measure.Cell {
 	var rates []float64
 	level := change + c.session*r.NormFloat64()
@@ -72,7 +72,7 @@ func (c comparison) cell(r *rand.Rand, to string, change float64) measure.Cell {
 	return cell
 }
 
-// flowCell is a flow by what its runs carried, in bit/s; a single one is known to 0.5%.
+// flowCell returns a flow from the rates of its runs, in bit/s; the interval of a single one is 0.5%.
 func flowCell(to string, rates []float64) measure.Cell {
 	c := measure.Cell{From: "local", To: to, Protocol: measure.TCP, Streams: 1, Spec: measure.Spec{From: "local", To: to, Protocol: measure.TCP, Duration: 1e10}}
 	mean := 0.0
@@ -95,12 +95,12 @@ func (c comparison) compared(r *rand.Rand, change float64, guards bool) *measure
 	return compare.Of(before, after, compare.Options{Guards: guards})
 }
 
-// has tells whether any flow had an outcome.
+// has reports whether any flow has an outcome.
 func has(x *measure.Compared, outcome string) bool {
 	return slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.Outcome == outcome })
 }
 
-// equalTable is of sides that do not differ.
+// equalTable returns the rates for sides that do not differ.
 func equalTable(scale float64) table {
 	t := table{title: "compare: nothing has changed",
 		about: "Two sides of the same. A session has a level of its own for each flow, common to all its runs (standard deviation as named); runs scatter about it.\n" +
@@ -134,7 +134,7 @@ func equalTable(scale float64) table {
 	return t
 }
 
-// guardrailsTable is of `--fail-on any` where nothing has changed.
+// guardrailsTable returns the rates of `--fail-on any` if nothing has changed.
 func guardrailsTable(scale float64) table {
 	t := table{title: "compare --fail-on any: nothing has changed",
 		about: "How often a rate or any of seven guardrails of any flow ends the command with exit code 3. Sessions scatter by 3%, runs by 1%; each guardrail\n" +
@@ -154,8 +154,8 @@ func guardrailsTable(scale float64) table {
 	return t
 }
 
-// foundTable is of falls: how often they are found, and how often what has fallen
-// is said to be equivalent.
+// foundTable returns the rates for drops: how often they are found, and how often a drop is called
+// equivalent.
 func foundTable(scale float64) table {
 	t := table{title: "compare: what is found",
 		about: "How often a fall is `worse`; sessions scatter by 3%, runs by 1%. Last, how often a path that has fallen by 5% is called `equivalent`: of one session each\n" +

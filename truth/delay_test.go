@@ -9,11 +9,11 @@ import (
 	"thru/internal/stat"
 )
 
-// path gives the delay in ns over that of the empty path, of a datagram that
-// comes after gap ns at a time since the first one.
+// path returns the delay of a datagram in ns above that of the empty path; the datagram arrives at ns after
+// the first one and gap ns after the previous one.
 type path func(at, gap float64) float64
 
-// delayTrial is one stream of datagrams whose delays are known.
+// delayTrial is one stream of datagrams with known delays.
 type delayTrial struct {
 	seconds float64
 	ppm     float64
@@ -21,7 +21,7 @@ type delayTrial struct {
 	path    func(*rand.Rand) path
 }
 
-// off is by how many ns the mean that thru says differs from the true one of the measured time.
+// off returns by how many ns thru's mean differs from the true one of the measured time.
 func (x delayTrial) off(r *rand.Rand) float64 {
 	const rampNs, floorNs, noiseNs = 1e9, 200e3, 5e3
 	d, wait := stat.NewDelays(), x.path(r)
@@ -44,7 +44,7 @@ func (x delayTrial) off(r *rand.Rand) float64 {
 // empty is a path without a queue.
 func empty(*rand.Rand) path { return func(float64, float64) float64 { return 0 } }
 
-// mm1 is a queue with random gaps and sizes, so busy (0 to 1).
+// mm1 is a queue with random gaps and sizes, at a load of 0 to 1.
 func mm1(load float64) func(*rand.Rand) path {
 	return func(r *rand.Rand) path {
 		left := 0.0
@@ -56,7 +56,7 @@ func mm1(load float64) func(*rand.Rand) path {
 	}
 }
 
-// bursts are queues of 20 ms by others' traffic that drain, one in 2 s on average.
+// bursts are queues of 20 ms from other traffic that drain, one in 2 s on average.
 func bursts(r *rand.Rand) path {
 	left := 0.0
 	return func(_, gap float64) float64 {
@@ -68,16 +68,14 @@ func bursts(r *rand.Rand) path {
 	}
 }
 
-// stands is a queue that fills to 10 ms within so many seconds, from somewhere
-// in the first half of the test, and then stands.
+// stands is a queue that fills to 10 ms at a random point of the first half of the test, and then stays.
 func stands(r *rand.Rand) path {
 	from, takes := 1e9*(0.2+4*r.Float64()), 1e9*(0.01+3*r.Float64())
 	return func(at, _ float64) float64 { return 10e6 * min(max(at-from, 0)/takes, 1) }
 }
 
-// delays is how often the mean delay variation is wrong by a tenth of a
-// millisecond. Where skew cannot be told from a queue nothing is removed, and
-// the skew's own share of the mean is allowed on top.
+// delays returns how often the mean delay variation is wrong by a tenth of a millisecond. If skew cannot be
+// distinguished from a queue nothing is removed, and the tolerance includes the skew's share of the mean.
 func delays(scale float64) table {
 	const barNs = 100e3
 	t := table{title: "Delay variation of datagrams under clock skew",
@@ -88,12 +86,12 @@ func delays(scale float64) table {
 	for i, p := range []struct {
 		name  string
 		path  func(*rand.Rand) path
-		drift float64 // share of it that is allowed
+		drift float64 // allowed share of it
 	}{{"no queue", empty, 0}, {"random queue, 50% busy", mm1(0.5), 0}, {"random queue, 90% busy", mm1(0.9), 0}, {"random queue, 97% busy", mm1(0.97), 0.5}, {"bursts of others", bursts, 0}, {"queue of 10 ms that stands", stands, 0.5}} {
 		for _, seconds := range []float64{10, 60} {
 			for _, ppm := range []float64{0, 10, 50, 200} {
-				x := delayTrial{seconds: seconds, ppm: 0.99 * ppm, every: 1e6, path: p.path} // 200 ppm is the bound itself
-				most := barNs + p.drift*(seconds+2)*1e3*ppm                                  // the ramp drifts too
+				x := delayTrial{seconds: seconds, ppm: 0.99 * ppm, every: 1e6, path: p.path} // 200 ppm is the limit itself
+				most := barNs + p.drift*(seconds+2)*1e3*ppm                                  // the ramp drifts, too
 				wrong := count(200, scale, uint64(100*i)+uint64(ppm)+uint64(seconds)*1000, func(r *rand.Rand) bool { return x.off(r) > most })
 				t.add(fmt.Sprintf("%s|%g s|%g ppm", p.name, seconds, ppm), wrong.most(0.05))
 			}

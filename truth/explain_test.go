@@ -8,10 +8,10 @@ import (
 	"thru/internal/measure"
 )
 
-// explainTrials is how many explanations are simulated of each condition.
+// explainTrials is the number of simulated explanations for each condition.
 const explainTrials = 1500
 
-// scatterOf is what one run of a path carries of what it carries on average.
+// scatterOf draws the ratio of one run of a path to the mean.
 type scatterOf struct {
 	name string
 	draw func(*rand.Rand) float64
@@ -32,7 +32,7 @@ func pathScatters() []scatterOf {
 	}
 }
 
-// deceived are explanations of a path on which no experiment carries more.
+// deceived returns the rates for explanations of a path on which no experiment carries more.
 func deceived(scale float64) table {
 	t := table{
 		title: "explain: experiments that carry no more",
@@ -46,14 +46,14 @@ func deceived(scale float64) table {
 		})
 		bar := 0.01
 		if i == len(pathScatters())-1 {
-			bar = 0.02 // more than a path is taken to scatter by
+			bar = 0.02 // more than the assumed scatter of a path
 		}
 		t.add(s.name, certain.most(bar))
 	}
 	return t
 }
 
-// detected are explanations of a path on which one experiment carries more.
+// detected returns the rates for explanations of a path on which one experiment carries more.
 func detected(scale float64) table {
 	t := table{
 		title: "explain: an experiment that carries more",
@@ -81,15 +81,14 @@ func detected(scale float64) table {
 	return t
 }
 
-// explainOnce makes an explanation as package control does, and returns the cause that
-// it is certain of; "" without one. carries draws what a run of the base or of an
-// experiment carries, of the base's mean.
+// explainOnce makes an explanation as package control does, and returns the certain cause; "" without one.
+// carries draws the rate of a run of the base or of an experiment, relative to the base's mean.
 func explainOnce(carries func(id string) float64) string {
 	d := &measure.Document{
 		EndPoints: []measure.EndPoint{explainHost("a"), explainHost("b")},
 		Cells:     []measure.Cell{explainCell(explainSpec(), diagnose.Base, carries(diagnose.Base))},
 	}
-	made := []string{"longer", "small-segments", "udp-below", "udp-above", "udp-3x", "udp-10x", "udp-30x"} // what they tell is not by how much more they carry
+	made := []string{"longer", "small-segments", "udp-below", "udp-above", "udp-3x", "udp-10x", "udp-30x"} // their effect does not depend on how much more they carry
 	for cause.Diagnose(d); !diagnose.Settled(&d.Cells[0]); cause.Diagnose(d) {
 		t, more := cause.Next(d, 0, made)
 		if !more {
@@ -113,7 +112,7 @@ func explainOnce(carries func(id string) float64) string {
 	return d.Cells[0].Findings[0].Cause
 }
 
-// explainSpec asks for all that experiments could do otherwise.
+// explainSpec sets everything that experiments can change.
 func explainSpec() measure.Spec {
 	return measure.Spec{From: "a", To: "b", Engine: measure.Native, Protocol: measure.TCP, Streams: 1, Duration: 5e9, Congestion: "bbr",
 		Window: measure.Pair{Send: 1 << 20, Recv: 1 << 20}, Length: measure.Pair{Send: 8 << 10, Recv: 8 << 10}}
@@ -123,8 +122,8 @@ func explainHost(name string) measure.EndPoint {
 	return measure.EndPoint{Name: name, Facts: &measure.Facts{Hostname: &name, OS: new("linux"), CongAvail: []string{"cubic", "bbr"}}}
 }
 
-// explainCell is a run that carried so much of 4 Gb/s: the sender's thread is full, and
-// loss of 1% keeps that from being certain by itself.
+// explainCell returns a run with a share of 4 Gb/s: the sender's thread is fully busy, and a loss of 1% keeps
+// that from being certain by itself.
 func explainCell(s measure.Spec, id string, share float64) measure.Cell {
 	bps := 4e9 * share
 	bytes := int64(bps / 8 * float64(s.Duration) / 1e9)

@@ -13,11 +13,11 @@ import (
 type climbing struct {
 	name string
 	runs int
-	run  func(*rand.Rand) float64 // logarithm by which a run differs
-	cell float64                  // standard deviation of what all runs of a cell have in common
+	run  func(*rand.Rand) float64 // random deviation of a run, as a logarithm
+	cell float64                  // standard deviation of the level that all runs of a cell share
 }
 
-// cells are those of a rung: 1, 2, 4, 8 streams by two windows. Each carries so much.
+// cells returns the cells of a rung with the given rates: 1, 2, 4, 8 streams by two windows.
 func (c climbing) cells(r *rand.Rand, rung string, rate func(streams int) float64) (all []measure.Cell) {
 	for _, window := range []int64{0, 800 << 10} {
 		for _, streams := range []int{1, 2, 4, 8} {
@@ -34,14 +34,13 @@ func (c climbing) cells(r *rand.Rand, rung string, rate func(streams int) float6
 	return all
 }
 
-// claims tells whether the advice says that anything differs.
+// claims reports whether the advice claims any difference.
 func claims(advice []string) bool {
 	text := strings.Join(advice, " ")
 	return !strings.HasPrefix(text, "Use 1 stream:") || strings.Contains(text, " cost ") || strings.Contains(text, "clearly")
 }
 
-// told tells whether any rung of a ladder is said to carry more or less than the one
-// below it.
+// told reports whether any rung of a ladder is reported to carry more or less than the one below it.
 func told(l *measure.Ladder) bool {
 	for _, r := range l.Rungs {
 		if r.LossLowPct != nil && r.LossHighPct != nil && (*r.LossLowPct > 0 || *r.LossHighPct < 0) {
@@ -51,10 +50,10 @@ func told(l *measure.Ladder) bool {
 	return false
 }
 
-// level carries the same with any number of streams.
+// level is the same rate for any number of streams.
 func level(int) float64 { return 1e10 }
 
-// ladderConditions are of cells that do not differ.
+// ladderConditions returns conditions with cells that do not differ.
 func ladderConditions() []climbing {
 	return []climbing{
 		{"1|3%|none", 1, scattering(0.03), 0}, {"1|12%|none", 1, scattering(0.12), 0}, {"1|two levels|none", 1, twoLevels, 0}, {"1|one in ten|3%", 1, oneInTen, 0.03},
@@ -63,7 +62,7 @@ func ladderConditions() []climbing {
 	}
 }
 
-// equalCells is of cells that differ by nothing.
+// equalCells returns the rates for cells that do not differ.
 func equalCells(scale float64) table {
 	alike := table{title: "ladder: nothing differs",
 		about: "Eight cells (1, 2, 4, 8 streams by two windows) that carry the same, and four rungs of them. How often the advice says that more streams carry more, \"cost\", or that a\n" +
@@ -84,7 +83,7 @@ func equalCells(scale float64) table {
 	return alike
 }
 
-// streamsTable is of cells of which each doubling of the streams brings something.
+// streamsTable returns the rates for cells with a known effect of more streams.
 func streamsTable(scale float64) table {
 	t := table{title: "ladder: what is found", about: "The same cells, where 2 streams carry more than one by so much, and 4 and 8 as much as 2; runs scatter by 3%. How often the advice is not to use one stream.",
 		head: []string{"runs of a cell", "10%", "20%", "30%", "50%", "75%", "100%"}}

@@ -8,8 +8,8 @@ import (
 	"thru/internal/stat"
 )
 
-// run is a run of so many seconds about 1 Gb/s: noise of a relative
-// deviation, each second of which depends on the one before by rho.
+// run draws a run of seconds around 1 Gb/s, with noise of a relative deviation; rho is the correlation of
+// consecutive seconds.
 func run(r *rand.Rand, seconds int, deviation, rho float64) []float64 {
 	xs, last := make([]float64, seconds), r.NormFloat64()
 	for i := range xs {
@@ -19,10 +19,10 @@ func run(r *rand.Rand, seconds int, deviation, rho float64) []float64 {
 	return xs
 }
 
-// lengths are the runs that are simulated, in seconds.
+// lengths are the lengths of the simulated runs, in seconds.
 func lengths() []int { return []int{10, 20, 30, 60, 120} }
 
-// intervals is of a single run.
+// intervals returns the rates for the interval of a single run.
 func intervals(scale float64) table {
 	t := table{
 		title: "Interval of a single run",
@@ -38,7 +38,7 @@ func intervals(scale float64) table {
 	return t
 }
 
-// called is how often a run is said to be not stable, and how often to have two levels.
+// called returns how often a run is called not stable, and how often two levels are found.
 func called(seed int, scale float64, draw func(*rand.Rand) []float64) []rate {
 	return []rate{
 		count(1000, scale, uint64(seed), func(r *rand.Rand) bool { return !stat.Steady(draw(r)).Steady }),
@@ -46,7 +46,7 @@ func called(seed int, scale float64, draw func(*rand.Rand) []float64) []rate {
 	}
 }
 
-// covered is the coverage and the width of the interval at one condition.
+// covered returns the coverage and the width of the interval at one condition.
 func covered(seconds int, rho, scale float64) row {
 	width := 0.0
 	c := count(4000, scale, uint64(seconds), func(r *rand.Rand) bool {
@@ -61,7 +61,7 @@ func covered(seconds int, rho, scale float64) row {
 	return row{[]string{fmt.Sprint(seconds), fmt.Sprint(rho), fmt.Sprintf("%.2f", width/float64(c.trials)/known)}, []rate{c}}
 }
 
-// calmRuns are stationary.
+// calmRuns returns the rates for stationary runs.
 func calmRuns(scale float64) table {
 	t := table{
 		title: "Steady: false alarms",
@@ -85,7 +85,7 @@ func calmRuns(scale float64) table {
 	return t
 }
 
-// steppedRuns fall by 20% at one moment.
+// steppedRuns returns the rates for runs that fall by 20% at one moment.
 func steppedRuns(scale float64) table {
 	t := table{
 		title: "Steady: a step of -20%",
@@ -112,7 +112,7 @@ func steppedRuns(scale float64) table {
 	return t
 }
 
-// driftingRuns rise or fall all the time.
+// driftingRuns returns the rates for runs that rise or fall all the time.
 func driftingRuns(scale float64) table {
 	t := table{
 		title: "Steady: a linear drift",
@@ -138,7 +138,7 @@ func driftingRuns(scale float64) table {
 	return t
 }
 
-// repeats are runs that scatter by a relative deviation, until the rule stops them.
+// repeats draws runs with a relative deviation, until the rule stops them.
 func repeats(r *rand.Rand, deviation, precisionPct float64, least, most int) []float64 {
 	var runs []float64
 	for !stat.Enough(runs, precisionPct, least, most) {
@@ -147,8 +147,8 @@ func repeats(r *rand.Rand, deviation, precisionPct float64, least, most int) []f
 	return runs
 }
 
-// intervalOfRuns is the interval of a fixed number of runs, and that where the
-// interval itself decides how many there are.
+// intervalOfRuns returns the rates for the interval of a fixed number of runs, and of a number that the
+// interval itself decides.
 func intervalOfRuns(scale float64) table {
 	t := table{
 		title: "Interval of repeated runs",
@@ -171,7 +171,7 @@ func intervalOfRuns(scale float64) table {
 	return t
 }
 
-// groupsOfRuns is how often runs fall into two groups.
+// groupsOfRuns returns how often runs are reported as two groups.
 func groupsOfRuns(scale float64) table {
 	t := table{
 		title: "Two groups of runs",

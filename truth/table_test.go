@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// table is one verdict's rates over the conditions that were simulated.
+// table holds one verdict's rates over the simulated conditions.
 type table struct {
 	title string
-	about string   // what is simulated, and what the rates are of
+	about string   // what is simulated, and what the rates count
 	head  []string // names of the conditions and of the rates
 	rows  []row
 }
@@ -21,11 +21,11 @@ type row struct {
 	rates []rate
 }
 
-// rate is how often something came of so many trials, and how often it may.
+// rate is how often something happened in a number of trials, and its limits.
 type rate struct {
 	came, trials int
-	atMost       float64 // bar; 0 where there is none
-	atLeast      float64 // bar; 0 where there is none
+	atMost       float64 // limit; 0 if there is none
+	atLeast      float64 // limit; 0 if there is none
 }
 
 // add adds a row; its names are joined by |.
@@ -35,14 +35,14 @@ func (t *table) add(names string, rates ...rate) {
 
 func (r rate) share() float64 { return float64(r.came) / float64(max(r.trials, 1)) }
 
-// missed tells whether the rate is on the wrong side of its bar by more than
-// the doubt of so few trials (2.6 standard errors at the bar: one in 200).
+// missed reports whether the rate exceeds its limit by more than the uncertainty of the trials (2.6 standard
+// errors at the limit: one in 200).
 func (r rate) missed() bool {
 	doubt := func(bar float64) float64 { return 2.6 * math.Sqrt(bar*(1-bar)/float64(max(r.trials, 1))) }
 	return r.atMost > 0 && r.share() > r.atMost+doubt(r.atMost) || r.atLeast > 0 && r.share() < r.atLeast-doubt(r.atLeast)
 }
 
-// String is the rate as the page has it: "1.2% (at most 5%)".
+// String returns the rate as on the page: "1.2% (at most 5%)".
 func (r rate) String() string {
 	text := fmt.Sprintf("%.1f%%", 100*r.share())
 	if r.atMost > 0 {
@@ -54,8 +54,8 @@ func (r rate) String() string {
 	return text
 }
 
-// count makes n trials, scaled, each with random numbers of its own that
-// follow from the seed and the trial's number.
+// count makes n trials, scaled, each with its own random numbers, which follow from the seed and the number
+// of the trial.
 func count(n int, scale float64, seed uint64, trial func(*rand.Rand) bool) rate {
 	n = max(20, int(float64(n)*scale))
 	r := rate{trials: n}
@@ -67,11 +67,11 @@ func count(n int, scale float64, seed uint64, trial func(*rand.Rand) bool) rate 
 	return r
 }
 
-// most and least set the bar of a rate.
+// most and least set the limit of a rate.
 func (r rate) most(bar float64) rate  { r.atMost = bar; return r }
 func (r rate) least(bar float64) rate { r.atLeast = bar; return r }
 
-// misses are the rates on the wrong side of their bars, a line each.
+// misses returns the rates beyond their limits, a line for each.
 func misses(tables []table) []string {
 	var lines []string
 	for _, t := range tables {
@@ -86,7 +86,7 @@ func misses(tables []table) []string {
 	return lines
 }
 
-// words explains what the page has tables of.
+// words explains the contents of the page's tables.
 const words = `
 - **Interval** of a single run: where the mean of this run would lie, had it gone on. It is not of the path: another run may differ by more.
 - **Interval** of repeated runs: where the mean of many more runs of this path would lie.
@@ -98,7 +98,7 @@ const words = `
 - A rate with a bar says so: "at most" of what is wrong, "at least" of what is to be found. Without a bar it is only reported.
 `
 
-// markdown is the page.
+// markdown returns the page.
 func markdown(tables []table) string {
 	var b strings.Builder
 	b.WriteString("# How often thru's verdicts are wrong\n\n" +

@@ -1,6 +1,6 @@
-// Package truth simulates the verdicts that thru prints, with the code that
-// makes them, and holds how often each may be wrong. `make truth` writes the rates
-// to docs/statistics.md. Seeds are fixed, so that the page changes only with the code.
+// Package truth simulates thru's verdicts with the code that makes them, and limits how often each may be
+// wrong. `make truth` writes the rates to docs/statistics.md. Seeds are fixed, so that the page changes only
+// with the code.
 package truth
 
 import (
@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// The usual share of the trials is enough to see a verdict that is broken, not to
-// see one that is a little off.
+// The default share of the trials suffices to detect a broken verdict, not a slightly wrong one.
 var (
 	page  = flag.String("page", "", "file to write all rates to")
 	only  = flag.String("only", "", "simulate only the subjects whose title contains this, and print their rates")
@@ -41,7 +40,7 @@ func TestMissed(t *testing.T) {
 		want bool
 	}{
 		{rate{came: 50, trials: 1000}.most(0.05), false},
-		{rate{came: 60, trials: 1000}.most(0.05), false}, // within the doubt of 1000 trials
+		{rate{came: 60, trials: 1000}.most(0.05), false}, // within the uncertainty of 1000 trials
 		{rate{came: 80, trials: 1000}.most(0.05), true},
 		{rate{came: 900, trials: 1000}.least(0.95), true},
 		{rate{came: 940, trials: 1000}.least(0.95), false},
@@ -61,14 +60,14 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// subject is one verdict and its simulation. Run makes a share (scale) of the
-// trials: 1 for the page, less for the tests.
+// subject is one verdict and its simulation. The tables take the share (scale) of the trials: 1 for the page,
+// less for the tests.
 type subject struct {
 	title  string
 	tables []func(scale float64) table
 }
 
-// subjects are in the order of the page.
+// subjects returns all subjects in the order of the page.
 func subjects() []subject {
 	return []subject{
 		{"Interval of a single run", []func(float64) table{intervals}},
@@ -83,12 +82,12 @@ func subjects() []subject {
 	}
 }
 
-// chosen are the subjects whose title contains a word.
+// chosen returns the subjects whose title contains a word.
 func chosen(word string) []subject {
 	return slices.DeleteFunc(subjects(), func(s subject) bool { return !strings.Contains(s.title, word) })
 }
 
-// simulate runs the subjects side by side and keeps their order.
+// simulate runs the subjects concurrently and keeps their order.
 func simulate(all []subject, scale float64) []table {
 	tables := make([][]table, len(all))
 	var running sync.WaitGroup

@@ -11,10 +11,10 @@ import (
 	"thru/internal/stat"
 )
 
-// tuned is a change as `thru tune` judges it: its runs with it and without.
+// tuned is a change as `thru tune` judges it: runs with it and without.
 type tuned struct {
 	r            *rand.Rand
-	brings       float64 // logarithm
+	brings       float64 // true effect, as a logarithm
 	scatter      float64 // standard deviation of a run
 	before, with measure.Cell
 }
@@ -32,7 +32,7 @@ func (t *tuned) pair() {
 	}
 }
 
-// kept judges one of so many changes by the rules of `thru tune`.
+// kept judges one of a number of changes by the rules of `thru tune`.
 func (t *tuned) kept(changes int) (kept bool, found measure.Comparison) {
 	level := stat.TuneLevel(changes)
 	for pairs := 1; ; pairs++ {
@@ -43,7 +43,7 @@ func (t *tuned) kept(changes int) (kept bool, found measure.Comparison) {
 	}
 }
 
-// gain is what a kept change is said to bring, by runs made after the decision.
+// gain returns the reported effect of a kept change, from runs after the decision.
 func (t *tuned) gain() measure.Comparison {
 	anew := tuned{r: t.r, brings: t.brings, scatter: t.scatter}
 	for range stat.LeastPairs(stat.GainLevel) {
@@ -52,10 +52,10 @@ func (t *tuned) gain() measure.Comparison {
 	return stat.AB(&anew.before, &anew.with, stat.GainLevel)
 }
 
-// scatters are those of the runs of a state.
+// scatters are the standard deviations of the runs of a state.
 func scatters() []float64 { return []float64{0.01, 0.02, 0.05, 0.1} }
 
-// keptWrongly is of tunings in which nothing helps.
+// keptWrongly returns the rates for tunings in which nothing helps.
 func keptWrongly(scale float64) table {
 	t := table{title: "tune: nothing helps", about: "Tunings of so many changes, none of which does anything. How often any of them is kept, by runs that scatter by so much.",
 		head: []string{"changes", "1%", "2%", "5%", "10%"}}
@@ -76,7 +76,7 @@ func keptWrongly(scale float64) table {
 	return t
 }
 
-// keptRightly is of changes that help: what is found.
+// keptRightly returns the rates for changes that help.
 func keptRightly(scale float64) table {
 	t := table{title: "tune: what is found", about: "A change that brings so much, one of four. How often it is kept, by runs that scatter by so much.", head: []string{"brings", "1%", "2%", "5%", "10%"}}
 	for i, brings := range []float64{0.03, 0.05, 0.1, 0.2, 0.5} {
@@ -92,7 +92,7 @@ func keptRightly(scale float64) table {
 	return t
 }
 
-// gains is of changes that were kept: what they are said to bring.
+// gains returns the reported effect of kept changes.
 func gains(scale float64) table {
 	t := table{title: "tune: what a kept change is said to bring",
 		about: "Changes that were kept, one of four: the mean of what they are said to bring, by runs made after the decision, and beside it that of the runs that decided. The last rates are of the\n" +

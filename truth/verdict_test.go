@@ -8,7 +8,7 @@ import (
 	"thru/internal/stat"
 )
 
-// verdicts are on the rate of the link.
+// verdicts returns the rates of the verdict on the link rate.
 func verdicts(scale float64) table {
 	t := table{
 		title: "Verdict against the link's rate",

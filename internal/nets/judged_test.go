@@ -1,6 +1,6 @@
-// Package nets holds what thru concludes of every stored result, so that moving
-// the code that concludes changes nothing unseen. It calls few entry points
-// (judge, below): whoever moves a package changes them here, and nothing else.
+// Package nets records what thru concludes from every stored result, so that moving code of the diagnosis
+// cannot change a conclusion unnoticed. It calls few entry points (judge, below): after moving a package only
+// they need a change.
 package nets
 
 import (
@@ -26,15 +26,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// inputs are the stored results: of faults and captures, of transfers, of
-// documents that mislead, of earlier versions, and those that reports are printed of.
+// inputs are the stored results: of faults and captures, of transfers, of misleading documents, of earlier
+// versions, and the golden documents of reports.
 var inputs = []string{
 	"../*/testdata/faults/*.json.gz", "../*/testdata/transfers/*.json", "../*/testdata/truth/*.json",
 	"../*/testdata/versions/*.json", "../report/testdata/*.json.golden",
 }
 
-// judge concludes all that is to be concluded of a document: in it, and as gates
-// made anew of its facts, and as advice.
+// judge draws all conclusions from a document: findings in the document, gates from its facts, and advice.
 func judge(d *measure.Document) (gates []measure.Gate, advice []measure.Proposal) {
 	gates = judgedGates(d)
 	cause.Diagnose(d)
@@ -42,7 +41,7 @@ func judge(d *measure.Document) (gates []measure.Gate, advice []measure.Proposal
 	return gates, cause.Propose(d, advise.Seen{})
 }
 
-// judgedGates are made of the facts that the document holds, as before its traffic.
+// judgedGates returns the gates from the facts of the document, as before its traffic.
 func judgedGates(d *measure.Document) []measure.Gate {
 	var s scene.Subject
 	if len(d.Paths) > 0 {
@@ -62,7 +61,7 @@ func judgedGates(d *measure.Document) []measure.Gate {
 	return gate.Sort(append(cause.Judge(s), cause.JudgeHypervisors(s)...))
 }
 
-// TestJudged compares what is concluded of every stored result with its golden file.
+// TestJudged compares the conclusions from every stored result with its golden file.
 func TestJudged(t *testing.T) {
 	seen := map[string]bool{}
 	for _, pattern := range inputs {
@@ -95,7 +94,7 @@ func TestJudged(t *testing.T) {
 	}
 }
 
-// read a stored result, a record of a fault or a document.
+// read reads a stored result, a record of a fault or a document.
 func read(t *testing.T, file string) *measure.Document {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -116,7 +115,7 @@ func read(t *testing.T, file string) *measure.Document {
 	return d
 }
 
-// concluded of a document, each conclusion in a line of JSON.
+// concluded returns the conclusions from a document, each in a line of JSON.
 func concluded(t *testing.T, d *measure.Document) []byte {
 	t.Helper()
 	gates, advice := judge(d)
@@ -133,8 +132,8 @@ func concluded(t *testing.T, d *measure.Document) []byte {
 	return []byte("{\n" + strings.Join(all, ",\n") + "\n}\n")
 }
 
-// experiments are those that an explanation would make of a cell, none of which
-// tells more: the first as it is, and the names of all.
+// experiments returns the experiments that an explanation would make for a cell if none of them decides
+// anything: the first in full, and the names of all.
 func experiments(d *measure.Document, cell int) (list []any) {
 	var made []string
 	for len(made) < 20 {
@@ -153,7 +152,7 @@ func experiments(d *measure.Document, cell int) (list []any) {
 	return list
 }
 
-// section is a list, an element a line; "" where it is empty.
+// section returns a list, one line for each element; "" if it is empty.
 func section[T any](t *testing.T, name string, list []T) string {
 	t.Helper()
 	var lines []string
@@ -172,7 +171,7 @@ func section[T any](t *testing.T, name string, list []T) string {
 	return fmt.Sprintf("%q: [\n%s]", name, strings.Join(lines, ",\n"))
 }
 
-// golden compares with a file of testdata.
+// golden compares output with a file of testdata.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)

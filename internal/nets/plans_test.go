@@ -15,7 +15,7 @@ import (
 	"thru/internal/plan/planfile"
 )
 
-// hosts are what a controller knows.
+// hosts returns the hosts of a controller.
 func hosts() map[string][]planfile.Host {
 	return map[string][]planfile.Host{"fleet": {
 		{Name: "w2", Labels: map[string]string{"role": "web", "site": "west"}, CPUs: 4},
@@ -24,9 +24,9 @@ func hosts() map[string][]planfile.Host {
 	}}
 }
 
-// TestPlans compares what plan files ask for with one golden file: those of
-// examples, and of testdata/plans.txtar. Of those that are refused it holds where
-// the mistakes are, and the exit code; not the words.
+// TestPlans compares the plans of plan files with one golden file: those of examples, and of
+// testdata/plans.txtar. For refused ones it compares the positions of the mistakes and the exit code, not the
+// words.
 func TestPlans(t *testing.T) {
 	all, err := txtar.ParseFile("testdata/plans.txtar")
 	if err != nil {
@@ -47,7 +47,7 @@ func TestPlans(t *testing.T) {
 	golden(t, "plans.golden", got.Bytes())
 }
 
-// writePlan writes what a file asks for.
+// writePlan writes the plan of a file.
 func writePlan(t *testing.T, got *bytes.Buffer, f txtar.File) {
 	t.Helper()
 	read, err := planfile.Parse(f.Name, f.Data)
@@ -76,7 +76,7 @@ func writePlan(t *testing.T, got *bytes.Buffer, f txtar.File) {
 	}
 }
 
-// place is where a mistake stands: NAME:LINE:COLUMN.
+// place matches the position of a mistake: NAME:LINE:COLUMN.
 var place = regexp.MustCompile(`(?m)^[^ :]+:[0-9]+:[0-9]+`)
 
 func refused(got *bytes.Buffer, err error) {

@@ -23,10 +23,9 @@ import (
 	"thru/internal/report"
 )
 
-// sceneCase is a case that the packages' own tests make, as far as it reaches code
-// that no stored result does; a line of testdata/scenes.jsonl.gz. It has a
-// document to be judged; or, with Seen, one whose findings ask for advice; or
-// documents of a ladder; or what gates are made of; or results to be compared.
+// sceneCase is a case from the packages' own tests that reaches code which no stored result reaches; a line
+// of testdata/scenes.jsonl.gz. It has a document to judge; or, with Seen, one whose findings ask for advice;
+// or documents of a ladder; or the input of gates; or results to compare.
 type sceneCase struct {
 	Name     string            `json:"name"`
 	Document json.RawMessage   `json:"document,omitempty"`
@@ -34,10 +33,10 @@ type sceneCase struct {
 	Ladder   []json.RawMessage `json:"ladder,omitempty"`
 	Subject  *subject          `json:"subject,omitempty"`
 	Compare  *compared         `json:"compare,omitempty"`
-	Print    string            `json:"print,omitempty"` // that reports are made of it: "as it is", or "judged"
+	Print    string            `json:"print,omitempty"` // reports are made of it: "as it is", or "judged"
 }
 
-// seen is advise.Seen.
+// seen mirrors advise.Seen.
 type seen struct {
 	Kept   []string
 	Undone map[string]int
@@ -45,7 +44,7 @@ type seen struct {
 	Only   []string
 }
 
-// subject is scene.Subject, with fields of its own so that those can be renamed.
+// subject mirrors scene.Subject, with its own fields so that those can be renamed.
 type subject struct {
 	Ends    []end
 	Path    *measure.Path
@@ -56,7 +55,7 @@ type subject struct {
 	UDP     bool
 }
 
-// end is scene.End.
+// end mirrors scene.End.
 type end struct {
 	Name   string
 	Facts  *measure.Facts
@@ -74,7 +73,7 @@ type end struct {
 	}
 }
 
-// compared are results and compare.Options.
+// compared holds results and compare.Options.
 type compared struct {
 	Before, After []json.RawMessage
 	Options       struct {
@@ -85,7 +84,7 @@ type compared struct {
 	}
 }
 
-// concluded of a comparison: its document, and the text of it.
+// concluded returns the document and the text of a comparison.
 func (c *compared) concluded(t *testing.T) string {
 	t.Helper()
 	o := c.Options
@@ -97,7 +96,7 @@ func (c *compared) concluded(t *testing.T) string {
 	return b.String()
 }
 
-// gates of a subject.
+// gates returns the gates of a subject.
 func (s *subject) gates() []measure.Gate {
 	x := scene.Subject{Path: s.Path, NoPath: s.NoPath, LinkBps: s.LinkBps, LinkL2: s.LinkL2, Streams: s.Streams, UDP: s.UDP}
 	for _, e := range s.Ends {
@@ -110,7 +109,7 @@ func (s *subject) gates() []measure.Gate {
 	return gate.Sort(append(cause.Judge(x), cause.JudgeHypervisors(x)...))
 }
 
-// concluded of a scene.
+// concluded returns the conclusions from a scene.
 func (s *sceneCase) concluded(t *testing.T) string {
 	t.Helper()
 	var all []string
@@ -139,7 +138,7 @@ func (s *sceneCase) concluded(t *testing.T) string {
 	return strings.Join(all, "\n")
 }
 
-// documents of a scene.
+// documents decodes the documents of a scene.
 func documents(t *testing.T, texts []json.RawMessage) (all []*measure.Document) {
 	t.Helper()
 	for _, text := range texts {
@@ -152,7 +151,7 @@ func documents(t *testing.T, texts []json.RawMessage) (all []*measure.Document) 
 	return all
 }
 
-// TestScenes compares what is concluded of every scene with one golden file.
+// TestScenes compares the conclusions from every scene with one golden file.
 func TestScenes(t *testing.T) {
 	var got bytes.Buffer
 	known := map[string]bool{}
@@ -165,8 +164,8 @@ func TestScenes(t *testing.T) {
 	golden(t, "scenes.golden", got.Bytes())
 }
 
-// TestPrinted compares the reports of those scenes that reach code of printing
-// that no golden document of package report does.
+// TestPrinted compares the reports of scenes that reach printing code which no golden document of package
+// report reaches.
 func TestPrinted(t *testing.T) {
 	type form struct {
 		print func(io.Writer, *measure.Document) error
@@ -211,14 +210,14 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// Of a page only the words are held: how they look, and drawings, change more
-// often than what is said, and are held by the golden pages of package report.
+// Of a page only the words are compared: layout and drawings change more often, and the golden pages of
+// package report cover them.
 var (
 	drawn = regexp.MustCompile(`(?s)<(style|script|svg)\b.*?</(style|script|svg)>`)
 	tag   = regexp.MustCompile(`(?s)<[^>]*>`)
 )
 
-// scenes of testdata, in their order.
+// scenes returns the scenes of testdata, in order.
 func scenes(t *testing.T) (all []sceneCase) {
 	t.Helper()
 	f, err := os.Open("testdata/scenes.jsonl.gz")
@@ -241,8 +240,8 @@ func scenes(t *testing.T) (all []sceneCase) {
 	}
 }
 
-// short writes those lines in full that no scene before has had. Of the others
-// that follow each other it writes the ids, where they have any, and a digest.
+// short writes in full the lines that no earlier scene has. For consecutive known lines it writes their ids,
+// if any, and a digest.
 func short(w io.Writer, text string, known map[string]bool) {
 	var ids []string
 	n, sum := 0, sha256.New()
@@ -267,5 +266,5 @@ func short(w io.Writer, text string, known map[string]bool) {
 	}
 }
 
-// idOf a finding, a gate or a proposal in JSON.
+// idOf matches the id of a finding, a gate or a proposal in JSON.
 var idOf = regexp.MustCompile(`^\{"(?:cause|id)":"([^"]*)"`)
