@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestControlSurvivesOften: through 20 s of each trouble no end point is called
-// gone, and the tests end with a result.
+// TestControlSurvivesOften runs 20 s of each trouble. Neither end may declare its peer gone, and each test
+// must end with a result.
 func TestControlSurvivesOften(t *testing.T) {
 	for _, x := range troubles() {
 		t.Run(x.name, func(t *testing.T) {

@@ -11,15 +11,15 @@ import (
 	"thru/lab/wire"
 )
 
-// trouble is what a path that control shares with the traffic does to both.
+// trouble is an impairment of a path that control and traffic share.
 type trouble struct {
 	name  string
-	usual wire.Impairment // both ways
-	bad   wire.Impairment // both ways, once the test is under way, for some time; zero: nothing changes
+	usual wire.Impairment // both directions
+	bad   wire.Impairment // both directions, for some seconds once the test runs; zero: nothing changes
 	args  string
 }
 
-// troubles are those through which both ends stay alive.
+// troubles returns the impairments that both ends must survive.
 func troubles() []trouble {
 	const delay = 2 * time.Millisecond
 	usual := wire.Impairment{Rate: 100e6, Delay: delay}
@@ -33,7 +33,7 @@ func troubles() []trouble {
 	}
 }
 
-// runs starts a test over the path, and the trouble when it is under way.
+// runs starts a test over the path, and applies the trouble once traffic flows.
 func (x trouble) runs(t *testing.T, seed uint64, seconds int) (*lab.Wired, *program, *program) {
 	t.Helper()
 	w := lab.NewWired(t, lab.WiredOptions{AtoB: x.usual, BtoA: x.usual})
@@ -51,7 +51,7 @@ func (x trouble) runs(t *testing.T, seed uint64, seconds int) (*lab.Wired, *prog
 	return w, server, client
 }
 
-// survives: the test ends with a result, whatever the path does for some seconds.
+// survives fails the test unless the client ends with a result after some seconds of the trouble.
 func (x trouble) survives(t *testing.T, seed uint64, seconds int) {
 	t.Helper()
 	if said := x.ends(t, seed, seconds); said != "" {
@@ -59,7 +59,7 @@ func (x trouble) survives(t *testing.T, seed uint64, seconds int) {
 	}
 }
 
-// ends runs the test to its end, and returns its error; empty: it has a result.
+// ends runs the test to its end and returns its error, "" where it has a result.
 func (x trouble) ends(t *testing.T, seed uint64, seconds int) string {
 	t.Helper()
 	w, _, client := x.runs(t, seed, seconds+4)
@@ -79,7 +79,7 @@ func (x trouble) ends(t *testing.T, seed uint64, seconds int) string {
 	return ""
 }
 
-// TestControlSurvives: an end point is gone only when it is.
+// TestControlSurvives: neither end may declare its peer gone while the peer is alive.
 func TestControlSurvives(t *testing.T) {
 	t.Parallel()
 	for _, x := range troubles() {
@@ -90,11 +90,11 @@ func TestControlSurvives(t *testing.T) {
 	}
 }
 
-// goneLimit is how long an end point that is gone may go unnoticed.
+// goneLimit is how long an end may take to notice that its peer is gone.
 const goneLimit = 15 * time.Second
 
-// TestReallyGone: what has ended or was cut off for good is told in time, also
-// on a path that loses half of the packets.
+// TestReallyGone: an end notices in time that its peer has ended or was cut off for good, also on a path with
+// 50% packet loss.
 func TestReallyGone(t *testing.T) {
 	t.Parallel()
 	none := wire.Impairment{Loss: 1}

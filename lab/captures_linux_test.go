@@ -18,23 +18,23 @@ import (
 	"thru/lab/wire"
 )
 
-// captured is one path, and traffic over it, whose packets are compared.
+// captured is a path with traffic over it, whose captures the tests compare with tshark.
 type captured struct {
 	name     string
 	path     WiredOptions
 	run      func(t *testing.T, x *Wired)
-	inOrder  bool // the path keeps the order
+	inOrder  bool // the path does not reorder
 	lossless bool // the path loses nothing
 }
 
-// iperfs runs a second of iperf3 with more arguments.
+// iperfs runs iperf3 for a second, with more arguments.
 func iperfs(args ...string) func(*testing.T, *Wired) {
 	return func(t *testing.T, x *Wired) {
 		x.goodput(t, args...)
 	}
 }
 
-// slow limits a path to a rate at which captures stay small.
+// slow limits a path to a rate that keeps captures small.
 func slow(w wire.Impairment) wire.Impairment {
 	w.Rate, w.Queue = 40e6, 256<<10
 	w.Delay = 10 * time.Millisecond
@@ -42,15 +42,14 @@ func slow(w wire.Impairment) wire.Impairment {
 	return w
 }
 
-// deep is such a path with a queue that a second of traffic cannot fill, however
-// the sender starts.
+// deep is slow with a queue that a second of traffic cannot fill, however fast the sender starts.
 func deep(w wire.Impairment) wire.Impairment {
 	w = slow(w)
 	w.Queue = 8 << 20
 	return w
 }
 
-// back is the other direction of such a path.
+// back is the opposite direction of such a path.
 var back = wire.Impairment{Delay: 10 * time.Millisecond}
 
 var captures = []captured{
@@ -64,7 +63,7 @@ var captures = []captured{
 	{name: "slow reader", path: WiredOptions{AtoB: wire.Impairment{Delay: 2 * time.Millisecond}, BtoA: wire.Impairment{Delay: 2 * time.Millisecond}}, run: slowReader, inOrder: true, lossless: true},
 }
 
-// slowReader moves data to a program that reads for a while, then sleeps.
+// slowReader sends data to a program that alternates between reading and sleeping.
 func slowReader(t *testing.T, x *Wired) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -94,7 +93,7 @@ s.shutdown(socket.SHUT_WR)
 s.recv(1)`)
 }
 
-// capture runs tcpdump at a host while something is done.
+// capture runs tcpdump at a host until stop is called.
 func capture(t *testing.T, h *Host, file string) (stop func()) {
 	t.Helper()
 	cmd := h.Command(context.Background(), "tcpdump", "-i", DataDev, "-s", "128", "-B", "8192", "-U", "-w", file, "tcp or icmp or icmp6")
@@ -106,7 +105,7 @@ func capture(t *testing.T, h *Host, file string) (stop func()) {
 		return err == nil && f.Size() > 0
 	})
 	return func() {
-		time.Sleep(300 * time.Millisecond) // what is on its way
+		time.Sleep(300 * time.Millisecond) // packets in flight
 		cmd.Process.Signal(syscall.SIGINT)
 		if err := cmd.Wait(); err != nil {
 			if _, ok := err.(*exec.ExitError); !ok {
@@ -116,8 +115,8 @@ func capture(t *testing.T, h *Host, file string) (stop func()) {
 	}
 }
 
-// TestCaptures compares what is made of captures at both ends with what
-// Wireshark makes of them, and with what the path did.
+// TestCaptures compares thru's reading of captures from both ends with Wireshark's, and with the impairments
+// of the path.
 func TestCaptures(t *testing.T) {
 	for _, c := range captures {
 		t.Run(c.name, func(t *testing.T) {
@@ -142,7 +141,7 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// holds compares counts with what the path does.
+// holds compares the counts of a connection with the impairments of the path.
 func (c *captured) holds(t *testing.T, atSender bool, m *measure.Connection) {
 	t.Helper()
 	if (c.inOrder || atSender && c.name != "both ways") && m.Data.Late.N > 0 {
@@ -153,7 +152,7 @@ func (c *captured) holds(t *testing.T, atSender bool, m *measure.Connection) {
 	}
 }
 
-// traced follows the connections of a file.
+// traced reads a capture file as thru does.
 func traced(t *testing.T, file string) *measure.Capture {
 	t.Helper()
 	f, err := os.Open(file)
@@ -172,20 +171,20 @@ func traced(t *testing.T, file string) *measure.Capture {
 	return c
 }
 
-// marks are Wireshark's fields that are compared.
+// marks are the analysis flags of Wireshark (tcp.analysis.*) that the tests compare.
 var marks = []string{
 	"retransmission", "out_of_order", "lost_segment", "ack_lost_segment", "duplicate_ack",
 	"zero_window", "zero_window_probe", "keep_alive", "window_full",
 }
 
-// sharkKey is one field of one direction of one connection.
+// sharkKey identifies one flag of one direction of a connection.
 type sharkKey struct {
 	stream int
 	from   string
 	mark   string
 }
 
-// tshark counts the packets that Wireshark marks, but for SYNs sent again.
+// tshark counts the packets with each of Wireshark's analysis flags, without retransmitted SYNs.
 func tshark(t *testing.T, file string) map[sharkKey]int64 {
 	t.Helper()
 	args := []string{"-r", file, "-Y", "tcp.analysis.flags && !(tcp.flags.syn == 1)", "-T", "fields", "-E", "separator=;"}
@@ -216,9 +215,8 @@ func tshark(t *testing.T, file string) map[sharkKey]int64 {
 	return counts
 }
 
-// compareCounts holds a capture against Wireshark. What differs has its reason
-// in docs/capture.md: which data was sent again and which was overtaken, and
-// which packets without data probe a closed window.
+// compareCounts compares a capture with Wireshark's counts. docs/capture.md gives the reason for each
+// difference: which data is retransmitted or reordered, and which packets without data probe a closed window.
 func compareCounts(t *testing.T, file string, c *measure.Capture) {
 	t.Helper()
 	shark := tshark(t, file)
@@ -249,8 +247,8 @@ func compareCounts(t *testing.T, file string, c *measure.Capture) {
 	}
 }
 
-// twiceOf are the packets that came twice, which Wireshark takes for sent again:
-// in these captures they are of the main connection's data.
+// twiceOf counts the duplicated packets, which Wireshark takes for retransmissions. In these captures they
+// carry the main connection's data.
 func twiceOf(c *measure.Capture, conn int, w *measure.Direction) int64 {
 	if conn == 0 && w == &c.Conns[0].Data {
 		return c.Twice.N

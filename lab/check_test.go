@@ -14,8 +14,8 @@ import (
 	"thru/lab"
 )
 
-// check runs `thru check` in a host to its end, which must be a pass or a gate
-// that fails, and returns its document.
+// check runs `thru check` in a host to its end and returns its document. All gates must pass, or the exit
+// code must be that of a failed gate.
 func check(t *testing.T, h *lab.Host, args ...string) measure.Document {
 	t.Helper()
 	p := start(t, h, t.TempDir(), "", append([]string{"check", "--json"}, args...)...)
@@ -30,7 +30,7 @@ func check(t *testing.T, h *lab.Host, args ...string) measure.Document {
 	return doc
 }
 
-// gates prints those of a document that did not pass.
+// gates prints the gates of a document that did not pass.
 func gates(doc measure.Document) string {
 	var all []string
 	for _, g := range doc.Gates {
@@ -41,13 +41,13 @@ func gates(doc measure.Document) string {
 	return strings.Join(all, "\n")
 }
 
-// status is the worst status of a gate in a document.
+// status is the worst status of the gates with an ID.
 func status(doc measure.Document, id string) string {
 	return measure.Worst(slices.DeleteFunc(slices.Clone(doc.Gates), func(g measure.Gate) bool { return g.ID != id }))
 }
 
-// wantGate fails the test unless a gate has this status at its worst, with a
-// remedy where there is something to do.
+// wantGate fails the test unless the worst status of a gate is the wanted one, and the gate has a fix where
+// one is due.
 func wantGate(t *testing.T, doc measure.Document, id, want string) {
 	t.Helper()
 	if got := status(doc, id); got != want {
@@ -60,7 +60,7 @@ func wantGate(t *testing.T, doc measure.Document, id, want string) {
 	}
 }
 
-// TestHealthyPairPasses: no false alarm, and every fact of the path is there.
+// TestHealthyPairPasses: a healthy pair gives no false alarm and all facts of the path.
 func TestHealthyPairPasses(t *testing.T) {
 	t.Parallel()
 	for _, mtu := range []int{1500, 9000} {
@@ -87,8 +87,8 @@ func TestHealthyPairPasses(t *testing.T) {
 	}
 }
 
-// TestRouteOfASource: what is judged and watched is the interface that traffic
-// from the asked source leaves by, and not the one of the usual route.
+// TestRouteOfASource: with a given source address, thru judges and watches the interface that traffic from
+// this address leaves by, not that of the default route.
 func TestRouteOfASource(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Control: true})
@@ -114,10 +114,9 @@ func TestRouteOfASource(t *testing.T) {
 	}
 }
 
-// TestMTUGates: jumbo frames that a path swallows in silence, on which a test
-// refuses to run; with a router that says so; and such that pass. The silent
-// one comes first: nothing has told the kernels of it, and control must come
-// through all the same.
+// TestMTUGates: a path that silently drops jumbo frames, on which a test refuses to run; a router that
+// answers with ICMP; and a path that passes jumbo frames. The silent path comes first, while no kernel has
+// cached a path MTU, and control must still work on it.
 func TestMTUGates(t *testing.T) {
 	t.Parallel()
 	x := lab.NewRouted(t, 9000)
@@ -151,8 +150,7 @@ func TestMTUGates(t *testing.T) {
 	wantGate(t, check(t, x.A, x.Addr()), "mtu-path", measure.GatePass)
 }
 
-// TestTCPGates: options that one end does not offer, and such as are taken
-// from the handshake on the way.
+// TestTCPGates: TCP options that one end does not offer, and options that the path strips from the handshake.
 func TestTCPGates(t *testing.T) {
 	t.Parallel()
 	x := lab.NewRouted(t, 1500)
@@ -184,7 +182,7 @@ func TestTCPGates(t *testing.T) {
 	}
 }
 
-// TestInterfaceGates: offloads and queues that are switched off for real.
+// TestInterfaceGates: offloads and queues that are really switched off.
 func TestInterfaceGates(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{})
@@ -195,14 +193,14 @@ func TestInterfaceGates(t *testing.T) {
 	wantGate(t, check(t, p.A, addr), "offloads", measure.GateWarn)
 	p.A.Must("ethtool", "-K", p.Data.Dev, "tso", "on")
 	wantGate(t, check(t, p.A, addr), "offloads", measure.GatePass)
-	p.A.Must("ethtool", "-K", p.Data.Dev, "gro", "on") // now a queue takes its packets on one CPU, as a NIC's does
+	p.A.Must("ethtool", "-K", p.Data.Dev, "gro", "on") // with GRO a queue takes its packets on one CPU, as a NIC's does
 	p.A.Must("ethtool", "-L", p.Data.Dev, "rx", "2", "tx", "2")
 	wantGate(t, check(t, p.A, addr), "queues", measure.GatePass)
 	p.A.Must("ethtool", "-L", p.Data.Dev, "rx", "1", "tx", "1")
 	wantGate(t, check(t, p.A, addr), "queues", measure.GateWarn)
 }
 
-// TestCgroupGate: a quota of half a CPU around thru itself.
+// TestCgroupGate: a CPU quota of half a CPU for thru itself.
 func TestCgroupGate(t *testing.T) {
 	lab.Require(t, lab.Root())
 	const cpu = "/sys/fs/cgroup/cpu"

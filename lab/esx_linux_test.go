@@ -13,8 +13,8 @@ import (
 	"thru/lab"
 )
 
-// esxcli is a stand-in for ESXi's: it prints tables as the ESXCLI reference shows
-// them, and keeps in a file whether the rule set gdbserver is enabled.
+// esxcli is a stand-in for ESXi's esxcli: it prints tables in the form of the ESXCLI reference, and keeps in
+// a file whether the rule set gdbserver is enabled.
 const esxcli = `
 here=$(dirname "$0")/..
 case "$*" in
@@ -38,8 +38,8 @@ case "$*" in
 esac
 `
 
-// startESX starts a host that looks like ESXi over ssh: it says VMkernel of itself,
-// and has iperf3 and a firewall whose rule set is open or not.
+// startESX starts a host that looks like ESXi over ssh: its uname says VMkernel, and it has iperf3 and a
+// firewall whose rule set is enabled or not.
 func startESX(t *testing.T, p *lab.Pair, open bool, iperf3 string) *sshd {
 	t.Helper()
 	lab.Require(t, lab.Program("iperf3"))
@@ -54,7 +54,7 @@ func startESX(t *testing.T, p *lab.Pair, open bool, iperf3 string) *sshd {
 
 const realIPerf3 = `exec /usr/bin/iperf3 "$@"`
 
-// asBefore waits until the host has closed what was opened, and has nothing of ours.
+// asBefore waits until the host has disabled the rule set again, and has no process or file of thru.
 func (s *sshd) asBefore(t *testing.T, limit time.Duration) {
 	t.Helper()
 	lab.Eventually(t, limit, "the rule set is disabled", func() bool { return strings.TrimSpace(s.read(t, "open")) == "false" })
@@ -65,8 +65,8 @@ func (s *sshd) asBefore(t *testing.T, limit time.Duration) {
 	}
 }
 
-// TestVMkernelRung measures with the iperf3 of an ESXi host. That its figures are
-// right is for the judges; here the link shows that it is this path.
+// TestVMkernelRung measures with the iperf3 of an ESXi host. The interop tests judge the accuracy of its
+// figures; here the rate of the link shows that the traffic takes this path.
 func TestVMkernelRung(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	s := startESX(t, p, false, realIPerf3)
@@ -125,8 +125,8 @@ func notChecked(doc measure.Document, fact string) string {
 	return ""
 }
 
-// TestVMkernelDirections are a firewall that needs nothing, one that must not be
-// touched, and builds that let iperf3 run only as a copy, or not at all.
+// TestVMkernelDirections: a firewall that lets everything pass, one that thru must not change, and builds
+// that run iperf3 only as a copy, or not at all.
 func TestVMkernelDirections(t *testing.T) {
 	t.Parallel()
 	const refused = `case "$0" in */bin/iperf3) case "$1" in -s) echo "iperf3: error - unable to start listener for connections: Operation not permitted" >&2; exit 1;; esac;; esac; `
@@ -170,14 +170,14 @@ func TestVMkernelDirections(t *testing.T) {
 	}
 }
 
-// ending is a way in which a test ends, and how soon the host is as before then.
+// ending is one way to end a test, and how soon afterwards the host must be restored.
 type ending struct {
 	name  string
 	end   func(*testing.T, *lab.Pair, *sshd, *program)
 	limit time.Duration
 }
 
-// killing ends programs of the near end by a signal.
+// killing kills all processes of a name at the near end.
 func killing(name string) func(*testing.T, *lab.Pair, *sshd, *program) {
 	return func(t *testing.T, p *lab.Pair, s *sshd, client *program) {
 		for _, pid := range pidsOf(p.A, name) {
@@ -186,8 +186,8 @@ func killing(name string) func(*testing.T, *lab.Pair, *sshd, *program) {
 	}
 }
 
-// TestVMkernelRestored: whatever ends a test, the host is as before. The other
-// ways are among the long tests.
+// TestVMkernelRestored: however a test ends, the host is restored. The slower endings are in
+// TestVMkernelRestoredToo.
 func TestVMkernelRestored(t *testing.T) {
 	t.Parallel()
 	restored(t, []ending{
@@ -196,7 +196,7 @@ func TestVMkernelRestored(t *testing.T) {
 	})
 }
 
-// restored ends a test in each way.
+// restored runs a test for each ending and checks the host afterwards.
 func restored(t *testing.T, directions []ending) {
 	for _, tt := range directions {
 		t.Run(tt.name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func restored(t *testing.T, directions []ending) {
 	}
 }
 
-// ended is asBefore where sshd itself may not have noticed yet that its client is gone.
+// ended is asBefore for a host whose sshd may not have noticed yet that its client is gone.
 func (s *sshd) ended(t *testing.T, limit time.Duration) {
 	t.Helper()
 	lab.Eventually(t, limit, "the host is as before", func() bool {

@@ -11,7 +11,7 @@ import (
 	"thru/lab"
 )
 
-// TestVMkernelRestoredToo are the ways to end a test that take their time.
+// TestVMkernelRestoredToo: the endings that take longer.
 func TestVMkernelRestoredToo(t *testing.T) {
 	t.Parallel()
 	restored(t, []ending{
@@ -26,8 +26,8 @@ func TestVMkernelRestoredToo(t *testing.T) {
 	})
 }
 
-// TestVMkernelLeftovers: where all that could restore a host was killed, the
-// next test puts away what was left.
+// TestVMkernelLeftovers: where every process that could restore a host was killed, the next test removes what
+// is left.
 func TestVMkernelLeftovers(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
@@ -43,7 +43,7 @@ func TestVMkernelLeftovers(t *testing.T) {
 	for _, word := range strings.Fields(s.read(t, "tmp/thru-vmkernel/pids")) {
 		var pid int
 		fmt.Sscan(word, &pid)
-		pids = append([]int{pid}, pids...) // the keeper first: it must not see the other go
+		pids = append([]int{pid}, pids...) // the keeper first: it must not see the other end
 	}
 	kill(t, pids...)
 	client.wait(t, 40*time.Second)

@@ -13,10 +13,10 @@ import (
 	"thru/lab"
 )
 
-// share of a frame's bits that is payload of TCP over IPv4 at MTU 1500.
+// payloadShare is the share of a frame's bits that is payload of TCP over IPv4 at MTU 1500.
 const payloadShare = goodput4 / gigabit
 
-// uplinks are so many links of one rate.
+// uplinks returns n links of one rate.
 func uplinks(n int, rate int64) []int64 { return slices.Repeat([]int64{rate}, n) }
 
 // group returns the only group of a document.
@@ -28,22 +28,22 @@ func group(t *testing.T, doc measure.Document) measure.Group {
 	return doc.Groups[0]
 }
 
-// TestFleetAggregates runs eight agents at one switch: each with each, and seven
-// to one. What the document says they carried together is what the switch has
-// counted. It is not parallel: a hundred workers start at one moment.
+// TestFleetAggregates runs eight agents at one switch: a full mesh, and seven to one. The aggregate of the
+// document must match the counters of the switch. The test is not parallel: it starts a hundred workers at
+// once.
 func TestFleetAggregates(t *testing.T) {
 	const rate = 100e6
 	f := startFleet(t, lab.FleetOptions{Rates: uplinks(8, rate), Control: true})
 	for _, tt := range []struct {
 		name, pairs string
 		cells       int
-		most        float64 // what the links can carry together
+		most        float64 // capacity of the links together
 	}{
 		{"mesh", "{type: mesh, among: all}", 56, 8 * rate * payloadShare},
 		{"many to one", "{type: many-to-one, from: [h2, h3, h4, h5, h6, h7, h8], to: [h1]}", 7, rate * payloadShare},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			// A busy machine starts workers so late that few ran at once, and the document says so.
+			// A busy machine may start workers so late that few run at once; the document says so.
 			for range 4 {
 				if f.aggregates(t, tt.pairs, tt.cells, tt.most) {
 					return
@@ -55,8 +55,8 @@ func TestFleetAggregates(t *testing.T) {
 	}
 }
 
-// aggregates runs pairs at once for 3 s and judges what the document says of them.
-// It is false where less than half of it ran at once.
+// aggregates runs pairs at once for 3 s and judges the document. It returns false where the runs overlap by
+// less than half.
 func (f *fleet) aggregates(t *testing.T, pairs string, cells int, most float64) bool {
 	const ramp, span = time.Second, 3 * time.Second
 	before := map[string]lab.Counters{}
@@ -79,7 +79,7 @@ func (f *fleet) aggregates(t *testing.T, pairs string, cells int, most float64) 
 	if g.Cells != cells || len(g.Failed) > 0 {
 		t.Errorf("%d cells, want %d; failed: %+v", g.Cells, cells, g.Failed)
 	}
-	// To the byte, over the whole life of the connections.
+	// The bytes must match exactly over the whole life of the connections.
 	got := received(doc, 0)
 	for i := range f.Hosts {
 		name := fmt.Sprintf("h%d", i+1)
@@ -94,7 +94,7 @@ func (f *fleet) aggregates(t *testing.T, pairs string, cells int, most float64) 
 	if time.Duration(o.Ns) < span/2 {
 		return false
 	}
-	// And the aggregate, over the time in which all ran.
+	// The aggregate must match over the time in which all runs overlap.
 	begin, end := together(doc, ramp)
 	if counted := carried(watched, begin, end); !near(g.Aggregate.Value, counted, 1) {
 		t.Errorf("the aggregate is %.2f Mb/s, the switch has counted %.2f", g.Aggregate.Value/1e6, counted/1e6)
@@ -116,7 +116,7 @@ gates: off
 traffic: {time: 8s, ramp: 1s, streams: 1}
 `
 
-// TestFleetLosesAnAgent kills one in the middle: its pairs fail, the others count.
+// TestFleetLosesAnAgent kills an agent during the test: its pairs fail, the others count.
 func TestFleetLosesAnAgent(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, lab.FleetOptions{Rates: uplinks(4, 100e6)})
@@ -143,8 +143,8 @@ func TestFleetLosesAnAgent(t *testing.T) {
 	f.awaitHosts(t, 3)
 }
 
-// TestFleetLosesTheController kills it in the middle: the agents stop, deliver
-// what they have seen to the next one, and serve again.
+// TestFleetLosesTheController kills the controller during the test: the agents stop, deliver their results to
+// the next controller, and serve again.
 func TestFleetLosesTheController(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, lab.FleetOptions{Rates: uplinks(4, 100e6)})
@@ -158,14 +158,14 @@ func TestFleetLosesTheController(t *testing.T) {
 	f.allIdle(t)
 	f.startControl(t)
 	f.awaitHosts(t, 4)
-	// What nobody has fetched, one document for each end, comes to the controller.
+	// The results that were not fetched, one document for each end, reach the controller.
 	var kept []string
 	lab.Eventually(t, 15*time.Second, "the controller has eight results", func() bool {
 		kept, _ = filepath.Glob(filepath.Join(f.state, "results", "*", "*.json"))
 		return len(kept) == 8
 	})
 	for _, file := range kept {
-		// Of a sender alone there is no goodput, and so no result: exit 1.
+		// A document of the sender alone has no goodput and so no result: exit 1.
 		if p := start(t, f.Controller, f.home, "", "report", file); p.wait(t, 10*time.Second) > 1 || !strings.Contains(p.stdout.String(), "partial") {
 			t.Errorf("thru report of %s: exit %d", file, p.exit)
 		}

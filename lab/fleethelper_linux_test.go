@@ -21,11 +21,11 @@ type fleet struct {
 	control *program // nil: the bus is a NATS server
 	agents  []*program
 	homes   []string // of the agents
-	home    string   // of who runs tests, at the controller's host
+	home    string   // home of the user who runs tests, at the controller's host
 }
 
-// startFleet has every host serve under a controller of its own. Hosts are
-// called h1, h2, ..., and have the label "part" with the value odd or even.
+// startFleet starts a controller and an agent on every host. Hosts are named h1, h2, ..., with a label "part"
+// of odd or even.
 func startFleet(t *testing.T, o lab.FleetOptions) *fleet {
 	t.Helper()
 	f := &fleet{Fleet: lab.NewFleet(t, o), state: t.TempDir(), home: t.TempDir()}
@@ -39,8 +39,7 @@ func startFleet(t *testing.T, o lab.FleetOptions) *fleet {
 	return f
 }
 
-// startControl starts the controller, and returns the strings by which agents
-// and operators join it.
+// startControl starts the controller, and returns the join strings of agents and operators.
 func (f *fleet) startControl(t *testing.T) (agent, operate string) {
 	t.Helper()
 	f.control = start(t, f.Controller, f.state, "", "control", "--json", "--state", f.state)
@@ -54,7 +53,7 @@ func (f *fleet) startControl(t *testing.T) (agent, operate string) {
 	return ready.Joins["agent"], ready.Joins["operate"]
 }
 
-// startAgent has a host serve.
+// startAgent starts `thru serve` at a host.
 func (f *fleet) startAgent(t *testing.T, host int, where ...string) *program {
 	t.Helper()
 	part := []string{"even", "odd"}[(host+1)%2]
@@ -63,7 +62,7 @@ func (f *fleet) startAgent(t *testing.T, host int, where ...string) *program {
 	return start(t, f.Hosts[host], f.homes[host], "", args...)
 }
 
-// join keeps the operator's string under the name fleet.
+// join stores the operator's join string under the name fleet.
 func (f *fleet) join(t *testing.T, operate string) {
 	t.Helper()
 	if p := start(t, f.Controller, f.home, operate+"\n", "join", "fleet", "--replace"); p.wait(t, 10*time.Second) != 0 {
@@ -77,7 +76,7 @@ func (f *fleet) awaitHosts(t *testing.T, online int) {
 	lab.Eventually(t, 20*time.Second, fmt.Sprintf("%d hosts are online", online), func() bool { return f.online(t) == online })
 }
 
-// online counts the hosts that `thru hosts` says are there.
+// online counts the hosts that `thru hosts` reports as online.
 func (f *fleet) online(t *testing.T) int {
 	t.Helper()
 	p := start(t, f.Controller, f.home, "", "hosts", "fleet", "--json")
@@ -109,7 +108,7 @@ func (f *fleet) plan(t *testing.T, text string, args ...string) *program {
 	return start(t, f.Controller, f.home, "", append([]string{"run", "--json", file}, args...)...)
 }
 
-// running waits until traffic runs on a host's link: a tenth of a second's worth at a gigabit.
+// running waits until traffic flows on a host's link: as much as a gigabit link carries in 0.1 s.
 func (f *fleet) running(t *testing.T, p *program, host int) {
 	t.Helper()
 	before := f.Switch.Counters(f.Port(host))
@@ -121,8 +120,8 @@ func (f *fleet) running(t *testing.T, p *program, host int) {
 	})
 }
 
-// received is what the receivers of a group have got over the whole life of
-// their connections, in bytes of payload, by end point.
+// received returns the payload that each end point of a group received over the whole life of its
+// connections, in bytes.
 func received(doc measure.Document, group int) map[string]float64 {
 	got := map[string]float64{}
 	for _, c := range doc.Cells {
@@ -137,8 +136,8 @@ func received(doc measure.Document, group int) map[string]float64 {
 	return got
 }
 
-// together is when all runs of the first group were measured, by this machine's clock.
-// They had the same ramp.
+// together returns the time in which all runs of the first group were measured, by this machine's clock. All
+// runs have the same ramp.
 func together(doc measure.Document, ramp time.Duration) (begin, end time.Time) {
 	for _, c := range doc.Cells {
 		for _, r := range c.Runs {
@@ -157,7 +156,7 @@ func together(doc measure.Document, ramp time.Duration) (begin, end time.Time) {
 	return begin, end
 }
 
-// carried is the rate of payload in bit/s that ports have counted together in a time.
+// carried is the rate of payload in bit/s that the ports counted together in a time.
 func carried(ports map[string][]lab.Reading, begin, end time.Time) (total float64) {
 	for _, all := range ports {
 		total += (at(all, end) - at(all, begin)) * 8 / end.Sub(begin).Seconds()
@@ -165,8 +164,7 @@ func carried(ports map[string][]lab.Reading, begin, end time.Time) (total float6
 	return total
 }
 
-// at is the payload that a port has sent until a moment, in bytes, between two
-// readings by the straight line.
+// at is the payload in bytes that a port has sent until a moment, interpolated linearly between two readings.
 func at(all []lab.Reading, moment time.Time) float64 {
 	i := slices.IndexFunc(all, func(r lab.Reading) bool { return !r.At.Before(moment) })
 	switch {

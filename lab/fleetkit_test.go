@@ -10,22 +10,22 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// FleetOptions of a Fleet. The zero value has no hosts.
+// FleetOptions are the options of a Fleet. The zero value has no hosts.
 type FleetOptions struct {
-	// Rates are the hosts' uplinks, one a host, in bit/s of frames without
-	// preamble and gap, each direction; 0 means no cap.
+	// Rates are the capacities of the hosts' uplinks, one a host, each direction, in bit/s of frames without
+	// preamble and gap; 0 means unlimited.
 	Rates []int64
-	// Control gives every host a second link, to a network that carries control
-	// alone. The controller is on that network only.
+	// Control adds a second link to every host, to a network for control traffic only. The controller is on
+	// that network alone.
 	Control bool
 }
 
-// Fleet is a number of hosts at one bridge, which is a host of its own with a
-// port for each: a switch whose counters say what passed.
+// Fleet is a number of hosts at one bridge. The bridge is in a host of its own, with a port for each of them:
+// a switch with counters.
 type Fleet struct {
 	Switch     *Host
 	Hosts      []*Host // h1, h2, ...
-	Controller *Host   // without a cap
+	Controller *Host   // its link is unlimited
 	control    bool
 }
 
@@ -36,7 +36,7 @@ const (
 	controllerHost = 100
 )
 
-// NewFleet builds a fleet in a lab of its own. Traffic has cubic.
+// NewFleet builds a fleet in a lab of its own. Its congestion control is cubic.
 func NewFleet(t testing.TB, o FleetOptions) *Fleet {
 	t.Helper()
 	l := New(t)
@@ -65,12 +65,12 @@ func NewFleet(t testing.TB, o FleetOptions) *Fleet {
 	return f
 }
 
-// Data is where a host takes data, by its place in Hosts.
+// Data is the data address of a host, by its index in Hosts.
 func (f *Fleet) Data(host int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, dataNet, 0, byte(host + 1)})
 }
 
-// Control is where the controller listens.
+// Control is the address that the controller listens at.
 func (f *Fleet) Control() netip.Addr {
 	if f.control {
 		return netip.AddrFrom4([4]byte{10, controlNet, 0, controllerHost})
@@ -78,18 +78,18 @@ func (f *Fleet) Control() netip.Addr {
 	return netip.AddrFrom4([4]byte{10, dataNet, 0, controllerHost})
 }
 
-// Port is the switch's interface to a host's data link. What it receives the
-// host has sent, after the cap; what it sends goes to the host.
+// Port is the switch's interface to a host's data link. It receives what the host sends, after the rate
+// limit, and sends to the host.
 func (f *Fleet) Port(host int) string { return fmt.Sprintf("data%d", host+1) }
 
-// bridge adds one to the switch.
+// bridge adds a bridge to the switch.
 func (f *Fleet) bridge(name string) {
 	f.Switch.lab.t.Helper()
 	f.Switch.IP("link", "add", "br-"+name, "type", "bridge")
 	f.Switch.IP("link", "set", "br-"+name, "up")
 }
 
-// plug joins a host to a bridge.
+// plug connects a host to a bridge.
 func (f *Fleet) plug(h *Host, dev, bridge string, net, number int) {
 	h.lab.t.Helper()
 	port := fmt.Sprintf("%s%d", bridge, number)
@@ -101,15 +101,14 @@ func (f *Fleet) plug(h *Host, dev, bridge string, net, number int) {
 	h.IP("route", "replace", fmt.Sprintf("10.%d.0.0/24", net), "dev", dev, "src", own, "congctl", "cubic")
 }
 
-// Reading is what an interface had counted at a moment.
+// Reading is the counters of an interface at a moment.
 type Reading struct {
 	At time.Time
 	Counters
 }
 
-// Watch reads the counters of the switch's data ports over and over until stop is
-// called, which returns the readings of each port. It starts no program for it: on a
-// busy machine that takes a second.
+// Watch reads the counters of the switch's data ports again and again until stop is called, which returns the
+// readings of each port. It starts no program, since that takes a second on a busy machine.
 func (f *Fleet) Watch(every time.Duration) (stop func() map[string][]Reading) {
 	t := f.Switch.lab.t
 	t.Helper()
@@ -145,9 +144,8 @@ func (f *Fleet) Watch(every time.Duration) (stop func() map[string][]Reading) {
 	return func() map[string][]Reading { close(quit); <-done; return all }
 }
 
-// Payload is the part of counted bytes that is payload of TCP over IPv4 with
-// timestamps: each packet that was counted has one header, however many
-// segments it will be. Acknowledgements are headers alone.
+// Payload estimates the TCP payload in counted bytes, over IPv4 with timestamps: each counted packet has one
+// header, however many segments it becomes. Acknowledgements have no payload.
 func Payload(bytes, packets uint64) float64 {
 	const header = 14 + 20 + 32
 	return float64(bytes) - header*float64(packets)

@@ -21,8 +21,8 @@ import (
 	"thru/lab"
 )
 
-// natsFleet is a fleet whose bus is a real NATS server at the controller's host,
-// with its configuration as `thru control` prints it.
+// natsFleet is a fleet whose bus is a real NATS server at the controller's host, with the configuration that
+// `thru control` prints.
 type natsFleet struct {
 	*fleet
 	dir    string
@@ -59,7 +59,7 @@ func startNATSFleet(t *testing.T, o lab.FleetOptions) *natsFleet {
 
 func (f *natsFleet) path(name string) string { return filepath.Join(f.dir, name) }
 
-// direction are the flags that lead to the server with a key.
+// direction returns the flags to connect to the server with a key.
 func (f *natsFleet) direction(key string) []string {
 	return []string{"--nats", fmt.Sprintf("tls://%s:4222", f.Control()), "--nkey", f.path(key + ".nk"), "--tls-ca", f.path("cert.pem")}
 }
@@ -74,7 +74,7 @@ func (f *natsFleet) once(t *testing.T, args ...string) string {
 	return p.stdout.String()
 }
 
-// key makes one, and returns its public part.
+// key makes a key pair, and returns its public part.
 func (f *natsFleet) key(t *testing.T, name string) string {
 	t.Helper()
 	public := strings.TrimSpace(f.once(t, "--nats-key", f.path(name+".nk")))
@@ -95,7 +95,7 @@ func (f *natsFleet) startServer(t *testing.T) {
 	})
 }
 
-// killServer kills it as the kernel would.
+// killServer kills the server with SIGKILL.
 func (f *natsFleet) killServer(t *testing.T) {
 	t.Helper()
 	if err := f.server.Process.Kill(); err != nil {
@@ -104,8 +104,8 @@ func (f *natsFleet) killServer(t *testing.T) {
 	f.server.Wait()
 }
 
-// TestFleetLosesTheBus kills the NATS server in the middle: a test outlives that it
-// is started again at once, stops where it is not, and all come back with it.
+// TestFleetLosesTheBus kills the NATS server during a test. The test continues if the server restarts at
+// once, and stops if not; all hosts return with the server.
 func TestFleetLosesTheBus(t *testing.T) {
 	t.Parallel()
 	f := startNATSFleet(t, lab.FleetOptions{Rates: uplinks(4, 100e6)})
@@ -131,7 +131,7 @@ func TestFleetLosesTheBus(t *testing.T) {
 	f.awaitHosts(t, 4)
 }
 
-// certificate writes one for an address that vouches for itself.
+// certificate writes a self-signed certificate for an address.
 func certificate(t *testing.T, dir string, addr net.IP) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -20,8 +20,8 @@ import (
 	"thru/internal/host"
 )
 
-// helperVariable makes the test binary do one small thing in a host instead
-// of running tests, so that plain sockets can be used in a namespace.
+// helperVariable makes the test binary perform one small task in a host instead of running tests, so that
+// tests can use plain sockets in a namespace.
 const helperVariable = "THRU_LAB_HELPER"
 
 func TestMain(m *testing.M) {
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// helper is a command that does one thing in a host.
+// helper returns a command that performs one task in a host.
 func helper(t *testing.T, ctx context.Context, h *Host, do string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -77,9 +77,8 @@ func snapshot(t *testing.T, h *Host, dev string) host.Snapshot {
 // datagramSize is the payload of the datagrams that helpers send, in bytes.
 const datagramSize = 1000
 
-// send sends datagrams from a host as fast as it can, each call a number of
-// them in one buffer (udp(7), UDP_SEGMENT) where that is above 1. It returns
-// how many send calls the kernel refused.
+// send sends datagrams from a host as fast as it can, with several of them in one buffer (udp(7),
+// UDP_SEGMENT) where each is above 1. It returns how many send calls the kernel refused.
 func send(t *testing.T, h *Host, to string, calls, each int) (refused int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), programTimeout)
@@ -109,7 +108,7 @@ func sendDatagrams(args []string) error {
 	refused, buffer := 0, make([]byte, each*datagramSize)
 	var err4, err5 error
 	err = raw.Control(func(fd uintptr) {
-		// A socket that does not block counts its own full buffer as an error.
+		// A non-blocking socket would report its own full buffer as an error.
 		err4 = unix.SetNonblock(int(fd), false)
 		if each > 1 {
 			err5 = unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT, datagramSize)
@@ -132,8 +131,7 @@ type receiver struct {
 	lines *bufio.Scanner
 }
 
-// receive opens a UDP socket in a host, which is read from at once or not
-// before the end.
+// receive opens a UDP socket in a host. It reads either at once or only at the end.
 func receive(t *testing.T, h *Host, addr string, reads bool) *receiver {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*programTimeout)
@@ -155,8 +153,7 @@ func receive(t *testing.T, h *Host, addr string, reads bool) *receiver {
 	return r
 }
 
-// stop ends the receiver and returns how many datagrams it got, with those
-// that waited in the socket.
+// stop ends the receiver and returns how many datagrams it received, with those that waited in the socket.
 func (r *receiver) stop() int {
 	r.t.Helper()
 	err := r.stdin.Close()
@@ -170,7 +167,7 @@ func (r *receiver) stop() int {
 	return n
 }
 
-// receiveDatagrams is the helper of receive. Its standard input ends it.
+// receiveDatagrams is the helper of receive. It ends when its standard input closes.
 func receiveDatagrams(addr string, reads bool) error {
 	c, err := net.ListenPacket("udp", addr)
 	if err != nil {
@@ -180,7 +177,7 @@ func receiveDatagrams(addr string, reads bool) error {
 	end := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond)) // what is in the socket is read without waiting
+		_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond)) // reads what is in the socket without waiting
 		close(end)
 	}()
 	if !reads {

@@ -30,8 +30,7 @@ func needsIPerf(t *testing.T) {
 	lab.Require(t, lab.Program("iperf3"), lab.Program("iperf"))
 }
 
-// TestIPerfServers measures with real servers: the ceiling of the link is
-// reached, and both ends agree.
+// TestIPerfServers measures with real servers: the rate reaches that of the link, and both ends agree.
 func TestIPerfServers(t *testing.T) {
 	needsIPerf(t)
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
@@ -57,8 +56,8 @@ func TestIPerfServers(t *testing.T) {
 	}
 }
 
-// TestIPerfWithoutRamp: without a ramp too, a receiver's figure is no more than the
-// link carries, though data comes before the worker reads.
+// TestIPerfWithoutRamp: without a ramp too, the receiver's figure stays below the rate of the link, although
+// data arrives before the worker reads.
 func TestIPerfWithoutRamp(t *testing.T) {
 	needsIPerf(t)
 	p := lab.NewPair(t, lab.Options{})
@@ -78,7 +77,7 @@ func TestIPerfWithoutRamp(t *testing.T) {
 	}
 }
 
-// checkForeign: the rate that the link or -b allows, and both ends agree.
+// checkForeign: the rate is that of the link or of -b, and both ends agree.
 func checkForeign(t *testing.T, name string, c measure.Cell) {
 	t.Helper()
 	want := gigabit * 0.956 // of MTU 1500
@@ -97,8 +96,8 @@ func checkForeign(t *testing.T, name string, c measure.Cell) {
 	}
 }
 
-// TestIPerfClients lets real clients measure with thru serve, several at once.
-// What they print is what is kept.
+// TestIPerfClients runs real clients against thru serve, several at once. What thru stores must match what
+// they print.
 func TestIPerfClients(t *testing.T) {
 	needsIPerf(t)
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
@@ -131,7 +130,7 @@ func TestIPerfClients(t *testing.T) {
 	}
 }
 
-// callRecord is a line of `thru serve --json` about a call.
+// callRecord is a line of `thru serve --json` about the test of an iperf client.
 type callRecord struct {
 	Caller  string
 	Goodput []struct {
@@ -140,7 +139,7 @@ type callRecord struct {
 	}
 }
 
-// kept waits for the lines of n calls.
+// kept waits for the lines of n client tests.
 func kept(t *testing.T, server *program, n int) (calls []callRecord) {
 	t.Helper()
 	for give := time.Now().Add(10 * time.Second); len(calls) < n && time.Now().Before(give); time.Sleep(100 * time.Millisecond) {
@@ -155,7 +154,7 @@ func kept(t *testing.T, server *program, n int) (calls []callRecord) {
 	return calls
 }
 
-// original runs a real iperf3 client and returns what it says was received.
+// original runs a real iperf3 client and returns the rate that its receiver counted.
 func original(t *testing.T, p *lab.Pair, args ...string) float64 {
 	out := run(t, p, "iperf3", append([]string{"-J", "-c", p.Data.B4.String()}, args...)...)
 	var doc struct {

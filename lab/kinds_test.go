@@ -12,7 +12,7 @@ import (
 	"thru/lab"
 )
 
-// datagram fills MTU 1500 with IPv4; frame is what a token bucket counts of it.
+// datagram fills MTU 1500 with IPv4; frame is its size as a token bucket counts it.
 const (
 	datagram = 1500 - 20 - 8
 	frame    = 1514
@@ -29,7 +29,7 @@ func udpCell(t *testing.T, p *lab.Pair, args ...string) measure.Cell {
 	return doc.Cells[0]
 }
 
-// placed is the share of the placed losses that one place has, in percent.
+// placed is the share of the located packet loss that is at one place, in percent.
 func placed(c measure.Cell, place string) float64 {
 	var all, here int64
 	for _, l := range c.LossPlaces {
@@ -41,9 +41,9 @@ func placed(c measure.Cell, place string) float64 {
 	return 100 * float64(here) / math.Max(float64(all), 1)
 }
 
-// TestDatagramsThroughALink: below the rate of a link nothing is lost and the
-// interface has counted what was measured; above it the queue before the link
-// loses the rest, and is named for it; without a rate it holds the sender back.
+// TestDatagramsThroughALink: below the rate of a link no packet is lost and the interface counts what thru
+// measures; above it the queue of the link drops the rest, and thru names the queue; without a rate the queue
+// slows the sender.
 func TestDatagramsThroughALink(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{Rate: slow})
 	serve(t, p.B, "--no-auth")
@@ -62,14 +62,14 @@ func TestDatagramsThroughALink(t *testing.T) {
 		t.Errorf("at twice the rate: %.1f%% lost, at %+v", c.Datagrams.LossPct, c.LossPlaces)
 	}
 
-	// Without a rate the queue of the sender's own host holds it back, and loses little.
+	// Without a rate the queue of the sender's own host slows it, and drops little.
 	c = udpCell(t, p, "-t", "2", "-b", "0")
 	if want := slow * datagram / frame; c.Goodput == nil || !near(c.Goodput.Value, want, 3) || c.Datagrams.LossPct > 10 {
 		t.Errorf("as fast as it goes: goodput %+v, want %.1f Mb/s; %.1f%% lost", c.Goodput, want/1e6, c.Datagrams.LossPct)
 	}
 }
 
-// TestReceiverOverflows: what the receiver cannot take is its socket's loss, not the path's.
+// TestReceiverOverflows: loss at the receiver's socket is not attributed to the path.
 func TestReceiverOverflows(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{})
 	serve(t, p.B, "--no-auth")
@@ -82,7 +82,7 @@ func TestReceiverOverflows(t *testing.T) {
 	}
 }
 
-// TestPathLoses: what no counter of the ends has seen is the path's.
+// TestPathLoses: loss that no counter of the ends has seen is attributed to the path.
 func TestPathLoses(t *testing.T) {
 	lab.Require(t, lab.Program("nft"))
 	p := lab.NewPair(t, lab.Options{})
@@ -121,7 +121,7 @@ func TestUDPIsBlocked(t *testing.T) {
 	eventuallyIdle(t, p.B, before, lossLimit)
 }
 
-// fails runs a test that cannot work and returns its document.
+// fails runs a test that must fail and returns its document.
 func fails(t *testing.T, h *lab.Host, code int, args ...string) measure.Document {
 	t.Helper()
 	p := start(t, h, t.TempDir(), "", append([]string{"test", "--json"}, args...)...)
@@ -135,7 +135,7 @@ func fails(t *testing.T, h *lab.Host, code int, args ...string) measure.Document
 	return doc
 }
 
-// TestLargeDatagrams: above the MTU they are split, or refused where that was asked for.
+// TestLargeDatagrams: datagrams above the MTU are fragmented, or refused with "don't fragment".
 func TestLargeDatagrams(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{})
@@ -150,7 +150,7 @@ func TestLargeDatagrams(t *testing.T) {
 	}
 }
 
-// TestSearchFindsTheLink: the capacity of a capped link, and a rate below it that loses nothing.
+// TestSearchFindsTheLink finds the capacity of a capped link, and a rate below it without loss.
 func TestSearchFindsTheLink(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{Rate: slow})
 	serve(t, p.B, "--no-auth")
@@ -164,7 +164,7 @@ func TestSearchFindsTheLink(t *testing.T) {
 	}
 }
 
-// TestLatencyUnderLoad: the queue before a slow link shows as added latency.
+// TestLatencyUnderLoad: the queue of a slow link shows as added latency.
 func TestLatencyUnderLoad(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: slow})
@@ -189,7 +189,7 @@ func TestLatencyUnderLoad(t *testing.T) {
 	t.Error("no cell has a goodput")
 }
 
-// TestAmountOverALink: as many bytes as were asked for, at both ends and on the wire.
+// TestAmountOverALink: the requested number of bytes arrives at both ends and on the wire.
 func TestAmountOverALink(t *testing.T) {
 	const amount = 50 << 20
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
@@ -210,7 +210,7 @@ func TestAmountOverALink(t *testing.T) {
 	}
 }
 
-// TestFullDisk: with no room on any disk the data is sent from memory, and the result says so.
+// TestFullDisk: with no room on any disk thru sends data from memory, and the result says so.
 func TestFullDisk(t *testing.T) {
 	lab.Require(t, lab.Program("unshare"), lab.Program("mount"))
 	p := lab.NewPair(t, lab.Options{})
@@ -242,8 +242,8 @@ exec "$@"
 	}
 }
 
-// TestClasses: RRUL sends a stream of each class each way at once, which share the
-// link, and its requests say how the delay went from second to second.
+// TestClasses: RRUL sends a stream of each class in each direction at once; they share the link, and its
+// requests show the delay of each second.
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: slow})

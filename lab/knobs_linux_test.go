@@ -10,7 +10,7 @@ import (
 	"thru/internal/tune"
 )
 
-// state is what commands of the system say of all that a knob can change in a host.
+// state is what system commands print about all settings of a host that a knob can change.
 func state(h *Host) string {
 	var b strings.Builder
 	for _, c := range []string{
@@ -22,10 +22,9 @@ func state(h *Host) string {
 	return b.String()
 }
 
-// TestKnobCommands types the commands of package knob at a real kernel: what is
-// set is seen, and undoing leaves everything as it was. The values before are
-// those of the host's facts. Knobs that no network namespace has (net.core,
-// rings, moderation, interrupts, governors) have tables in package knob only.
+// TestKnobCommands runs the commands of package knob on a real kernel: the setting takes effect, and
+// reverting restores everything. The values before are those of the host's facts. Knobs that no network
+// namespace has (net.core, rings, moderation, interrupts, governors) have tables in package knob only.
 func TestKnobCommands(t *testing.T) {
 	Require(t, Root(), Program("ip"), Program("tc"), Program("sysctl"), Program("ethtool"), Namespaces())
 	t.Parallel()
@@ -92,7 +91,7 @@ func readKnob(t *testing.T, h *Host, s measure.Setting) (value string) {
 	return value
 }
 
-// changed are the lines that two texts do not share.
+// changed returns the lines that only one of two texts has.
 func changed(before, after string) string {
 	var b strings.Builder
 	for sign, texts := range map[string][2]string{"- ": {before, after}, "+ ": {after, before}} {

@@ -58,7 +58,7 @@ func TestRateIsWhatIperf3Measures(t *testing.T) {
 	}
 }
 
-// iperf3 runs a server at B and a client at A, and returns what was received in bit/s.
+// iperf3 runs a server at B and a client at A, and returns the received rate in bit/s.
 func iperf3(t *testing.T, p *Pair, args ...string) float64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -67,7 +67,7 @@ func iperf3(t *testing.T, p *Pair, args ...string) float64 {
 		t.Fatal(err)
 	}
 	defer server.Wait()
-	defer cancel() // where the client never came
+	defer cancel() // in case the client never connects
 	Eventually(t, 5*time.Second, "iperf3 listens", func() bool { return len(p.B.Sockets()) > 0 })
 	out := p.A.Must("iperf3", append([]string{"-J"}, args...)...)
 	var doc struct {
@@ -92,8 +92,8 @@ func TestSysctlIsOfTheHostAlone(t *testing.T) {
 	}
 }
 
-// TestRemoveEndsProcesses lets a subtest leave a process behind and looks
-// for the namespace and the process afterwards.
+// TestRemoveEndsProcesses leaves a process behind in a subtest, and checks that the namespace and the process
+// are gone afterwards.
 func TestRemoveEndsProcesses(t *testing.T) {
 	var netns string
 	var pid int

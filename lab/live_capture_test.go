@@ -15,8 +15,7 @@ import (
 	"thru/lab/wire"
 )
 
-// capturing is an end point in b that lets capture, joined in a home folder
-// for commands in a.
+// capturing starts an end point in b that allows captures, and joins it in a home folder for commands in a.
 func capturing(t *testing.T, x *lab.Wired, args ...string) (home string) {
 	t.Helper()
 	server := serve(t, x.B, append([]string{"--allow", "capture"}, args...)...)
@@ -33,8 +32,8 @@ func capturing(t *testing.T, x *lab.Wired, args ...string) (home string) {
 	return home
 }
 
-// TestCaptureAtBothEnds: what the path loses is lost between the two captures,
-// and the counts are those of the kernels and of the files that are kept.
+// TestCaptureAtBothEnds: packets that the path drops are lost between the two captures, and the counts match
+// those of the kernels and of the stored files.
 func TestCaptureAtBothEnds(t *testing.T) {
 	t.Parallel()
 	lab.Require(t, lab.Root())
@@ -78,8 +77,7 @@ func TestCaptureAtBothEnds(t *testing.T) {
 	}
 }
 
-// sameAsKernel compares what the sender's capture says was sent again with what
-// its kernel counted.
+// sameAsKernel compares the retransmissions in the sender's capture with those of its kernel.
 func sameAsKernel(t *testing.T, f measure.Flow) {
 	t.Helper()
 	for _, s := range f.Sender.Streams {
@@ -95,7 +93,7 @@ func sameAsKernel(t *testing.T, f measure.Flow) {
 	}
 }
 
-// countTCP counts the packets of TCP in a file, as tshark does.
+// countTCP counts the TCP packets in a file with tshark.
 func countTCP(t *testing.T, file string) int64 {
 	t.Helper()
 	lab.Require(t, lab.Program("tshark"))
@@ -106,8 +104,8 @@ func countTCP(t *testing.T, file string) int64 {
 	return int64(strings.Count(string(out), "\n"))
 }
 
-// TestExplainCaptures: where counters leave it open, an explanation captures by
-// itself, and names the packets that show the cause.
+// TestExplainCaptures: where counters do not decide, `thru explain` captures by itself, and names the packets
+// that show the cause.
 func TestExplainCaptures(t *testing.T) {
 	t.Parallel()
 	lab.Require(t, lab.Root())
@@ -132,7 +130,7 @@ func TestExplainCaptures(t *testing.T) {
 	}
 }
 
-// causes prints what was found.
+// causes prints the findings.
 func causes(doc measure.Document) string {
 	var all []string
 	for _, f := range doc.Findings {
@@ -141,7 +139,7 @@ func causes(doc measure.Document) string {
 	return strings.Join(all, "\n")
 }
 
-// TestCaptureIsRefused where the end point does not allow it.
+// TestCaptureIsRefused: an end point that does not allow captures refuses.
 func TestCaptureIsRefused(t *testing.T) {
 	t.Parallel()
 	lab.Require(t, lab.Root())
@@ -151,7 +149,7 @@ func TestCaptureIsRefused(t *testing.T) {
 	if code := p.wait(t, 20*time.Second); code != 1 || !strings.Contains(p.stderr.String(), "--allow capture") {
 		t.Errorf("exit %d: %s", code, p.stderr.String())
 	}
-	// One end is enough for an explanation, which says what is missing.
+	// With a capture of one end only, the explanation says what is missing.
 	p = start(t, x.A, home, "", "explain", "measures", "--json", "--one-way", "-t", "1", "-O", "0.5", "--budget", "30")
 	p.wait(t, 50*time.Second)
 	captured := 0

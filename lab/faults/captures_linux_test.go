@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestCapturesTable: every row can be taken, and wants causes that exist.
+// TestCapturesTable: each row can be captured, and wants only causes that exist.
 func TestCapturesTable(t *testing.T) {
 	causes := map[string]bool{measure.CauseNone: true, "": true}
 	for _, r := range cause.Causes() {
@@ -38,8 +38,8 @@ func TestCapturesTable(t *testing.T) {
 	}
 }
 
-// TestJudgeLook: what cannot be told from a place may be suspected there, and
-// nothing else may be certain.
+// TestJudgeLook: a cause that a capture point cannot see may be suspected there; no other cause may be
+// certain.
 func TestJudgeLook(t *testing.T) {
 	finding := func(cause, degree string) measure.Finding {
 		return measure.Finding{Cause: cause, Confidence: degree}

@@ -10,33 +10,32 @@ import (
 	"thru/lab/wire"
 )
 
-// Captured is a path of which captures are taken at both ends while iperf3
-// moves data over it, and what must be found in them. What a capture cannot
-// tell from its place must not be found there.
+// Captured is a path on which tcpdump captures at both ends while iperf3 sends data, with the causes that the
+// captures must show. A cause that one capture point cannot see must not be found there.
 type Captured struct {
-	Fault             // its Build and Needs; what thru says of a live test is not asked for
-	Traffic  []string // of iperf3's client, beside the time
-	Seconds  int      // of traffic; 0 means usualSeconds
+	Fault             // Build and Needs of it; its wants of a live test are not used
+	Traffic  []string // arguments of iperf3's client, without the time
+	Seconds  int      // duration of the traffic; 0 means usualSeconds
 	Explain  []string // arguments of thru explain
-	Stops    bool     // the receiver's program stands still most of the time
-	Sender   *Want    // from the sender's capture alone; nil: silent
-	Receiver *Want    // from the receiver's capture alone; nil: silent
-	Both     *Want    // from both together; nil: silent
-	True     []string // causes that hold too, and may be found for certain anywhere
+	Stops    bool     // the receiver's program is stopped most of the time
+	Sender   *Want    // from the sender's capture alone; nil: nothing may be found
+	Receiver *Want    // from the receiver's capture alone; nil: nothing may be found
+	Both     *Want    // from both captures; nil: nothing may be found
+	True     []string // causes that are true as well, and may be certain in any capture
 }
 
-// usualSeconds of traffic show what most faults do.
+// usualSeconds is the duration that shows most faults.
 const usualSeconds = 4
 
-// Reversed tells whether the server sends the data.
+// Reversed reports whether the server sends the data.
 func (c Captured) Reversed() bool { return slices.Contains(c.Traffic, "-R") }
 
-// Captures is the table of what captures are taken of.
+// Captures returns the table of captured paths.
 func Captures() []Captured {
 	return slices.Concat(windowCaptures(), rateCaptures(), lossCaptures(), orderCaptures(), sizeCaptures(), optionCaptures(), toolCaptures(), healthyCaptures())
 }
 
-// known is a fault of the table of live tests.
+// known returns the fault of that name from the table of live tests.
 func known(name string) Fault {
 	all := All()
 	if n := slices.IndexFunc(all, func(f Fault) bool { return f.Name == name }); n >= 0 {
@@ -45,27 +44,27 @@ func known(name string) Fault {
 	return Fault{} // TestCapturesTable refuses it
 }
 
-// made is a fault for captures alone.
+// made is a fault that only the captures use.
 func made(name, about string, build func(testing.TB) *Scene) Fault {
 	return Fault{Name: name, About: about, Build: build}
 }
 
-// named is the same under another name.
+// named returns a row under another name.
 func named(c Captured, name string) Captured {
 	c.Name = name
 	return c
 }
 
-// each wants the same from every place.
+// each wants the same from every capture point.
 func (c Captured) each(w *Want) Captured {
 	c.Sender, c.Receiver, c.Both = w, w, w
 	return c
 }
 
-// anywhere wants a cause wherever it is said to be.
+// anywhere wants a cause at any place.
 func anywhere(cause string) *Want { return &Want{Cause: cause} }
 
-// silent wants nothing to be found; but what can be suspected may be.
+// silent wants no finding, but accepts some causes as suspected.
 func silent(why string, causes ...string) *Want { return (&Want{}).or(why, causes...) }
 
 // windowCaptures: windows and buffers that are too small.
@@ -93,12 +92,12 @@ func windowCaptures() []Captured {
 	}
 }
 
-// rateCaptures: paths that let through less than their link would.
+// rateCaptures: paths that carry less than their links.
 func rateCaptures() []Captured {
 	const lost = "what a policer drops is loss too, and its rate may not show in so short a time"
 	policer := is("policer", measure.AtPath).or(lost, "loss")
 	plateau := silent("a flat rate may be a shaper's", "shaper")
-	full := []string{"loss"} // of the queue
+	full := []string{"loss"} // causes of the full queue
 	bucket := made("token-bucket-short", "100 MB at 500 Mb/s, then 50 Mb/s", overWire(forward(symmetric(0, usualRTT), func(w *wire.Impairment) {
 		w.PeakRate, w.Rate, w.Burst, w.Queue = 500_000_000, 50_000_000, 100<<20, 2<<20
 	})))
@@ -113,7 +112,7 @@ func rateCaptures() []Captured {
 	}
 }
 
-// lossCaptures: packets that are lost.
+// lossCaptures: packet loss.
 func lossCaptures() []Captured {
 	lossy := func(name string, traffic ...string) Captured {
 		return Captured{Fault: known(name), Traffic: traffic, Sender: anywhere("loss"), Receiver: anywhere("loss"), Both: is("loss", measure.AtPath)}
@@ -133,7 +132,7 @@ func lossCaptures() []Captured {
 	}
 }
 
-// orderCaptures: packets that overtake each other, or arrive twice.
+// orderCaptures: packets that are reordered or duplicated.
 func orderCaptures() []Captured {
 	order := func(name string) Captured {
 		return Captured{Fault: known(name)}.each(is("reordering", measure.AtPath))
@@ -160,14 +159,14 @@ func orderCaptures() []Captured {
 	}
 }
 
-// lateBy holds a share of the packets of a path back for longer than its round trip:
-// what is sent again in their place comes before them.
+// lateBy delays a share of the packets by more than a round trip, so that their retransmissions arrive before
+// them.
 func lateBy(name string, rate int64, rtt time.Duration, share float64, by time.Duration) Captured {
 	about := fmt.Sprintf("%.2g%% of the packets are %v late, of a round trip of %v", 100*share, by, rtt)
 	return Captured{Fault: made(name, about, overWire(forward(symmetric(rate, rtt), late(share, by))))}.each(is("reordering", measure.AtPath))
 }
 
-// sizeCaptures: packets that are too large for something on the way.
+// sizeCaptures: packets that are too large for the path.
 func sizeCaptures() []Captured {
 	const large = "packets say that full segments do not pass; why not, the sizes at both ends say"
 	hole := func(name string, traffic ...string) Captured {
@@ -186,7 +185,7 @@ func sizeCaptures() []Captured {
 	}
 }
 
-// optionCaptures: options of TCP that are off.
+// optionCaptures: TCP options that are off.
 func optionCaptures() []Captured {
 	const less = "the loss is what it makes worse"
 	clamp := anywhere("mss-clamp").or("the rate is that of the link but for headers", Healthy()...)
@@ -205,7 +204,7 @@ func optionCaptures() []Captured {
 	}
 }
 
-// toolCaptures: a sender that sends no more.
+// toolCaptures: a sender that has no more data to send.
 func toolCaptures() []Captured {
 	idle := silent("the sender sends no more; why, its packets may suggest", "app-limited", "paced", "send-buffer")
 	bound := overWire(usual())
@@ -215,7 +214,7 @@ func toolCaptures() []Captured {
 	}
 }
 
-// healthyCaptures: nothing wrong.
+// healthyCaptures: nothing is wrong.
 func healthyCaptures() []Captured {
 	fills := well().or("the beginning is in it", "slow-convergence")
 	rated := func(name, rate string, traffic ...string) Captured {
@@ -238,7 +237,7 @@ func healthyCaptures() []Captured {
 	}
 }
 
-// overIPv6 is the same scene with the other address of the server.
+// overIPv6 is the same scene with the server's IPv6 address.
 func overIPv6(build func(testing.TB) *Scene) func(testing.TB) *Scene {
 	return func(t testing.TB) *Scene {
 		t.Helper()
@@ -248,20 +247,20 @@ func overIPv6(build func(testing.TB) *Scene) func(testing.TB) *Scene {
 	}
 }
 
-// Look is one way to look at a test: by the capture of one end, or by both.
+// Look is one set of captures of a test: that of one end, or both.
 type Look struct {
 	Name  string // "s", "r", "sr"
 	Want  *Want
 	Files []string
 }
 
-// Looks are the three ways, at captures in a folder.
+// Looks returns the three sets of captures, from files in a folder.
 func (c Captured) Looks(dir string) []Look {
 	f := c.FilesIn(dir)
 	return []Look{{"s", c.Sender, []string{f.Sender}}, {"r", c.Receiver, []string{f.Receiver}}, {"sr", c.Both, []string{f.Sender, f.Receiver}}}
 }
 
-// JudgeLook says what a document says of one look.
+// JudgeLook compares a document with what one set of captures must show.
 func (c Captured) JudgeLook(l Look, d *measure.Document) Row {
 	r := Row{Fault: c.Name, Direction: l.Name, Elapsed: time.Duration(d.ElapsedNs)}
 	if l.Want != nil {

@@ -21,9 +21,8 @@ import (
 
 var takeOnly = flag.Bool("take-only", false, "take the captures that are missing in the folder of -keep, and judge none")
 
-// TestCaptures takes captures of every row of Captures at both ends, and has
-// thru explain each by itself and both together. What is in the folder of
-// -keep already is not taken again.
+// TestCaptures captures every row of Captures at both ends, and runs `thru explain` on each capture alone and
+// on both. It reuses captures that the folder of -keep has.
 func TestCaptures(t *testing.T) {
 	var tally Tally
 	begin, dir := time.Now(), *keep
@@ -40,7 +39,7 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// judgeCaptures takes the captures of one, and prints a row for each look at them.
+// judgeCaptures captures one row, and prints a row of the result for each set of captures.
 func judgeCaptures(t *testing.T, c Captured, dir string, tally *Tally) {
 	if !c.FilesIn(dir).There() {
 		takeAlone(t, c, dir)
@@ -63,7 +62,7 @@ func judgeCaptures(t *testing.T, c Captured, dir string, tally *Tally) {
 	}
 }
 
-// storeLook records what was found right in captures.
+// storeLook records the document of a right result.
 func storeLook(t *testing.T, c Captured, l Look, d *measure.Document) {
 	r, err := NewRecord(Fault{Name: "captured-" + c.Name + "-" + l.Name, About: c.About, Forward: l.Want}, d)
 	if err != nil {
@@ -72,8 +71,7 @@ func storeLook(t *testing.T, c Captured, l Look, d *measure.Document) {
 	save(t, filepath.Join(*store, r.Fault+".json.gz"), r.Write)
 }
 
-// takeAlone takes them while nothing else is measured, and leaves none where
-// something went wrong.
+// takeAlone captures while no other fault is measured, and removes the captures after an error.
 func takeAlone(t *testing.T, c Captured, dir string) {
 	defer take(t)()
 	defer func() {
@@ -87,7 +85,7 @@ func takeAlone(t *testing.T, c Captured, dir string) {
 	}
 }
 
-// explain is what thru says of captures.
+// explain returns the document of `thru explain` for a set of captures.
 func explain(t *testing.T, c Captured, l Look) *measure.Document {
 	t.Helper()
 	args := slices.Concat([]string{"explain", "--json"}, c.Explain)

@@ -21,7 +21,7 @@ import (
 	"thru/lab"
 )
 
-// How the faults are measured.
+// Flags of the measurement.
 var (
 	command = flag.String("command", "explain", "command of thru that is to find the faults, with flags: explain, or test for what the traffic alone tells")
 	runs    = flag.Int("runs", 1, "so many times")
@@ -31,7 +31,7 @@ var (
 	lock    = flag.String("lock", "", "file to hold locked during a fault, so that several on one machine take turns")
 )
 
-// TestMain prints the head before, and what came of it all after.
+// TestMain prints the head of the table, and a summary at the end.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Setenv(lab.RequireVariable, "1") // whoever asks for the faults wants none skipped
@@ -50,13 +50,12 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestVariants measures faults of other strengths, and two at once; each run
-// has a seed of its own.
+// TestVariants measures faults of other strengths, and pairs of faults; each run has its own seed.
 func TestVariants(t *testing.T) {
 	measureAll(t, func(run int) []Fault { return Variants(*seed + uint64(run)) })
 }
 
-// measureAll measures the faults of each run, and says what came of them.
+// measureAll measures the faults of each run and prints the summary.
 func measureAll(t *testing.T, faults func(run int) []Fault) {
 	var tally Tally
 	begin := time.Now()
@@ -75,7 +74,7 @@ func measureAll(t *testing.T, faults func(run int) []Fault) {
 	}
 }
 
-// measureFault measures one, prints its rows, and fails the test where one is wrong.
+// measureFault measures one fault, prints its rows, and fails the test where one is wrong.
 func measureFault(t *testing.T, f Fault, run int, tally *Tally) {
 	defer take(t)()
 	d, rows := Run(t, f, strings.Fields(*command)...)
@@ -99,7 +98,7 @@ func measureFault(t *testing.T, f Fault, run int, tally *Tally) {
 	}
 }
 
-// saveDocument keeps a document as thru printed it.
+// saveDocument writes a document as thru printed it.
 func saveDocument(t *testing.T, path string, d *measure.Document) {
 	t.Helper()
 	text, err := json.Marshal(d)
@@ -109,7 +108,7 @@ func saveDocument(t *testing.T, path string, d *measure.Document) {
 	save(t, path, func(w io.Writer) error { _, err := w.Write(text); return err })
 }
 
-// save makes a file.
+// save writes a file.
 func save(t *testing.T, path string, write func(io.Writer) error) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -124,11 +123,11 @@ func save(t *testing.T, path string, write func(io.Writer) error) {
 	}
 }
 
-// takeOver is how long another process has to take the lock between two faults:
-// the one that let it go would else have it again before others wake.
+// takeOver is how long another process has to take the lock between two faults: without it this process would
+// take the lock again before others wake up.
 const takeOver = 300 * time.Millisecond
 
-// take holds the lock until the fault is done.
+// take holds the lock until give is called.
 func take(t *testing.T) (give func()) {
 	if *lock == "" {
 		return func() {}

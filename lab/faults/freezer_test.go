@@ -15,21 +15,20 @@ import (
 	"thru/lab"
 )
 
-// freezer stops single threads: a whole process that stands still could not
-// see that its data waits.
+// freezer stops single threads: a process that is stopped as a whole could not see that its data waits.
 type freezer struct{ dir string }
 
 func newFreezer(t testing.TB) *freezer {
 	return &freezer{lab.Group(t, "freezer", map[string]string{}, nil)}
 }
 
-// set writes the state; a group that is gone has nobody to hold.
+// set writes the state. A group that is gone has no threads to stop.
 func (f *freezer) set(state string) {
 	_ = os.WriteFile(filepath.Join(f.dir, "freezer.state"), []byte(state), 0o644)
 }
 
-// hold freezes the busiest thread of each worker in a host, and lets it go on
-// for a moment, in turns, until ctx ends.
+// hold freezes the busiest thread of each worker in a host and thaws it for a moment, in turns, until ctx
+// ends.
 func (f *freezer) hold(ctx context.Context, h *lab.Host, frozen, free time.Duration) {
 	defer f.set("THAWED")
 	for ctx.Err() == nil {
@@ -51,8 +50,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// busiestThreads is of each worker the thread that has used most CPU: the one
-// that moves the data. Before any has, there is none.
+// busiestThreads returns for each worker the thread with the most CPU time, which moves the data. It returns
+// none before a thread reaches workedBar.
 func busiestThreads(pids []int) []int {
 	var threads []int
 	for _, pid := range pids {
@@ -67,7 +66,7 @@ func busiestThreads(pids []int) []int {
 	return threads
 }
 
-// workedBar is the CPU time in ns above which a thread moves data.
+// workedBar is the CPU time in ns from which on a thread counts as moving data.
 const workedBar = 5e6
 
 func busiestThread(pid int) int {

@@ -10,8 +10,8 @@ import (
 	"thru/lab/wire"
 )
 
-// healthy are paths with nothing wrong: of a known rate, of one that nobody
-// has stated, and of none but the CPUs'.
+// healthy returns paths with nothing wrong: with a rate that is given, with one that is not, and with no
+// limit but the CPU.
 func healthy() []Fault {
 	const mega, giga = int64(1_000_000), int64(1_000_000_000)
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -49,20 +49,20 @@ func healthy() []Fault {
 	)
 }
 
-// roomy is a path whose queue holds what is under way, as a router's should,
-// and what piles up while a busy machine does something else.
+// roomy is a path whose queue holds a bandwidth-delay product, as a router's should, and the bursts of a busy
+// machine.
 func roomy(rate int64, rtt time.Duration) lab.WiredOptions {
 	held := max(rtt, 25*time.Millisecond)
 	return both(symmetric(rate, rtt), func(w *wire.Impairment) { w.Queue = int64(float64(rate) / 8 * held.Seconds()) })
 }
 
-// withControl chooses the congestion control of both hosts.
+// withControl sets the congestion control of both hosts.
 func withControl(o lab.WiredOptions, name string) lab.WiredOptions {
 	o.Congestion = name
 	return o
 }
 
-// oneHost measures itself.
+// oneHost is a host that measures itself.
 func oneHost(t testing.TB) *Scene {
 	t.Helper()
 	return &Scene{Client: lab.New(t).Host("a")}

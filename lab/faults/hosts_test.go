@@ -10,7 +10,7 @@ import (
 	"thru/lab"
 )
 
-// hostFaults are hosts that are not fast enough.
+// hostFaults: hosts that are too slow.
 func hostFaults() []Fault {
 	sender, receiver := measure.AtSender, measure.AtReceiver
 	const many = "so many packets that a CPU is full of them"
@@ -30,12 +30,12 @@ func hostFaults() []Fault {
 	}
 }
 
-// offloads changes what the client's interface does for its kernel (ethtool(8), -K).
+// offloads changes the offloads of the client's interface (ethtool(8), -K).
 func offloads(how string) func(*lab.Pair) {
 	return func(p *lab.Pair) { p.A.Must("ethtool", flags("-K %s %s", lab.DataDev, how)...) }
 }
 
-// hogged is a fast link whose ends have a CPU each, one of which others use too.
+// hogged is a fast link whose ends have one CPU each; other programs use one of these CPUs too.
 func hogged(cpu, programs int) func(testing.TB) *Scene {
 	return func(t testing.TB) *Scene {
 		t.Helper()
@@ -53,8 +53,8 @@ func hogged(cpu, programs int) func(testing.TB) *Scene {
 	}
 }
 
-// quota is a fast link of which one end may use so many microseconds of CPU in
-// each period. `ip netns exec` hides control groups, so they are mounted anew.
+// quota is a fast link of which one end may use so many microseconds of CPU in each period. `ip netns exec`
+// hides control groups, so it mounts them again.
 func quota(client bool, us int) func(testing.TB) *Scene {
 	return func(t testing.TB) *Scene {
 		t.Helper()
@@ -70,7 +70,7 @@ func quota(client bool, us int) func(testing.TB) *Scene {
 	}
 }
 
-// longChain has the receiver look through many rules for each packet.
+// longChain makes the receiver evaluate many firewall rules for each packet.
 func longChain(p *lab.Pair) {
 	const rules = 10_000
 	var b strings.Builder

@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestTable: every fault can be named, and wants causes that exist.
+// TestTable: every fault has a name of its own, and wants only causes that exist.
 func TestTable(t *testing.T) {
 	known, made := map[string]bool{measure.CauseNone: true}, map[string]bool{}
 	for _, r := range cause.Causes() {
@@ -85,7 +85,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestTally: what is printed at the end.
+// TestTally checks the summary.
 func TestTally(t *testing.T) {
 	var tally Tally
 	for _, r := range []Row{

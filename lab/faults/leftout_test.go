@@ -9,7 +9,7 @@ const (
 	noPurpose = "it says that a figure contradicts another; see TestStoryB"
 )
 
-// LeftOut names the causes that no fault of the table makes, with the reason.
+// LeftOut returns the causes that no fault of the table produces, with the reason.
 func LeftOut() map[string]string {
 	return map[string]string{
 		"single-flow": noSecond, "irq-one-cpu": noNIC, "numa-remote": noSecond, "cpu-governor": noGlobal, "cpu-steal": noHyper, "cpu-limit": noHyper,

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestFaultsLive finds five of the faults of `make faults` on this machine's
-// kernel: the evidence that the other tests replay is still what it gives. They
-// wait more than they work, so they run together, and nothing else beside them.
+// TestFaultsLive finds five of the faults of `make faults` on this machine's kernel, which shows that the
+// evidence that the other tests replay is still real. These faults mostly wait, so they run in parallel, but
+// not next to other tests.
 func TestFaultsLive(t *testing.T) {
 	live := []string{"receive-window", "loss-1", "mtu-black-hole", "broken-tso-far", "healthy-200M-20ms"}
 	for _, f := range All() {

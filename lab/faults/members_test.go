@@ -9,7 +9,7 @@ import (
 	"thru/lab/wire"
 )
 
-// memberFaults are paths of several links, of which a flow gets one.
+// memberFaults: paths of several links, of which a flow uses one.
 func memberFaults() []Fault {
 	path := measure.AtPath
 	return []Fault{
@@ -22,7 +22,7 @@ func memberFaults() []Fault {
 	}
 }
 
-// twoRoutes reaches the server by two links; the ports of a flow choose one.
+// twoRoutes reaches the server over two links; a hash of the flow's ports selects one.
 func twoRoutes(t testing.TB) *Scene {
 	t.Helper()
 	const address = "10.99.0.2"
@@ -31,7 +31,7 @@ func twoRoutes(t testing.TB) *Scene {
 		h.Must("tc", flags("qdisc replace dev %s root tbf rate 500mbit burst 256kb limit 1500kb", lab.ControlDev)...)
 	}
 	p.B.IP("addr", "add", address+"/32", "dev", "lo")
-	p.A.Sysctl("net.ipv4.fib_multipath_hash_policy", "1") // addresses and ports
+	p.A.Sysctl("net.ipv4.fib_multipath_hash_policy", "1") // hash addresses and ports
 	p.A.IP(flags("route add %s congctl cubic nexthop via %s dev %s nexthop via %s dev %s", address, p.Data.B4, lab.DataDev, p.Control.B4, lab.ControlDev)...)
 	s := between(p)
 	s.Target = address

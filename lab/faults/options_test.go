@@ -8,7 +8,7 @@ import (
 	"thru/lab/wire"
 )
 
-// optionFaults are options of TCP that are off, and how thru is called.
+// optionFaults: TCP options that are off, and options of thru that limit the rate.
 func optionFaults() []Fault {
 	tool, sender, path := measure.AtTool, measure.AtSender, measure.AtPath
 	const sack, stamps = "net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps"
@@ -29,14 +29,14 @@ func optionFaults() []Fault {
 	}
 }
 
-// ownControl leaves the congestion control to the sockets, whose wish a route's
-// attribute would override.
+// ownControl leaves the congestion control to the sockets, since the attribute of a route would override
+// theirs.
 func ownControl(p *lab.Pair) {
 	p.A.IP("route", "replace", "10.77.0.0/24", "dev", p.Data.Dev, "src", p.Data.A4.String())
 	p.B.IP("route", "replace", "10.77.0.0/24", "dev", p.Data.Dev, "src", p.Data.B4.String())
 }
 
-// with wants another cause too.
+// with wants a second cause too.
 func with(w *Want, cause string) *Want {
 	w.With = cause
 	return w

@@ -11,8 +11,7 @@ import (
 	"thru/lab/wire"
 )
 
-// pathFaults are what the path does to packets: it holds them, loses them, or
-// lets them overtake each other.
+// pathFaults: paths that limit the rate, drop packets, or reorder them.
 func pathFaults() []Fault {
 	path, sender := measure.AtPath, measure.AtSender
 	const gigabit = 1_000_000_000
@@ -64,20 +63,20 @@ func pathFaults() []Fault {
 	}
 }
 
-// emptied is a bucket that lets a peak through for so many seconds, and then its
-// rate, with a queue of 20 ms.
+// emptied is a token bucket that passes a peak rate for so many seconds and its rate after that, with a queue
+// of 20 ms.
 func emptied(peak, rate, seconds int64) func(*wire.Impairment) {
 	return func(w *wire.Impairment) {
 		w.PeakRate, w.Rate, w.Burst, w.Queue = peak, rate, (peak-rate)/8*seconds, rate/8*20/1000
 	}
 }
 
-// late holds a share of the packets back.
+// late delays a share of the packets.
 func late(share float64, by time.Duration) func(*wire.Impairment) {
 	return func(w *wire.Impairment) { w.Reorder, w.ReorderDelay, w.Seed = share, by, 7 }
 }
 
-// swap changes the directions for each other.
+// swap exchanges the directions.
 func swap(o lab.WiredOptions) lab.WiredOptions {
 	o.AtoB, o.BtoA = o.BtoA, o.AtoB
 	return o
@@ -90,7 +89,7 @@ func capped(rate, limit string) func(*lab.Pair) {
 	}
 }
 
-// sizeFaults are packets that are too large for something on the way.
+// sizeFaults: packets that are too large for the path.
 func sizeFaults() []Fault {
 	path, sender := measure.AtPath, measure.AtSender
 	tools := []lab.Need{lab.Program("nft"), lab.Program("ethtool")}
@@ -116,8 +115,8 @@ func jumbo(o lab.WiredOptions) lab.WiredOptions {
 	return o
 }
 
-// blackHole is a router whose link to the server has a smaller MTU than the
-// hosts', and that keeps that to itself.
+// blackHole is a router whose link to the server has a smaller MTU than the hosts, and that sends no ICMP
+// about it.
 func blackHole(ends, middle int) func(testing.TB) *Scene {
 	return func(t testing.TB) *Scene {
 		t.Helper()
@@ -128,8 +127,8 @@ func blackHole(ends, middle int) func(testing.TB) *Scene {
 	}
 }
 
-// oversize drops what is larger than a frame before the receiver's kernel
-// sees it: segments that should have been cut.
+// oversize drops packets larger than a frame before the receiver's kernel sees them: segments that the sender
+// should have cut.
 func oversize(frame int) func(*lab.Pair) {
 	return func(p *lab.Pair) {
 		p.B.Nft(strings.ReplaceAll(fmt.Sprintf("table netdev broken {\nchain in {\ntype filter hook ingress device DEV priority 0\nmeta length > %d drop\n}\n}\n", frame), "DEV", lab.DataDev))

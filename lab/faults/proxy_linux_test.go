@@ -13,12 +13,12 @@ import (
 	"thru/lab"
 )
 
-// proxyPort is where the proxy in the router takes what it intercepts.
+// proxyPort is where the proxy in the router takes connections that it intercepts.
 const proxyPort = 5299
 
-// behindProxy is a router that ends every connection of iperf3 and begins
-// another to the server in the client's name, as a WAN optimizer does: both
-// ends see each other's addresses (Documentation/networking/tproxy.rst).
+// behindProxy is a router that terminates every connection of iperf3 and opens another to the server from the
+// client's address, as a WAN optimizer does: both ends see each other's addresses
+// (Documentation/networking/tproxy.rst).
 func behindProxy(t testing.TB) *Scene {
 	t.Helper()
 	x := lab.NewRouted(t, 1500)
@@ -48,7 +48,7 @@ func behindProxy(t testing.TB) *Scene {
 	return &Scene{Client: x.A, Server: x.B, Target: x.Addr()}
 }
 
-// pass goes on with a connection to where its client wanted it.
+// pass connects to the destination that the client wanted, and copies both directions.
 func pass(ctx context.Context, router *lab.Host, near net.Conn) {
 	defer near.Close()
 	var far net.Conn
@@ -67,7 +67,7 @@ func pass(ctx context.Context, router *lab.Host, near net.Conn) {
 	<-back
 }
 
-// carry copies one direction, and its end.
+// carry copies one direction, and closes it at its end.
 func carry(to, from net.Conn) {
 	_, _ = io.Copy(to, from) // either may have ended
 	_ = to.(*net.TCPConn).CloseWrite()

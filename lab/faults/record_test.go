@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// NewRecord keeps of a document what the diagnosis reads.
+// NewRecord keeps the parts of a document that the diagnosis reads.
 func NewRecord(f Fault, d *measure.Document) (Record, error) {
 	copied, err := clone(d)
 	if err != nil {
@@ -19,7 +19,7 @@ func NewRecord(f Fault, d *measure.Document) (Record, error) {
 	return Record{f.Name, f.About, f.Forward, f.Back, copied}, nil
 }
 
-// clone leaves the original as it is.
+// clone copies a document.
 func clone(d *measure.Document) (*measure.Document, error) {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -32,8 +32,7 @@ func clone(d *measure.Document) (*measure.Document, error) {
 	return &c, nil
 }
 
-// trim takes away what was concluded, and what no rule reads of an experiment:
-// the course of its hosts.
+// trim removes the conclusions, and the time series of the hosts in an experiment, which no rule reads.
 func trim(d *measure.Document) {
 	d.Findings, d.Steps, d.Advice, d.Warnings, d.Arguments = nil, nil, nil, nil, nil
 	for i := range d.Cells {
@@ -64,7 +63,7 @@ func trimEvidence(e *measure.Evidence, beside bool) {
 	}
 }
 
-// Write writes it compressed.
+// Write writes the record, compressed.
 func (r Record) Write(w io.Writer) error {
 	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err == nil {

@@ -18,15 +18,14 @@ import (
 	"thru/lab"
 )
 
-// Bounds of what is run, far above what it takes.
+// Limits of what is run, far above the usual time.
 const (
 	readyLimit   = 15 * time.Second
 	commandLimit = 100 * time.Second
 )
 
-// Measure runs a command of thru over a scene, against an end point that it
-// starts, and returns the document. The command is "explain", or "test" for
-// what the traffic alone tells.
+// Measure runs a command of thru over a scene, against an end point that it starts, and returns the document.
+// The command is "explain", or "test" for findings from the traffic alone.
 func Measure(t testing.TB, s *Scene, command []string, args ...string) *measure.Document {
 	t.Helper()
 	if s.Server != nil {
@@ -44,7 +43,7 @@ func Measure(t testing.TB, s *Scene, command []string, args ...string) *measure.
 	var stdout, stderr bytes.Buffer
 	cmd := s.command(ctx, t, s.Client, s.ClientBy, slices.Concat(command, []string{"--json"}, args))
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run() // the exit code says what the document says
+	err := cmd.Run() // the exit code repeats the document
 	var d measure.Document
 	if wrong := json.Unmarshal(stdout.Bytes(), &d); wrong != nil {
 		t.Fatalf("faults: %s: %v: the output is no document: %v\n%.2000s%.2000s", strings.Join(cmd.Args, " "), err, wrong, stdout.String(), stderr.String())
@@ -60,7 +59,7 @@ func (s *Scene) command(ctx context.Context, t testing.TB, h *lab.Host, by, args
 	return cmd
 }
 
-// serve starts the end point and waits until it is ready; what it returns ends it.
+// serve starts the end point and waits until it is ready; stop ends it.
 func (s *Scene) serve(t testing.TB) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -96,7 +95,7 @@ func (s *Scene) serve(t testing.TB) (stop func()) {
 	return stop
 }
 
-// Args are the arguments of the command for a fault: its own, and the directions.
+// args returns the arguments of the command for a fault: its own, and the directions.
 func (f Fault) args() []string {
 	switch {
 	case f.Back == nil:
@@ -107,7 +106,7 @@ func (f Fault) args() []string {
 	return f.Args
 }
 
-// Run makes the fault, has thru look at it by a command, and judges what was said.
+// Run makes the fault, runs a command of thru over it, and judges the findings.
 func Run(t testing.TB, f Fault, command ...string) (*measure.Document, []Row) {
 	t.Helper()
 	lab.Require(t, f.Needs...)
@@ -115,7 +114,7 @@ func Run(t testing.TB, f Fault, command ...string) (*measure.Document, []Row) {
 	return d, Judge(f, d)
 }
 
-// write is a file of the lab's own making, such as a control group's.
+// write writes a kernel file, such as one of a control group.
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -123,5 +122,5 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// flags joins the words of a command line.
+// flags splits a formatted command line into words.
 func flags(format string, args ...any) []string { return strings.Fields(fmt.Sprintf(format, args...)) }

@@ -37,13 +37,13 @@ func overVeth(o lab.Options, then ...func(p *lab.Pair)) func(testing.TB) *Scene 
 	}
 }
 
-// symmetric is a path of a rate and a round trip, alike in both directions.
+// symmetric is a path with the same rate and half of the round trip in each direction.
 func symmetric(rate int64, rtt time.Duration) lab.WiredOptions {
 	w := wire.Impairment{Rate: rate, Delay: rtt / 2}
 	return lab.WiredOptions{AtoB: w, BtoA: w}
 }
 
-// forward changes the direction from the client alone.
+// forward changes only the direction from the client.
 func forward(o lab.WiredOptions, change func(w *wire.Impairment)) lab.WiredOptions {
 	change(&o.AtoB)
 	return o

@@ -19,15 +19,15 @@ import (
 	"thru/lab/wire"
 )
 
-// chapter is one step of a story: what must be found, and what mends it.
+// chapter is one step of a story: the finding that is wanted, and its fix.
 type chapter struct {
 	name  string
-	wants []string // one of them must be first
-	// fix is what a person does; nil runs the commands of the finding.
+	wants []string // the first finding must be one of them
+	// fix repairs the fault; nil runs the commands of the finding.
 	fix func()
 }
 
-// tell explains again and again, mending in between.
+// tell runs `thru explain` for each chapter and applies its fix.
 func tell(t *testing.T, s *Scene, chapters []chapter, args ...string) {
 	t.Helper()
 	defer take(t)()
@@ -76,9 +76,8 @@ func obey(t *testing.T, s *Scene, x measure.Finding) {
 	}
 }
 
-// TestStoryS is the journey of checklist S-01 to S-10: jumbo frames are set,
-// and do not work; they work, and TCP crawls; segmentation is off, and the
-// receiver's buffers bind; they are raised, and the link is full.
+// TestStoryS follows checklist S-01 to S-10: jumbo frames are set but do not pass; once they pass, TCP is
+// slow; with segmentation off, the receiver's buffers limit; with larger buffers the link is full.
 func TestStoryS(t *testing.T) {
 	const rate = 1_000_000_000
 	good := wire.Impairment{Rate: rate, Delay: 5 * time.Millisecond, Queue: 2 << 20}
@@ -100,8 +99,8 @@ func TestStoryS(t *testing.T) {
 	}, "--link-rate", "1G/l2")
 }
 
-// TestStoryB: a generator that is too weak for the link it is to prove, and a
-// figure that no link of that rate can carry (checklist B-07, B-10).
+// TestStoryB: a generator that is too weak for the link that it is to prove, and a figure above the rate of
+// the link (checklist B-07, B-10).
 func TestStoryB(t *testing.T) {
 	lab.Require(t, lab.Program("iperf3"))
 	defer take(t)()
@@ -127,7 +126,7 @@ func TestStoryB(t *testing.T) {
 	fmt.Printf("B-10 %s (%s): %s\n", d.Findings[0].Cause, d.Findings[0].Confidence, d.Findings[0].Summary)
 }
 
-// iperf3 is what the real program prints of a test over a scene.
+// iperf3 returns the output of the real program for a test over a scene.
 func iperf3(t *testing.T, s *Scene, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)

@@ -17,28 +17,27 @@ import (
 	"thru/lab"
 )
 
-// Files are the captures of one test.
+// Files are the files of one captured test.
 type Files struct {
 	Sender, Receiver string // paths
-	Said             string // path of what iperf3's client said, as JSON
+	Said             string // path of the JSON output of iperf3's client
 }
 
-// Times of taking captures.
+// Times of a capture.
 const (
 	listenLimit = 10 * time.Second        // until a program is ready
-	quietTime   = 1200 * time.Millisecond // until tcpdump has all: libpcap hands packets over once a second
-	standing    = 245 * time.Millisecond  // of a program that is stopped
-	going       = 5 * time.Millisecond    // in between
+	quietTime   = 1200 * time.Millisecond // until tcpdump has all packets: libpcap delivers them once a second
+	standing    = 245 * time.Millisecond  // how long the program is stopped
+	going       = 5 * time.Millisecond    // how long it runs in between
 )
 
-// FilesIn are where the captures are kept in a folder.
+// FilesIn returns the paths of the captures in a folder.
 func (c Captured) FilesIn(dir string) Files {
 	at := func(what string) string { return filepath.Join(dir, c.Name+"."+what) }
 	return Files{Sender: at("sender.pcap"), Receiver: at("receiver.pcap"), Said: at("iperf3.json")}
 }
 
-// Take runs iperf3 over the path with tcpdump at both ends, and leaves the
-// captures in a folder.
+// Take runs iperf3 over the path with tcpdump at both ends, and writes the captures to a folder.
 func Take(t testing.TB, c Captured, dir string) {
 	t.Helper()
 	lab.Require(t, append(c.Needs, lab.Program("iperf3"), lab.Program("tcpdump"))...)
@@ -56,7 +55,7 @@ func Take(t testing.TB, c Captured, dir string) {
 	}
 	said, err := s.Client.Output("iperf3", slices.Concat(flags("-J -t %d -c %s", c.seconds(), s.Target), c.Traffic)...)
 	if err != nil {
-		t.Logf("faults: %v", err) // where a path lets nothing pass, the captures show just that
+		t.Logf("faults: %v", err) // where no packets pass, the captures show that
 	}
 	time.Sleep(quietTime)
 	for _, d := range dumps {
@@ -65,7 +64,7 @@ func Take(t testing.TB, c Captured, dir string) {
 	write(t, f.Said, said)
 }
 
-// seconds of traffic.
+// seconds is the duration of the traffic.
 func (c Captured) seconds() int {
 	if c.Seconds > 0 {
 		return c.Seconds
@@ -73,10 +72,10 @@ func (c Captured) seconds() int {
 	return usualSeconds
 }
 
-// snap keeps all headers of a packet, bytes: those of IPv6 are longer.
+// snap and snapIPv6 are the captured bytes of a packet: all headers, which are longer in IPv6.
 const snap, snapIPv6 = 100, 120
 
-// dump starts tcpdump in a host. Its buffer holds what a busy CPU lets wait.
+// dump starts tcpdump in a host, with a buffer for the pauses of a busy CPU.
 func dump(ctx context.Context, t testing.TB, h *lab.Host, file string) *program {
 	t.Helper()
 	size := snap
@@ -86,15 +85,14 @@ func dump(ctx context.Context, t testing.TB, h *lab.Host, file string) *program 
 	return start(t, h.Command(ctx, "tcpdump", flags("-i %s -s %d -B 131072 -n -Z root -w %s tcp or icmp or icmp6", lab.DataDev, size, file)...), "listening on")
 }
 
-// program is one that runs beside the test.
+// program is a program that runs during the test.
 type program struct {
 	*exec.Cmd
 	said  strings.Builder
 	ended chan struct{}
 }
 
-// start starts a program and waits until it says that it is ready, on
-// whichever of its outputs.
+// start starts a program and waits until it prints the ready text on standard output or error.
 func start(t testing.TB, cmd *exec.Cmd, ready string) *program {
 	t.Helper()
 	p := &program{Cmd: cmd, ended: make(chan struct{})}
@@ -132,7 +130,7 @@ func start(t testing.TB, cmd *exec.Cmd, ready string) *program {
 	return p
 }
 
-// finish ends a tcpdump, and fails the test where it had to drop packets.
+// finish ends tcpdump, and fails the test where it dropped packets.
 func (p *program) finish(t testing.TB) {
 	t.Helper()
 	if err := p.Process.Signal(os.Interrupt); err != nil {
@@ -148,8 +146,7 @@ func (p *program) finish(t testing.TB) {
 	}
 }
 
-// stopAndGo lets a program run only in short moments, until what it returns is
-// called.
+// stopAndGo lets a program run only in short intervals, until end is called.
 func stopAndGo(ctx context.Context, p *os.Process) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -165,8 +162,7 @@ func stopAndGo(ctx context.Context, p *os.Process) (end func()) {
 	return func() { cancel(); <-ended }
 }
 
-// Goodput is the rate that iperf3's receiver counted, bit/s; 0 where it did
-// not come to say.
+// Goodput is the rate that iperf3's receiver counted, in bit/s; 0 where iperf3 gave none.
 func (f Files) Goodput() float64 {
 	text, err := os.ReadFile(f.Said)
 	var said struct {
@@ -182,7 +178,7 @@ func (f Files) Goodput() float64 {
 	return said.End.Received.Bps
 }
 
-// There tells whether both captures have been taken.
+// There reports whether both captures exist.
 func (f Files) There() bool {
 	for _, path := range []string{f.Sender, f.Receiver} {
 		if _, err := os.Stat(path); err != nil {

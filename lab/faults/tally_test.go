@@ -13,7 +13,7 @@ type Tally struct {
 	Wrong                                   []Row
 }
 
-// Add counts one more.
+// Add counts a row.
 func (t *Tally) Add(r Row) {
 	t.Rows++
 	if r.Right() {

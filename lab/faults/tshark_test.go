@@ -28,9 +28,8 @@ import (
 
 var captures = flag.String("dir", "", "folder of captures that TestAgainstTshark reads, with those below it")
 
-// TestAgainstTshark counts the same in captures as tshark does, and prints
-// where the figures differ. What a packet holds must be equal; what a packet
-// is taken for may differ (docs/capture.md says why).
+// TestAgainstTshark compares counts from captures with tshark's, and prints where they differ. Fields of
+// packets must be equal; the classification of packets may differ (docs/capture.md says why).
 func TestAgainstTshark(t *testing.T) {
 	if *captures == "" {
 		t.Skip("needs -dir FOLDER with captures")
@@ -53,14 +52,14 @@ func TestAgainstTshark(t *testing.T) {
 	}
 }
 
-// counts are figures of one direction of a connection by name. A name that
-// begins with "=" is of what the packets hold.
+// counts are figures of one direction of a connection by name. A name that begins with "=" is of fields of
+// the packets.
 type counts map[string]int64
 
-// sums are of what was compared, by name.
+// sums are totals of the comparison, by name.
 type sums map[string]*struct{ directions, equal, theirs, ours int64 }
 
-// marks are what tshark says of single packets, and the name of the count.
+// marks maps tshark's analysis flags to the name of the count.
 var marks = map[string]string{
 	"tcp.analysis.retransmission": "sent again", "tcp.analysis.fast_retransmission": "sent again", "tcp.analysis.spurious_retransmission": "sent again",
 	"tcp.analysis.out_of_order": "out of order", "tcp.analysis.lost_segment": "gaps", "tcp.analysis.ack_lost_segment": "=acknowledges unseen",
@@ -99,7 +98,7 @@ func against(t *testing.T, path string, all sums) {
 			if there == nil {
 				there = counts{}
 			}
-			there["acknowledged unseen"] = back["=acknowledges unseen"] // tshark marks the acknowledgement, thru the data that is missing
+			there["acknowledged unseen"] = back["=acknowledges unseen"] // tshark flags the acknowledgement, thru the missing data
 			if bad := compare(there, side.ours, all); len(bad) > 0 {
 				fmt.Printf("%s %d from %s: %s\n", filepath.Base(path), conn.Index, side.from, strings.Join(bad, "; "))
 			}
@@ -107,7 +106,7 @@ func against(t *testing.T, path string, all sums) {
 	}
 }
 
-// compare counts what is equal, and says what is not.
+// compare counts the figures that are equal, and returns the others.
 func compare(theirs, ours counts, all sums) (bad []string) {
 	for _, what := range slices.Sorted(maps.Keys(ours)) {
 		x := all[what]
@@ -127,7 +126,7 @@ func compare(theirs, ours counts, all sums) (bad []string) {
 	return bad
 }
 
-// ours are the counts of one direction; its sender sent this SYN or SYN-ACK.
+// ours returns the counts of one direction; o is the SYN or SYN-ACK of its sender.
 func ours(w measure.Direction, o *measure.Opening, openNs *int64) counts {
 	c := counts{
 		"=packets": w.Packets, "=payload": w.Payload, "sent again": w.Again.N, "out of order": w.Late.N, "again or late": w.Again.N + w.Late.N,
@@ -135,7 +134,7 @@ func ours(w measure.Direction, o *measure.Opening, openNs *int64) counts {
 		"zero window probes": w.Probes.N, "window filled": w.Filled.N, "keep-alives": w.KeepAlive.N,
 	}
 	if o != nil {
-		c["sent again"] += o.Again.N // thru counts these apart
+		c["sent again"] += o.Again.N // thru counts these separately
 		c["again or late"] += o.Again.N
 		c["=mss"], c["=window scale"], c["=sack permitted"], c["=timestamps"] = number(o.MSS, 0), number(o.WindowScale, -1), one(o.SACK), one(o.Timestamps)
 	}
@@ -156,7 +155,7 @@ func opening(c measure.Connection, from bool) *measure.Opening {
 	return c.SYNACK
 }
 
-// one is 1 of what is true.
+// one is 1 for true.
 func one(is *bool) int64 {
 	if is != nil && *is {
 		return 1
@@ -164,7 +163,7 @@ func one(is *bool) int64 {
 	return 0
 }
 
-// number is what stands in an option, or what it counts as where it is absent.
+// number is the value of an option, or the given value where it is absent.
 func number(n *int, absent int64) int64 {
 	if n == nil {
 		return absent
@@ -187,7 +186,7 @@ func byTrace(path string) (*measure.Capture, error) {
 	for {
 		record, err := r.Next()
 		if err != nil {
-			return b.Capture(), nil // its end, or where it is damaged: what came before counts
+			return b.Capture(), nil // at the end, or where the file is damaged: what came before counts
 		}
 		p := frame.Packet{Number: record.Number, TimeNs: record.TimeNs, Interface: record.Interface, WireBytes: record.WireBytes}
 		b.Add(&p, frame.Decode(r.Interfaces()[record.Interface].Link, record.Data, &p))
@@ -197,8 +196,8 @@ func byTrace(path string) (*measure.Capture, error) {
 // key names one direction of a connection.
 func key(stream int, from string) string { return fmt.Sprint(stream, " ", from) }
 
-// byTshark counts by connection and sender, and says which packet each
-// connection begins with: tshark numbers also those that an ICMP error quotes.
+// byTshark counts by connection and sender, and returns the packet that each connection begins with: tshark
+// also numbers connections that only an ICMP error quotes.
 func byTshark(path string) (found map[string]counts, starts map[int64]int, err error) {
 	fields := append([]string{"tcp.stream", "frame.number", "ip.src", "ipv6.src", "tcp.srcport", "tcp.len", "tcp.flags.syn", "tcp.options.mss_val",
 		"tcp.options.wscale.shift", "tcp.options.sack_perm", "tcp.options.timestamp.tsval", "tcp.analysis.initial_rtt"}, slices.Sorted(maps.Keys(marks))...)
@@ -235,7 +234,7 @@ func byTshark(path string) (found map[string]counts, starts map[int64]int, err e
 	return found, starts, cmd.Wait()
 }
 
-// add counts one packet of tshark's.
+// add counts one packet of tshark's output.
 func (c counts) add(values map[string]string) {
 	has := func(field string) *bool { is := values[field] != ""; return &is }
 	value := func(field string) int64 {

@@ -12,23 +12,23 @@ import (
 	"thru/lab/wire"
 )
 
-// dice chooses the strength of faults.
+// dice chooses the strength of faults at random.
 type dice struct{ *rand.Rand }
 
-// of is one of several.
+// of chooses one of the values.
 func of[T any](d dice, values ...T) T { return values[d.IntN(len(values))] }
 
-// between is any value of a range.
+// between chooses a value of a range.
 func (d dice) between(low, high float64) float64 { return low + (high-low)*d.Float64() }
 
-// path is a healthy path of some rate and round trip, and the bytes under way on it.
+// path chooses a healthy path, with its rate and bandwidth-delay product in bytes.
 func (d dice) path() (o lab.WiredOptions, rate int64, underWay float64) {
 	rate = of(d, int64(60), 150, 300, 700) * 1_000_000
 	rtt := time.Duration(of(d, 6, 12, 25, 50, 90)) * time.Millisecond
 	return roomy(rate, rtt), rate, float64(rate) / 8 * rtt.Seconds()
 }
 
-// families make a fault each, as strong as the dice say. All cost at least half of the rate.
+// families returns a generator for each kind of fault. Each fault costs at least half of the rate.
 func families() map[string]func(d dice) Fault {
 	path, sender, receiver, tool := measure.AtPath, measure.AtSender, measure.AtReceiver, measure.AtTool
 	return map[string]func(d dice) Fault{
@@ -125,7 +125,7 @@ func families() map[string]func(d dice) Fault {
 	}
 }
 
-// vary is a fault over a path of a rate that is stated where it is not 0.
+// vary is a fault over a path; a rate above 0 is given to thru.
 func vary(o lab.WiredOptions, rate int64, want *Want, how string, then ...func(*lab.Pair)) Fault {
 	about := fmt.Sprintf("%d Mb/s, %v, %s", max(o.AtoB.Rate, rate)/1_000_000, o.AtoB.Delay+o.BtoA.Delay, how)
 	f := Fault{About: about, Forward: want, Build: overWire(o, then...)}
@@ -135,8 +135,8 @@ func vary(o lab.WiredOptions, rate int64, want *Want, how string, then ...func(*
 	return f
 }
 
-// Variants are one fault of each family, as strong as a seed says: what is not
-// in the table must be found too.
+// Variants returns one fault of each family with strengths from a seed, since thru must find more than the
+// faults of the table.
 func Variants(seed uint64) []Fault {
 	var all []Fault
 	made := families()

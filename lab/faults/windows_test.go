@@ -10,8 +10,7 @@ import (
 	"thru/lab/wire"
 )
 
-// The path of most faults: fast enough that a small window shows, slow enough
-// that no CPU does.
+// The path of most faults: fast enough that a small window limits, slow enough that no CPU does.
 const (
 	usualRate = 200_000_000
 	usualRTT  = 20 * time.Millisecond
@@ -22,7 +21,7 @@ func usual() lab.WiredOptions {
 	return both(symmetric(usualRate, usualRTT), func(w *wire.Impairment) { w.Queue = usualRate / 8 / 20 })
 }
 
-// windowFaults are windows and buffers that are too small for the round trip.
+// windowFaults: windows and buffers that are too small for the round trip.
 func windowFaults() []Fault {
 	const rmem, wmem = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 	receiver, sender, tool, path := measure.AtReceiver, measure.AtSender, measure.AtTool, measure.AtPath
@@ -51,7 +50,7 @@ func windowFaults() []Fault {
 	}
 }
 
-// slowReader lets the threads of the server's worker read in short moments.
+// slowReader lets the threads of the server's worker read only in short intervals.
 func slowReader(t testing.TB) *Scene {
 	s := overWire(usual(), server("net.ipv4.tcp_rmem", "4096 131072 1048576"))(t)
 	f := newFreezer(t)
