@@ -20,7 +20,7 @@ import (
 type command struct {
 	argv []string
 	cpu  int
-	port string // what a server listens on before its client starts: "tcp/5201"
+	port string // port that a server opens before its client starts: "tcp/5201"
 }
 
 // contender is a tool prepared for one shape.

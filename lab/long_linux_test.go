@@ -10,10 +10,10 @@ import (
 	"thru/lab"
 )
 
-// Tests that take most of a minute each: `make lab` has them, CI does not.
+// These tests take up to a minute each: `make lab` runs them, CI does not.
 
-// TestFleetLadder has four rungs of different capacity, and control on a
-// network of its own. It is not parallel: the lowest rung takes all CPUs.
+// TestFleetLadder has four rungs of different capacity, and a separate network for control. It is not
+// parallel: the lowest rung takes all CPUs.
 func TestFleetLadder(t *testing.T) {
 	f := startFleet(t, lab.FleetOptions{Rates: []int64{1e9, 600e6, 300e6, 100e6}, Control: true})
 	p := f.plan(t, `thru: 1
@@ -28,7 +28,7 @@ rungs:
 traffic: {time: 400ms, ramp: 200ms}
 gates: off
 `)
-	if code := p.wait(t, 55*time.Second); code != 3 { // the last rung does not carry what is wanted
+	if code := p.wait(t, 55*time.Second); code != 3 { // the last rung does not reach the target rate
 		t.Errorf("exit %d, want 3", code)
 	}
 	doc := p.document(t)
@@ -44,7 +44,7 @@ gates: off
 			t.Errorf("rung %s: verdict %+v", r.Name, r.Verdict)
 		}
 	}
-	// No byte of the data went where control goes.
+	// The network of control must carry no data.
 	for i := range f.Hosts {
 		if c := f.Hosts[i].Counters(lab.ControlDev); c.TxBytes > 20<<20 {
 			t.Errorf("h%d has sent %d bytes over the network of control", i+1, c.TxBytes)
@@ -52,14 +52,14 @@ gates: off
 	}
 }
 
-// TestSSHKilled kills each process in turn while data flows, and while the
-// program is copied: nothing stays, at either end.
+// TestSSHKilled kills each process in turn, while data flows and while the program is copied: neither end may
+// keep a process or file.
 func TestSSHKilled(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	s := startSSHD(t, p.B, p.Data.B4.String(), "", "")
 	env := sshClient(t, s.path("user"), s)
-	session := func() []int { // those of sshd that are not the one which listens
+	session := func() []int { // the processes of sshd, without the one that listens
 		var found []int
 		for _, pid := range pidsOf(p.B, "sshd") {
 			if pid != s.cmd.Process.Pid {
@@ -85,7 +85,7 @@ func TestSSHKilled(t *testing.T) {
 			if tt.who != "thru" && tt.who != "the shell" {
 				checkPartial(t, client)
 			} else if tt.who == "the shell" {
-				client.signal(t, syscall.SIGTERM) // the agent needs it no more
+				client.signal(t, syscall.SIGTERM) // the agent no longer needs it
 				client.wait(t, lossLimit)
 			}
 			s.eventuallyClean(t, lossLimit)

@@ -9,8 +9,8 @@ import (
 	"thru/lab"
 )
 
-// checkPartial checks how a client ends that lost its peer in mid-test: in
-// time, with exit 1, and with a document that says so and keeps what there was.
+// checkPartial checks a client that lost its peer during the test: it must end in time, with exit 1, and with
+// a document that says so and holds the results so far.
 func checkPartial(t *testing.T, client *program) {
 	t.Helper()
 	if code := client.wait(t, lossLimit); code != 1 {
@@ -53,8 +53,8 @@ func TestLinkGoesDown(t *testing.T) {
 	p.A.LinkDown(lab.DataDev)
 	checkPartial(t, client)
 	lab.Eventually(t, lossLimit, "the server has no worker", func() bool { return len(p.B.Pids()) == before.pids })
-	// The kernel cannot deliver the end of a closed connection over a link
-	// that is down, and keeps it (FIN-WAIT-1) until the link is back.
+	// The kernel cannot deliver the FIN of a closed connection over a link that is down, and keeps the socket
+	// (FIN-WAIT-1) until the link is up.
 	p.A.LinkUp(lab.DataDev)
 	eventuallyIdle(t, p.B, before, 30*time.Second)
 	test(t, p.A, "-t", "0.5", "--one-way", p.Data.B4.String())
@@ -105,8 +105,8 @@ func TestDataPortsBlocked(t *testing.T) {
 	}
 }
 
-// TestDataLinkGoesDown cuts the data while control lives on another link, in
-// a long test and shortly before the end of a short one, in both directions.
+// TestDataLinkGoesDown takes the data link down while control uses another link, in a long test and shortly
+// before the end of a short one, in both directions.
 func TestDataLinkGoesDown(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"-t", "30", "--one-way"}, {"-t", "30", "-R"}, {"-t", "2", "--one-way"}} {

@@ -9,13 +9,13 @@ import (
 	"thru/internal/measure"
 )
 
-// udpPort is where helpers receive, and the next one where nobody does.
+// udpPort is the port that helpers receive at; nobody listens at the next one.
 const udpPort = 9000
 
-// ends are the counters of two hosts, of what happened between two readings.
+// ends are the differences of the counters of two hosts.
 type ends struct{ sender, receiver measure.HostSpan }
 
-// between reads both hosts before and after something is done.
+// between reads the counters of both hosts before and after do.
 func between(t *testing.T, a, b *Host, devA, devB string, do func()) ends {
 	t.Helper()
 	beforeA, beforeB := snapshot(t, a, devA), snapshot(t, b, devB)
@@ -39,8 +39,8 @@ func between(t *testing.T, a, b *Host, devA, devB string, do func()) ends {
 	return e
 }
 
-// warm sends a datagram to a port that nobody has, and waits until it came:
-// before the neighbours know each other, the kernel may drop what it queues.
+// warm sends a datagram to a port without a socket, and waits until it arrives: before the neighbours are
+// resolved, the kernel may drop queued packets.
 func warm(t *testing.T, from, to *Host, addr netip.Addr) {
 	t.Helper()
 	send(t, from, netip.AddrPortFrom(addr, udpPort+1).String(), 1, 1)
@@ -50,7 +50,7 @@ func warm(t *testing.T, from, to *Host, addr netip.Addr) {
 	})
 }
 
-// quiet fails the test where a counter of loss rose.
+// quiet fails the test where a loss counter has risen.
 func quiet(t *testing.T, name string, s measure.HostSpan) {
 	t.Helper()
 	if s.Qdisc.Drops != 0 || *s.NIC.RxRing != 0 || s.NIC.RxDropped != 0 || s.NIC.TxDropped != 0 || s.NIC.RxErrors != 0 || s.NIC.TxErrors != 0 {
@@ -65,8 +65,8 @@ func quiet(t *testing.T, name string, s measure.HostSpan) {
 	}
 }
 
-// TestQdiscDropsAreTheLoss sends faster than the link. Whatever disciplines
-// lie on each other, their drops are the loss, each buffer counted once.
+// TestQdiscDropsAreTheLoss sends faster than the link. However queueing disciplines are stacked, their drops
+// are the loss, with each buffer counted once.
 func TestQdiscDropsAreTheLoss(t *testing.T) {
 	t.Parallel()
 	const calls = 1500
@@ -99,7 +99,7 @@ func TestQdiscDropsAreTheLoss(t *testing.T) {
 			})
 			lost := uint64(calls*c.each - r.stop())
 			q := e.sender.Qdisc
-			// The neighbour protocols may lose a packet of theirs too.
+			// Neighbour discovery may lose a packet too.
 			if drops := q.Drops * uint64(c.each); q.Kind != c.kind || lost == 0 || drops < lost || drops > lost+10*uint64(c.each) {
 				t.Errorf("%d of %d lost, qdisc %+v", lost, calls*c.each, q)
 			}
@@ -114,8 +114,8 @@ func TestQdiscDropsAreTheLoss(t *testing.T) {
 	}
 }
 
-// TestSocketThatIsNotRead fills the buffer of a socket. All that did not fit
-// is in RcvbufErrors, and nothing was lost before.
+// TestSocketThatIsNotRead fills the buffer of a socket. RcvbufErrors must count all datagrams that did not
+// fit, and nothing may be lost before.
 func TestSocketThatIsNotRead(t *testing.T) {
 	t.Parallel()
 	const sent = 800 // below netdev_max_backlog, above what the socket holds
@@ -149,8 +149,8 @@ func TestSocketThatIsNotRead(t *testing.T) {
 	}
 }
 
-// TestLossInThePath drops one datagram in four at a router between the hosts.
-// Neither end can know of it.
+// TestLossInThePath drops one datagram in four at a router between the hosts, which no counter of either end
+// can show.
 func TestLossInThePath(t *testing.T) {
 	t.Parallel()
 	Require(t, Program("nft"))
@@ -160,7 +160,7 @@ func TestLossInThePath(t *testing.T) {
 	left := l.join(a, router, "left", 77, 1500, "cubic")
 	right := l.join(router, b, "right", 78, 1500, "cubic")
 	router.Sysctl("net.ipv4.ip_forward", "1")
-	// Slow enough for the receiver, with room for all.
+	// The rate is slow enough for the receiver, and the queue holds all.
 	a.Must("tc", strings.Fields("qdisc add dev left root tbf rate 50mbit burst 24kb limit 1mb")...)
 	a.IP("route", "add", "10.78.0.0/24", "via", left.B4.String())
 	b.IP("route", "add", "10.77.0.0/24", "via", right.A4.String())

@@ -9,8 +9,8 @@ import (
 	"thru/lab"
 )
 
-// TestGoodputIsWhatTheLinkCarries measures a capped link in both directions
-// and compares with arithmetic, and with the interface's own counters.
+// TestGoodputIsWhatTheLinkCarries measures a capped link in both directions and compares the goodput with the
+// computed value, and with the counters of the interface.
 func TestGoodputIsWhatTheLinkCarries(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -49,7 +49,7 @@ func TestGoodputIsWhatTheLinkCarries(t *testing.T) {
 	}
 }
 
-// checkGoodput compares a cell with the arithmetic of its link.
+// checkGoodput compares a cell with the computed goodput of its link.
 func checkGoodput(t *testing.T, c measure.Cell, want float64) {
 	t.Helper()
 	if c.Goodput == nil || !near(c.Goodput.Value, want, 2) {
@@ -60,8 +60,8 @@ func checkGoodput(t *testing.T, c measure.Cell, want float64) {
 	}
 }
 
-// checkEvidence compares the receiver's payload in the measured time with
-// what its interface counted in that time, less the headers.
+// checkEvidence compares the receiver's payload in the measured time with the count of its interface in that
+// time, without headers.
 func checkEvidence(t *testing.T, c measure.Cell, header uint64) {
 	t.Helper()
 	for _, run := range c.Runs {
@@ -81,8 +81,8 @@ func checkEvidence(t *testing.T, c measure.Cell, header uint64) {
 	}
 }
 
-// checkTotals compares all payload of a document with what our own reading
-// of the counters says reached the two hosts; toLocal is the key.
+// checkTotals compares the payload of a document with the lab's own reading of the counters of both hosts;
+// the key is toLocal.
 func checkTotals(t *testing.T, doc measure.Document, wire map[bool]uint64) {
 	t.Helper()
 	total := map[bool]int64{}
@@ -98,8 +98,7 @@ func checkTotals(t *testing.T, doc measure.Document, wire map[bool]uint64) {
 	}
 }
 
-// TestControlAndDataApart joins the hosts by two links: the session is
-// opened over one, the data moves over the other.
+// TestControlAndDataApart connects the hosts by two links: the session uses one, the data the other.
 func TestControlAndDataApart(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit, Control: true})

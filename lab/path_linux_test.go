@@ -37,7 +37,7 @@ func probePath(target, token string, quick bool) error {
 	return json.NewEncoder(os.Stdout).Encode(p)
 }
 
-// probe looks at the path from a to an address of b.
+// probe probes the path from a to an address of b.
 func probe(t *testing.T, a, b *Host, addr netip.Addr, how string) measure.Path {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), programTimeout)
@@ -76,7 +76,7 @@ type chain struct {
 	links   []Link
 }
 
-// newChain joins them by links with these MTUs, one more than there are routers.
+// newChain connects them by links with these MTUs, one more than routers.
 func newChain(t *testing.T, mtus ...int) *chain {
 	t.Helper()
 	Require(t, Program("nft"))
@@ -91,7 +91,7 @@ func newChain(t *testing.T, mtus ...int) *chain {
 	}
 	c.b = l.Host("b")
 	hosts = append(hosts, c.b)
-	for _, h := range hosts { // detection of duplicates would hold up the first packets for a second
+	for _, h := range hosts { // duplicate address detection would delay the first packets by a second
 		h.Sysctl("net.ipv6.conf.default.accept_dad", "0")
 	}
 	for i, mtu := range mtus {
@@ -120,14 +120,14 @@ func newChain(t *testing.T, mtus ...int) *chain {
 func (c *chain) four() netip.Addr { return c.links[len(c.links)-1].B4 }
 func (c *chain) six() netip.Addr  { return c.links[len(c.links)-1].B6 }
 
-// rules loads rules into the forward chain of a router, in place of earlier ones.
+// rules loads rules into the forward chain of a router, and removes earlier ones.
 func (c *chain) rules(router int, rules ...string) {
 	c.a.lab.t.Helper()
 	c.routers[router].Nft("table inet path\ndelete table inet path\ntable inet path {\nchain forward {\ntype filter hook forward priority 0\n" +
 		strings.Join(rules, "\n") + "\n}\n}\n")
 }
 
-// wantMTU compares the outcome of a search.
+// wantMTU compares the result of a path MTU search.
 func wantMTU(t *testing.T, what string, got *measure.PathMTU, want measure.PathMTU) {
 	t.Helper()
 	if got == nil {
@@ -146,7 +146,7 @@ func wantMTU(t *testing.T, what string, got *measure.PathMTU, want measure.PathM
 	}
 }
 
-// missing lists the facts without an answer.
+// missing lists the facts that could not be read.
 func missing(p measure.Path) []string {
 	var all []string
 	for _, m := range p.Missing {
@@ -172,7 +172,7 @@ func TestProbeHealthy(t *testing.T) {
 	}
 }
 
-// wantHealthy checks that nothing is amiss.
+// wantHealthy checks that the probe finds nothing wrong.
 func wantHealthy(t *testing.T, p measure.Path, routers int) {
 	t.Helper()
 	for name, w := range map[string]measure.DirectionFacts{"forward": p.Forward, "back": p.Back} {
@@ -217,7 +217,7 @@ func wantHealthy(t *testing.T, p measure.Path, routers int) {
 	}
 }
 
-// TestProbeMTU: the search finds the exact byte, and who is the bound.
+// TestProbeMTU: the search finds the path MTU to the byte, and what limits it.
 func TestProbeMTU(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -242,7 +242,7 @@ func TestProbeMTU(t *testing.T) {
 			c.a.IP("route", "replace", "10.80.0.0/24", "dev", "n0", "mtu", "1380")
 			c.a.IP("-6", "route", "replace", "fd00:80::/64", "dev", "n0", "metric", "10", "mtu", "1380")
 		}, measure.PathMTU{Bytes: 1380, Claimed: 1380, Local: true}, measure.PathMTU{Bytes: 1500, Claimed: 1500, Local: true}, "quick"},
-		// A veth takes 4 bytes above its MTU, for a VLAN tag (is_skb_forwardable in net/core/dev.c).
+		// A veth accepts 4 bytes above its MTU, for a VLAN tag (is_skb_forwardable in net/core/dev.c).
 		{"peer with a smaller MTU", []int{9000}, func(c *chain) { c.b.IP("link", "set", "n0", "mtu", "1500") },
 			measure.PathMTU{Bytes: 1504, Claimed: 9000, Silent: true, Jumbo: new(false)}, measure.PathMTU{Bytes: 1500, Claimed: 1500, Local: true}, "full"},
 	} {
@@ -259,7 +259,7 @@ func TestProbeMTU(t *testing.T) {
 	}
 }
 
-// blackHole drops what a router would say.
+// blackHole drops the ICMP of the routers.
 func blackHole(c *chain) {
 	for _, r := range c.routers {
 		r.Nft(`table inet silent {
@@ -273,8 +273,8 @@ icmpv6 type packet-too-big drop
 	}
 }
 
-// TestProbeOptions: what is stripped from a SYN or a SYN-ACK on the way shows
-// as a difference of its two ends, in that direction only.
+// TestProbeOptions: an option that the path strips from a SYN or a SYN-ACK shows as a difference between the
+// ends, in that direction only.
 func TestProbeOptions(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 1500, 1500)
@@ -305,7 +305,7 @@ func TestProbeOptions(t *testing.T) {
 	}
 }
 
-// wantSYN checks the MSS, and all other options at once.
+// wantSYN checks the MSS, and the presence of all other options.
 func wantSYN(t *testing.T, what string, s *measure.SYN, mss int, options bool) {
 	t.Helper()
 	if s == nil || s.MSS == nil || *s.MSS != mss || s.HasScale == nil || *s.HasScale != options || *s.SACK != options || *s.Timestamps != options {
@@ -314,7 +314,7 @@ func wantSYN(t *testing.T, what string, s *measure.SYN, mss int, options bool) {
 	}
 }
 
-// TestProbeOptionsOff: an option that an end does not want was not stripped.
+// TestProbeOptionsOff: an option that an end does not offer does not count as stripped.
 func TestProbeOptionsOff(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 1500)
@@ -341,7 +341,7 @@ func TestProbeOptionsOff(t *testing.T) {
 	}
 }
 
-// TestProbeMTUsDiffer: ends with different MTUs are no sign of a middlebox.
+// TestProbeMTUsDiffer: different MTUs at the ends are no sign of a middlebox.
 func TestProbeMTUsDiffer(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 1500, 9000)
@@ -354,12 +354,13 @@ func TestProbeMTUsDiffer(t *testing.T) {
 	}
 	wantMTU(t, "back", p.Back.MTU, measure.PathMTU{Bytes: 1500, Claimed: 9000, Router: new(1500), Jumbo: new(false)})
 	wantMTU(t, "forward", p.Forward.MTU, measure.PathMTU{Bytes: 1500, Claimed: 1500, Local: true})
-	// What the router has said is known to the kernel now, and is no claim.
+	// The kernel has now cached the path MTU of the router's ICMP; that must not count as the interface's
+	// MTU.
 	p = probe(t, c.a, c.b, c.four(), "quick")
 	wantMTU(t, "back, again", p.Back.MTU, measure.PathMTU{Bytes: 1500, Claimed: 9000, Router: new(1500), Jumbo: new(false)})
 }
 
-// TestProbeDatagrams: marks that are rewritten, datagrams that do not pass.
+// TestProbeDatagrams: DSCP that the path rewrites, and datagrams that it drops.
 func TestProbeDatagrams(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 1500, 1500)
@@ -403,8 +404,8 @@ func TestProbeDatagrams(t *testing.T) {
 	}
 }
 
-// TestProbeFragments: what arrives only because something on the way has
-// allowed fragments does not count as passed.
+// TestProbeFragments: a packet that arrives only because the path cleared "don't fragment" does not count as
+// passed.
 func TestProbeFragments(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 1500, 1400, 1500)
@@ -414,7 +415,7 @@ func TestProbeFragments(t *testing.T) {
 	wantMTU(t, "back", p.Back.MTU, measure.PathMTU{Bytes: 1400, Claimed: 1500, Router: new(1400)})
 }
 
-// TestProbeOwnFirewall: a host that refuses its own datagrams is named.
+// TestProbeOwnFirewall: thru names a host that refuses its own datagrams.
 func TestProbeOwnFirewall(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 1500)
@@ -426,7 +427,7 @@ func TestProbeOwnFirewall(t *testing.T) {
 	}
 }
 
-// TestProbeNAT: a translated address is told, and datagrams find their way.
+// TestProbeNAT: thru reports a translated address, and datagrams arrive.
 func TestProbeNAT(t *testing.T) {
 	t.Parallel()
 	c := newChain(t, 1500, 1500)
@@ -440,7 +441,7 @@ func TestProbeNAT(t *testing.T) {
 	}
 }
 
-// TestProbeDirections: two ways of different length, chosen by the source port.
+// TestProbeDirections: two routes of different length, selected by the source port.
 func TestProbeDirections(t *testing.T) {
 	t.Parallel()
 	l := New(t)

@@ -10,8 +10,8 @@ import (
 	"thru/lab"
 )
 
-// TestTwentyRunsLeaveNothing compares the server after three runs, when
-// everything that is made once has been made, with the server after twenty.
+// TestTwentyRunsLeaveNothing compares the server after three runs, when one-time allocations are done, with
+// the server after twenty.
 func TestTwentyRunsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
@@ -32,7 +32,7 @@ func TestTwentyRunsLeaveNothing(t *testing.T) {
 	if now := count(t, pid, "fd"); now != files {
 		t.Errorf("%d open files after 20 runs, %d after 3", now, files)
 	}
-	// The runtime adds a thread when it wants one; a leak adds one every run.
+	// The runtime adds a thread now and then; a leak would add one every run.
 	if now := count(t, pid, "task"); now > threads+3 {
 		t.Errorf("%d threads after 20 runs, %d after 3", now, threads)
 	}
@@ -41,7 +41,7 @@ func TestTwentyRunsLeaveNothing(t *testing.T) {
 	}
 }
 
-// measureTimes runs short tests in a row.
+// measureTimes runs short tests one after the other.
 func measureTimes(t *testing.T, p *lab.Pair, times int) {
 	t.Helper()
 	for range times {
@@ -49,8 +49,8 @@ func measureTimes(t *testing.T, p *lab.Pair, times int) {
 	}
 }
 
-// goroutines ends a server with SIGQUIT, on which the Go runtime lists them
-// (package runtime/debug, "Signals"), and counts the list.
+// goroutines ends a server with SIGQUIT, on which the Go runtime lists its goroutines (package runtime/debug,
+// "Signals"), and counts them.
 func goroutines(t *testing.T, p *program) int {
 	t.Helper()
 	p.signal(t, syscall.SIGQUIT)
@@ -98,8 +98,7 @@ func TestTerminateEndsTheServer(t *testing.T) {
 	checkPartial(t, client)
 }
 
-// TestJoinStringLetsIn serves with a password, as it does by default: a
-// client gets in with the join string and not without.
+// TestJoinStringLetsIn serves with a password, the default: a client needs the join string.
 func TestJoinStringLetsIn(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
@@ -132,7 +131,7 @@ func TestJoinStringLetsIn(t *testing.T) {
 	}
 }
 
-// joinString finds the join string in what thru serve printed.
+// joinString finds the join string in the output of thru serve.
 func joinString(t *testing.T, server *program) string {
 	t.Helper()
 	s := regexp.MustCompile(`thru1\.[\w-]+`).FindString(server.stdout.String())

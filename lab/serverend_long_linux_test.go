@@ -15,8 +15,8 @@ import (
 	"thru/lab/wire"
 )
 
-// webServers serve a folder at some ports, each with options of its own for the
-// sockets that it accepts (nginx, listen).
+// webServers serves a folder at some ports, each with its own options for the sockets that it accepts (nginx,
+// listen).
 func webServers(t *testing.T, h *lab.Host, addr, folder string, options map[int]string) {
 	t.Helper()
 	lab.Require(t, lab.Program("nginx"))
@@ -38,8 +38,8 @@ http { access_log off; client_max_body_size 0; client_body_temp_path %[1]s.body;
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 }
 
-// TestServerEnd: what the server's kernel has of the connections names what holds
-// them up. KEEP=DIR keeps the documents.
+// TestServerEnd: the socket statistics of the server's kernel name what limits the connections. KEEP=DIR
+// keeps the documents.
 func TestServerEnd(t *testing.T) {
 	const fast = 200_000_000
 	direction := wire.Impairment{Rate: fast, Delay: 10 * time.Millisecond, Queue: fast / 8 / 20}
@@ -72,7 +72,7 @@ func TestServerEnd(t *testing.T) {
 				back.Loss, back.Seed = 0.01, 7
 			}
 			p.Wire.Set(wire.BtoA, back)
-			// One for each, since what start starts has a minute.
+			// Each case has a server of its own, since start kills a program after a minute.
 			serve(t, p.B, "--no-auth")
 			args := []string{"transfer", "http://" + addr + tt.url, "--json", "--no-disk", "--end-point", addr, "-t", "2"}
 			if tt.size != "" {

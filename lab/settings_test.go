@@ -32,8 +32,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestSettingsOfAHost: what is changed is seen, and undoing it gives the same
-// text again.
+// TestSettingsOfAHost: a change shows, and undoing it gives the same text again.
 func TestSettingsOfAHost(t *testing.T) {
 	t.Parallel()
 	Require(t, Program("ethtool"), Program("sysctl"))

@@ -11,11 +11,11 @@ import (
 	"thru/lab"
 )
 
-// TestSSHEndPoint measures with a host where no thru is, and leaves none. It holds
-// a gigabit to 2%, so nothing runs beside it.
+// TestSSHEndPoint measures with a host that has no thru, and leaves none there. It checks a gigabit to 2%, so
+// it runs alone.
 func TestSSHEndPoint(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
-	// A login that prints what nobody asked for.
+	// A login that prints a greeting.
 	s := startSSHD(t, p.B, p.Data.B4.String(), `ForceCommand echo welcome; eval "$SSH_ORIGINAL_COMMAND"`, "")
 	client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), "test", "--json", "-t", "3", "ssh://"+s.addr)
 	underWay(t, p, client)
@@ -40,8 +40,8 @@ func TestSSHEndPoint(t *testing.T) {
 	eventuallyIdle(t, p.A, idle{}, 5*time.Second)
 }
 
-// TestSSHCheck reads a host by an agent of its own, and one for whose system there
-// is none by its commands.
+// TestSSHCheck reads a host by an agent of its own, and a host whose system has no thru program by system
+// commands.
 func TestSSHCheck(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{})
@@ -64,8 +64,7 @@ func TestSSHCheck(t *testing.T) {
 	s.eventuallyClean(t, 5*time.Second)
 }
 
-// TestSSHPair measures between two hosts of which neither is this one, and where
-// no thru is. Nothing runs beside it, as it holds a rate to 2%.
+// TestSSHPair measures between two other hosts that have no thru. It checks a rate to 2%, so it runs alone.
 func TestSSHPair(t *testing.T) {
 	f := lab.NewFleet(t, lab.FleetOptions{Rates: uplinks(2, 300e6)})
 	var ends []*sshd
@@ -98,15 +97,15 @@ func TestSSHPair(t *testing.T) {
 	}
 }
 
-// TestSSHRefusals are ends that cannot be reached or served: each says why, in
-// exit code and hint, and leaves nothing behind.
+// TestSSHRefusals: ends that cannot be reached or served. Each gives the reason in exit code and hint, and
+// leaves nothing behind.
 func TestSSHRefusals(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{})
 	tests := []struct {
 		name   string
 		config string // of the daemon
-		before string // commands
+		before string // commands that run first
 		stubs  map[string]string
 		client func(t *testing.T, s *sshd) []string
 		want   []string // in stderr
@@ -151,8 +150,8 @@ func TestSSHRefusals(t *testing.T) {
 	}
 }
 
-// TestSSHFindsAPlace: where programs may not run in the folder for such files,
-// and where it is too small, another is taken, and is as clean afterwards.
+// TestSSHFindsAPlace: where the first folder does not allow programs, or is too small, thru takes another,
+// and cleans it up afterwards.
 func TestSSHFindsAPlace(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{})
@@ -172,7 +171,7 @@ func TestSSHFindsAPlace(t *testing.T) {
 	}
 }
 
-// TestSSHKilledWhileCopying has a link so slow that the copy takes a while.
+// TestSSHKilledWhileCopying kills thru during the copy, over a slow link.
 func TestSSHKilledWhileCopying(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: 10e6})
@@ -191,7 +190,7 @@ func TestSSHKilledWhileCopying(t *testing.T) {
 	}
 }
 
-// TestSSHNetworkCut: ssh there may not notice for hours, the agent does.
+// TestSSHNetworkCut: sshd may not notice the cut for hours, the agent does.
 func TestSSHNetworkCut(t *testing.T) {
 	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})

@@ -14,8 +14,8 @@ import (
 	"thru/lab"
 )
 
-// sshd is a real one in a host, with keys and a configuration of its own, a
-// folder for what comes there, and a folder of programs first in PATH.
+// sshd is a real daemon in a host, with its own keys and configuration, a folder for what thru copies there,
+// and a folder of programs first in PATH.
 type sshd struct {
 	host *lab.Host
 	dir  string
@@ -23,9 +23,8 @@ type sshd struct {
 	cmd  *exec.Cmd
 }
 
-// startSSHD starts it in a host at an address. Lines of configuration may be
-// added, and commands that run before, in its own view of the file systems: DIR
-// is its folder.
+// startSSHD starts the daemon in a host at an address. config adds lines to its configuration; before are
+// commands that run first, in its own mount namespace, where DIR is its folder.
 func startSSHD(t *testing.T, h *lab.Host, addr, config, before string) *sshd {
 	t.Helper()
 	lab.Require(t, lab.Program("ssh"), lab.Program("ssh-keygen"), lab.Program("/usr/sbin/sshd"))
@@ -40,7 +39,7 @@ func startSSHD(t *testing.T, h *lab.Host, addr, config, before string) *sshd {
 			t.Fatal(err)
 		}
 	}
-	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // where its unprivileged half lives
+	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // home of its unprivileged process
 		t.Fatal(err)
 	}
 	s.write(t, "authorized", 0o600, s.read(t, "user.pub"))
@@ -94,14 +93,14 @@ func (s *sshd) write(t *testing.T, name string, mode os.FileMode, text string) {
 	}
 }
 
-// stub puts a program into the folder that is first in PATH there.
+// stub puts a program into the daemon's first folder of PATH.
 func (s *sshd) stub(t *testing.T, name, script string) {
 	t.Helper()
 	s.write(t, "bin/"+name, 0o755, "#!/bin/sh\n"+script+"\n")
 }
 
-// sshClient is the environment of a thru whose ssh logs in with a key, and
-// knows the hosts of some daemons.
+// sshClient returns the environment of a thru whose ssh logs in with a key, and knows the host keys of some
+// daemons.
 func sshClient(t *testing.T, user string, known ...*sshd) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -122,7 +121,7 @@ func sshClient(t *testing.T, user string, known ...*sshd) []string {
 	return []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
 }
 
-// pidsOf lists the processes of a host whose name begins so.
+// pidsOf lists the processes of a host whose name begins with a text.
 func pidsOf(h *lab.Host, name string) []int {
 	var found []int
 	for _, pid := range h.Pids() {
@@ -134,14 +133,14 @@ func pidsOf(h *lab.Host, name string) []int {
 	return found
 }
 
-// kill ends some processes by SIGKILL; there must be one.
+// kill kills processes with SIGKILL; there must be one.
 func kill(t *testing.T, pids ...int) {
 	t.Helper()
 	if len(pids) == 0 {
 		t.Error("there is no process to kill")
 	}
 	for _, pid := range pids {
-		syscall.Kill(pid, syscall.SIGKILL) // it may have ended with another
+		syscall.Kill(pid, syscall.SIGKILL) // it may have ended together with another
 	}
 }
 
@@ -150,7 +149,7 @@ func (s *sshd) eventuallyClean(t *testing.T, limit time.Duration) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
 		pids := s.host.Pids()
-		// Its view of the file systems, where one may be mounted of which we see nothing.
+		// The daemon's mount namespace may have file systems that are not visible here.
 		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/root%s/*/thru-*", s.cmd.Process.Pid, s.dir))
 		if err != nil {
 			t.Fatal(err)

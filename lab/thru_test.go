@@ -19,17 +19,16 @@ import (
 	"thru/lab"
 )
 
-// gigabit is the rate of the links of these tests; goodput4 and goodput6 are
-// what TCP with timestamps can carry over one at MTU 1500: the payload's share
-// of a frame without check sum, as the token bucket counts it.
+// gigabit is the rate of the links of these tests; goodput4 and goodput6 are what TCP with timestamps can
+// carry over such a link at MTU 1500: the payload's share of a frame without check sum, as the token bucket
+// counts it.
 const (
 	gigabit  = 1e9
 	goodput4 = gigabit * (1500 - 20 - 20 - 12) / 1514
 	goodput6 = gigabit * (1500 - 40 - 20 - 12) / 1514
 )
 
-// The product promises to notice a lost peer within 10 s; the machine may
-// take 2 s more to run the programs.
+// thru promises to notice a lost peer within 10 s; the machine may take 2 s more to run the programs.
 const lossLimit = 12 * time.Second
 
 // output collects what a program writes while others read it.
@@ -56,12 +55,11 @@ type program struct {
 	cmd            *exec.Cmd
 	stdout, stderr output
 	ended          chan struct{} // closed when it has ended
-	exit           int           // valid then; -1 where a signal ended it
+	exit           int           // valid after ended; -1 where a signal ended it
 }
 
-// start starts thru in a host with a home directory of its own, so that it
-// neither reads nor writes what belongs to the user. It is killed when the
-// test ends, and after a minute in any case.
+// start starts thru in a host with its own home directory, so that it neither reads nor writes the user's
+// files. It is killed when the test ends, and after a minute at the latest.
 func start(t *testing.T, h *lab.Host, home, stdin string, args ...string) *program {
 	t.Helper()
 	return startWith(t, h, home, stdin, nil, args...)
@@ -70,7 +68,7 @@ func start(t *testing.T, h *lab.Host, home, stdin string, args ...string) *progr
 // startWith is start with more variables in the environment.
 func startWith(t *testing.T, h *lab.Host, home, stdin string, env []string, args ...string) *program {
 	t.Helper()
-	binary := lab.Binary(t) // before its minute begins, since the first call builds it
+	binary := lab.Binary(t) // before the minute starts, since the first call builds it
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	p := &program{host: h, ended: make(chan struct{})}
 	p.cmd = h.Command(ctx, binary, args...)
@@ -96,8 +94,7 @@ func startWith(t *testing.T, h *lab.Host, home, stdin string, env []string, args
 	return p
 }
 
-// shorten keeps the beginning of a long output, where a document has its
-// error, and the end.
+// shorten keeps the beginning of a long output, where a document has its error, and the end.
 func shorten(s string) string {
 	const head, tail = 1500, 1000
 	if len(s) > head+tail {
@@ -118,7 +115,7 @@ func (p *program) wait(t *testing.T, limit time.Duration) int {
 	}
 }
 
-// running tells whether the program has not ended.
+// running reports whether the program still runs.
 func (p *program) running() bool {
 	select {
 	case <-p.ended:
@@ -128,7 +125,7 @@ func (p *program) running() bool {
 	}
 }
 
-// signal sends a signal to the program alone.
+// signal sends a signal to this process only.
 func (p *program) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
@@ -136,8 +133,7 @@ func (p *program) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// document decodes standard output, which must be one valid document and
-// nothing else.
+// document decodes standard output, which must be exactly one valid document.
 func (p *program) document(t *testing.T) measure.Document {
 	t.Helper()
 	var doc measure.Document
@@ -169,8 +165,7 @@ func serve(t *testing.T, h *lab.Host, args ...string) *program {
 	return p
 }
 
-// test runs `thru test` in a host to its end and returns its document, which
-// must hold a result.
+// test runs `thru test` in a host to its end and returns its document, which must have a result.
 func test(t *testing.T, h *lab.Host, args ...string) measure.Document {
 	t.Helper()
 	p := start(t, h, t.TempDir(), "", append([]string{"test", "--json"}, args...)...)
@@ -184,7 +179,7 @@ func test(t *testing.T, h *lab.Host, args ...string) measure.Document {
 	return doc
 }
 
-// mainCells are the cells the user asked for, without the short figures beside.
+// mainCells returns the cells that the user asked for, without baselines.
 func mainCells(doc measure.Document) []measure.Cell {
 	var cells []measure.Cell
 	for _, c := range doc.Cells {
@@ -211,15 +206,15 @@ func near(got, want, pct float64) bool {
 	return got >= want*(1-pct/100) && got <= want*(1+pct/100)
 }
 
-// idle is what a server looks like when nobody measures.
+// idle is the state of a server without a test.
 type idle struct {
 	pids, sockets int
 }
 
-// look takes stock of a host.
+// look counts the processes and sockets of a host.
 func look(h *lab.Host) idle { return idle{len(h.Pids()), len(h.Sockets())} }
 
-// eventuallyIdle waits until the host looks as it did before.
+// eventuallyIdle waits until the host is in its state before the test.
 func eventuallyIdle(t *testing.T, h *lab.Host, before idle, limit time.Duration) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
@@ -233,8 +228,8 @@ func eventuallyIdle(t *testing.T, h *lab.Host, before idle, limit time.Duration)
 	}
 }
 
-// underWay waits until a test has moved three seconds' worth of data into b:
-// past the ramp, in the measured time.
+// underWay waits until a test has moved three seconds' worth of data into b: after the ramp, in the measured
+// time.
 func underWay(t *testing.T, p *lab.Pair, client *program) {
 	t.Helper()
 	before := p.B.Counters(p.Data.Dev)

@@ -20,8 +20,7 @@ import (
 	"thru/lab/wire"
 )
 
-// binding is one transfer with something that holds it on purpose, and what must
-// be said of it.
+// binding is a transfer with a deliberate limit, and the finding that it must give.
 type binding struct {
 	name     string
 	path     func(testing.TB) *lab.Pair
@@ -30,21 +29,21 @@ type binding struct {
 	size     int64    // MiB
 	more     string   // a line of the server's configuration
 	slow     string   // disk of 10 MB/s: slowHere, slowThere
-	unnamed  bool     // where the file lies there is not said
-	alone    bool     // nothing else runs beside it
+	unnamed  bool     // the command does not name the server's folder
+	alone    bool     // runs alone
 	quota    int      // us of CPU that the server has in each 100 ms; 0: all
 	flags    string   // of thru transfer
-	layer    string   // that binds
-	causes   []string // one of which is named first
+	layer    string   // layer that limits
+	causes   []string // one of them must be the first finding
 }
 
-// Ends that a disk can be slow at, and how slow it is, in bytes a second.
+// Ends whose disk can be slow, and the rate of a slow disk in bytes a second.
 const (
 	slowHere, slowThere = "here", "there"
 	slowDisk            = 10_000_000
 )
 
-// capped is a link of a rate without delay.
+// capped is a link with a rate limit and without delay.
 func capped(rate int64) func(testing.TB) *lab.Pair {
 	return func(t testing.TB) *lab.Pair { t.Helper(); return lab.NewPair(t, lab.Options{Rate: rate}) }
 }
@@ -57,8 +56,7 @@ func far(t testing.TB) *lab.Pair {
 	return lab.NewWired(t, lab.WiredOptions{AtoB: direction, BtoA: direction}).Pair
 }
 
-// TestTransferLayer: the network is named where it binds, and the server where
-// that holds back.
+// TestTransferLayer: thru names the network where it limits, and the server where that limits.
 func TestTransferLayer(t *testing.T) {
 	t.Parallel()
 	for _, b := range []binding{
@@ -72,7 +70,7 @@ func TestTransferLayer(t *testing.T) {
 	}
 }
 
-// TestTransferWarmUp: a first pass from the server's slow disk is not the figure, by any
+// TestTransferWarmUp: the first pass from the server's slow disk does not count as the result, with any
 // protocol.
 func TestTransferWarmUp(t *testing.T) {
 	t.Parallel()
@@ -98,7 +96,7 @@ func TestTransferWarmUp(t *testing.T) {
 	}
 }
 
-// check makes the transfer, and holds what is said of it.
+// check runs the transfer and checks its findings.
 func (b binding) check(t *testing.T) {
 	t.Helper()
 	doc := b.transfer(t)
@@ -127,7 +125,7 @@ func (b binding) check(t *testing.T) {
 	}
 }
 
-// keepVariable names a folder that the documents are kept in, to look at.
+// keepVariable names a folder to keep the documents in.
 const keepVariable = "THRU_LAB_KEEP"
 
 func (b binding) keep(t *testing.T, doc *measure.Document) {
@@ -165,7 +163,7 @@ func (b binding) transfer(t *testing.T) *measure.Document {
 	case slowThere:
 		there.limits = append(there.limits, lab.SlowDisk(t, there.folder, slowDisk, slowDisk))
 	}
-	home := there.agent(t, p.A) // the disk's limit holds for it too, the server's CPU is the server's alone
+	home := there.agent(t, p.A) // the disk's limit applies to the agent too, the CPU quota only to the server
 	if b.quota > 0 {
 		there.limits = append(there.limits, lab.Group(t, "cpu", map[string]string{"cpu.cfs_quota_us": fmt.Sprint(b.quota)}, map[string]string{"cpu.max": fmt.Sprint(b.quota, " 100000")}))
 	}
@@ -179,7 +177,7 @@ func (b binding) transfer(t *testing.T) *measure.Document {
 	return command(t, p.A, home, here, server.env, append(args, server.url+"f"))
 }
 
-// folder is where the server's files lie: in memory, but where its disk is to show.
+// folder is the server's folder: in memory, except where its disk must show.
 func (b binding) folder(t *testing.T) string {
 	t.Helper()
 	parent := t.TempDir()
@@ -195,13 +193,13 @@ func (b binding) folder(t *testing.T) string {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(parent, 0o755); err != nil { // MkdirTemp's is for its owner alone
+	if err := os.Chmod(parent, 0o755); err != nil { // MkdirTemp makes it for its owner alone
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// amount makes the files, and says what is moved.
+// amount makes the files, and returns the arguments that select the amount.
 func (b binding) amount(t *testing.T, folder string) (args []string) {
 	t.Helper()
 	mine := t.TempDir()
@@ -241,11 +239,11 @@ func coldFile(t *testing.T, dir string, mib int64) string {
 	if err := f.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // tmpfs has nothing else
+	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // does nothing on tmpfs, whose files are only in memory
 	return name
 }
 
-// transferLimit bounds one command, far above what it takes.
+// transferLimit bounds one command, far above the usual time.
 const transferLimit = 100 * time.Second
 
 // command runs thru in a host, in control groups, and returns its document.

@@ -8,8 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// TestTransferBinds holds each layer back on purpose, over real servers with an
-// agent beside them: that layer is named, and no other. What takes all CPUs runs alone.
+// TestTransferBinds limits each layer on purpose, with real servers and an agent at their host: thru must
+// name that layer and no other. Cases that take all CPUs run alone.
 func TestTransferBinds(t *testing.T) {
 	const (
 		network     = measure.LayerNetwork
@@ -62,7 +62,7 @@ func TestTransferBinds(t *testing.T) {
 	add("nothing", binding{path: far, protocol: "smb", size: 100, layer: network, causes: full}, down)
 	healthy := []string{"client", "cipher-cpu", "slow-reader", "receiver-cpu", "sender-cpu", "network", "single-flow"}
 	add("nothing", binding{path: capped(0), protocol: "http", size: 2000, causes: healthy, alone: true}, down, up)
-	healthy = append(healthy, "app-limited") // the server's cipher takes a CPU too
+	healthy = append(healthy, "app-limited") // the server's encryption takes a CPU too
 	add("nothing", binding{path: capped(0), protocol: "sftp", size: 700, causes: healthy, alone: true}, down, up)
 	add("four clients", binding{path: slow, protocol: "http", size: 10, flags: "--many 4", layer: network, causes: full}, down, up)
 	add("four clients of a slow server", binding{path: slow, protocol: "http", size: 5, more: "limit_rate 1m;", flags: "--many 4", layer: protocol, causes: server}, down)

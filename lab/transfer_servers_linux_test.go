@@ -16,31 +16,30 @@ import (
 	"thru/lab"
 )
 
-// place is where a server of files is to run.
+// place is where a file server runs.
 type place struct {
 	host   *lab.Host
 	addr   string
 	folder string   // of its files; everyone may write there
-	limits []string // control groups that it is to be in
+	limits []string // control groups that the server joins
 	more   string   // a line of its configuration
 }
 
-// files is a real server with what a client of thru needs to get in.
+// files is a real server with the arguments and environment that a client of thru needs.
 type files struct {
 	url  string // of the folder, with a slash at the end
 	args []string
 	env  []string
 }
 
-// servers are the real ones, by the protocol of their URLs.
+// servers are the real servers, by the scheme of their URLs.
 func servers() map[string]func(*testing.T, place) files {
 	return map[string]func(*testing.T, place) files{
 		"http": nginxAt, "ftp": vsftpdAt, "sftp": sshdAt, "smb": smbdAt, "nfs": ganeshaAt, "nfs4": ganeshaFourAt, "rsync": rsyncAt,
 	}
 }
 
-// groupsFirst has a command join control groups before it begins: `ip netns exec`
-// hides them.
+// groupsFirst makes a command join control groups before it starts, since `ip netns exec` hides them.
 func groupsFirst(cmd *exec.Cmd, groups []string) {
 	for _, g := range groups {
 		cmd.Args = append([]string{"sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, g}, cmd.Args...)
@@ -48,7 +47,7 @@ func groupsFirst(cmd *exec.Cmd, groups []string) {
 	}
 }
 
-// run starts a server, waits until it listens, and kills all of it when the test ends.
+// run starts a server, waits until it listens, and kills all its processes when the test ends.
 func (p place) run(t *testing.T, port string, words ...string) *output {
 	t.Helper()
 	cmd, said := p.host.Command(context.Background(), words[0], words[1:]...), &output{}
@@ -71,9 +70,8 @@ func (p place) run(t *testing.T, port string, words ...string) *output {
 	return said
 }
 
-// agent starts thru beside the server, whose folder's disk it may measure, and
-// lets the host of a client in. It returns the client's home folder; the end
-// point is called "server" there.
+// agent starts thru at the server's host, where it may measure the disk of the server's folder, and joins it
+// at a client's host. It returns the client's home folder, in which the end point is named "server".
 func (p place) agent(t *testing.T, client *lab.Host) (home string) {
 	t.Helper()
 	said := p.run(t, "5200", "env", "HOME="+t.TempDir(), "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", lab.Binary(t), "serve", "--allow", "files", "--files", p.folder)
@@ -90,7 +88,7 @@ func (p place) agent(t *testing.T, client *lab.Host) (home string) {
 	return home
 }
 
-// config writes a file of a server's own.
+// config writes a configuration file.
 func config(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -100,7 +98,7 @@ func config(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// nginxAt: more is a line of its server, or what follows its address.
+// nginxAt: more is a line of the server block, or options of listen.
 func nginxAt(t *testing.T, p place) files {
 	lab.Require(t, lab.Program("nginx"))
 	dir, listen := t.TempDir(), ""
@@ -115,7 +113,7 @@ http { access_log off; client_max_body_size 0; client_body_temp_path %[2]s/.body
 	return files{url: "http://" + p.addr + ":8080/"}
 }
 
-// vsftpdAt lets guests write below a folder that is not theirs.
+// vsftpdAt allows anonymous writes below a folder of another owner.
 func vsftpdAt(t *testing.T, p place) files {
 	lab.Require(t, lab.Program("vsftpd"))
 	conf := config(t, t.TempDir(), "conf", fmt.Sprintf(`listen=YES
@@ -139,7 +137,7 @@ xferlog_enable=NO
 	return files{url: "ftp://" + p.addr + "/" + filepath.Base(p.folder) + "/"}
 }
 
-// sshdAt lets root in by a key.
+// sshdAt lets root log in with a key.
 func sshdAt(t *testing.T, p place) files {
 	const program, server = "/usr/sbin/sshd", "/usr/lib/openssh/sftp-server"
 	lab.Require(t, lab.Program("ssh-keygen"), lab.Program(program), lab.Program(server))
@@ -149,7 +147,7 @@ func sshdAt(t *testing.T, p place) files {
 			t.Fatalf("ssh-keygen: %v: %s", err, out)
 		}
 	}
-	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // where its unprivileged half lives
+	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // home of its unprivileged process
 		t.Fatal(err)
 	}
 	conf := config(t, dir, "conf", fmt.Sprintf("ListenAddress %s\nHostKey %s/host\nAuthorizedKeysFile %[2]s/user.pub\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nSubsystem sftp %s\n%s\n", p.addr, dir, server, p.more))
@@ -157,7 +155,7 @@ func sshdAt(t *testing.T, p place) files {
 	return files{url: "sftp://root@" + p.addr + p.folder + "/", args: []string{"--insecure", "-i", filepath.Join(dir, "user")}, env: []string{"SSH_AUTH_SOCK="}}
 }
 
-// labPassword is that of every server that wants one.
+// labPassword is the password of all servers that need one.
 const labPassword = "a pass; word"
 
 // smbdAt has one share, for the user of the test.
@@ -192,10 +190,10 @@ func smbdAt(t *testing.T, p place) files {
 	return files{url: "smb://" + me.Username + "@" + p.addr + "/data/", env: []string{"THRU_PASSWORD=" + labPassword}}
 }
 
-// ganeshaAt exports the folder by NFS 3, with a port mapper beside it.
+// ganeshaAt exports the folder by NFS 3, and runs a port mapper.
 func ganeshaAt(t *testing.T, p place) files { return p.ganesha(t, "3", "20048") }
 
-// ganeshaFourAt exports it by NFS 4 alone, to a client that is not told so.
+// ganeshaFourAt exports it by NFS 4 only; the URL does not name the version.
 func ganeshaFourAt(t *testing.T, p place) files { return p.ganesha(t, "4", "2049") }
 
 func (p place) ganesha(t *testing.T, protocols, port string) files {
@@ -211,7 +209,7 @@ func (p place) ganesha(t *testing.T, protocols, port string) files {
 	return files{url: "nfs://" + p.addr + p.folder + "/"}
 }
 
-// rsyncAt is a daemon with one module for everyone.
+// rsyncAt is a daemon with one public module.
 func rsyncAt(t *testing.T, p place) files {
 	lab.Require(t, lab.Program("rsync"))
 	dir := t.TempDir()

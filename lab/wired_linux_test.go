@@ -14,10 +14,10 @@ import (
 	"thru/lab/wire"
 )
 
-// share of a frame of MTU 1500 that is payload of TCP with timestamps over IPv4.
+// tcpShare is the share of a frame of MTU 1500 that is payload of TCP with timestamps over IPv4.
 const tcpShare = 1448.0 / 1514
 
-// wired is a path for a test whose figures leave room for a busy machine.
+// wired is a path for a test whose tolerances allow for a busy machine.
 func wired(t *testing.T, o WiredOptions, needs ...string) *Wired {
 	t.Helper()
 	for _, name := range needs {
@@ -32,7 +32,7 @@ func (x *Wired) goodput(t *testing.T, args ...string) float64 {
 	return iperf3(t, x.Pair, append([]string{"-c", x.Data.B4.String(), "-t", "1", "-O", "0.3"}, args...)...)
 }
 
-// since returns what a direction counts while something is done.
+// since returns what a direction counts during do.
 func (x *Wired) since(d wire.Direction, do func()) wire.Counters {
 	before := x.Wire.Counters(d)
 	do()
@@ -48,12 +48,12 @@ func (x *Wired) since(d wire.Direction, do func()) wire.Counters {
 	return c
 }
 
-// TestWiredEnds: with the test goes all that the path is made of.
+// TestWiredEnds: all parts of the path are removed with the test.
 func TestWiredEnds(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Run("lab", func(t *testing.T) {
 		x := wired(t, WiredOptions{AtoB: wire.Impairment{Delay: time.Second}}, "ping")
-		_, _ = x.A.Output("ping", "-c", "1", "-W", "0.1", x.Data.B4.String()) // is on its way at the end
+		_, _ = x.A.Output("ping", "-c", "1", "-W", "0.1", x.Data.B4.String()) // in flight at the end
 		if c := x.Wire.Counters(wire.AtoB); c.In.Packets == 0 {
 			t.Errorf("nothing went by the path: %+v", c)
 		}
@@ -61,7 +61,7 @@ func TestWiredEnds(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// TestWiredDelay: what a ping sees is the sum of both ways, in both families.
+// TestWiredDelay: a ping measures the sum of both delays, over IPv4 and IPv6.
 func TestWiredDelay(t *testing.T) {
 	t.Parallel()
 	x := wired(t, WiredOptions{AtoB: wire.Impairment{Delay: 30 * time.Millisecond}, BtoA: wire.Impairment{Delay: 10 * time.Millisecond}}, "ping")
@@ -77,7 +77,7 @@ func TestWiredDelay(t *testing.T) {
 	}
 }
 
-// TestWiredRates: the rates that TCP reaches, and what becomes of the rest.
+// TestWiredRates checks the rates that TCP reaches, and how the path drops or queues the rest.
 func TestWiredRates(t *testing.T) {
 	x := wired(t, WiredOptions{}, "iperf3")
 	const mega = 1e6
@@ -116,8 +116,8 @@ func TestWiredRates(t *testing.T) {
 	}
 }
 
-// TestWiredDatagrams: of super-packets of datagrams each is lost or doubled by
-// itself, and the receiver has exactly those that the path says have passed.
+// TestWiredDatagrams: the path drops or duplicates each datagram of a super-packet separately, and the
+// receiver gets exactly those that the path counts as passed.
 func TestWiredDatagrams(t *testing.T) {
 	t.Parallel()
 	const calls, each = 40, 25
@@ -144,7 +144,7 @@ func TestWiredDatagrams(t *testing.T) {
 			})
 			got = r.stop()
 		})
-		got += x.B.kernelCounts(t, "UdpRcvbufErrors", "Udp6RcvbufErrors") - full // arrived, and not read in time
+		got += x.B.kernelCounts(t, "UdpRcvbufErrors", "Udp6RcvbufErrors") - full // arrived, but not read in time
 		others := int(c.In.Packets) - calls*each                                 // multicast of the kernel
 		changed := int(c.Lost.Packets + c.Duplicated.Packets + c.Reordered.Packets)
 		want := calls*each - int(c.Lost.Packets) + int(c.Duplicated.Packets)
@@ -154,7 +154,7 @@ func TestWiredDatagrams(t *testing.T) {
 	}
 }
 
-// kernelCounts is the sum of counters of a host, by their names in nstat(8).
+// kernelCounts is the sum of some counters of a host, by their names in nstat(8).
 func (h *Host) kernelCounts(t *testing.T, names ...string) (sum int) {
 	t.Helper()
 	for line := range strings.Lines(h.Must("nstat", append([]string{"-asz"}, names...)...)) {
@@ -169,8 +169,8 @@ func (h *Host) kernelCounts(t *testing.T, names ...string) (sum int) {
 	return sum
 }
 
-// TestWiredMTU: a small MTU in the path swallows packets, and with a router
-// that says so the sender learns of it, for ping and for TCP.
+// TestWiredMTU: a path with a small MTU drops packets, and with a router that sends ICMP the sender learns
+// the MTU, for ping and TCP.
 func TestWiredMTU(t *testing.T) {
 	t.Parallel()
 	x := wired(t, WiredOptions{}, "ping", "iperf3")
@@ -205,8 +205,7 @@ func TestWiredMTU(t *testing.T) {
 	}
 }
 
-// TestWiredOptions: what is left of the options of a connection, as the
-// sender's kernel says.
+// TestWiredOptions: the options of a connection that remain, as the sender's kernel reports them.
 func TestWiredOptions(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -243,7 +242,7 @@ func TestWiredOptions(t *testing.T) {
 	}
 }
 
-// info is what ss(8) says of a connection that A makes to iperf3 at B.
+// info returns the line of ss(8) for a connection from A to iperf3 at B.
 func (x *Wired) info(t *testing.T, addr netip.Addr) (info string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), programTimeout)
@@ -268,8 +267,8 @@ func (x *Wired) info(t *testing.T, addr netip.Addr) (info string) {
 	return info
 }
 
-// TestWiredBrokenTSO: super-packets vanish, so TCP crawls on what it sends
-// again one by one; without segmentation in the NIC it is well.
+// TestWiredBrokenTSO: the path drops super-packets, so TCP only advances by retransmitting segments one by
+// one; with segmentation in the kernel the rate is normal.
 func TestWiredBrokenTSO(t *testing.T) {
 	t.Parallel()
 	x := wired(t, WiredOptions{AtoB: wire.Impairment{DropAbove: 1514, Rate: 500e6}}, "iperf3", "ethtool")
@@ -286,7 +285,7 @@ func TestWiredBrokenTSO(t *testing.T) {
 	}
 }
 
-// TestWiredReordering: the sender's TCP sees that packets overtake each other.
+// TestWiredReordering: the sender's TCP detects reordered packets.
 func TestWiredReordering(t *testing.T) {
 	t.Parallel()
 	x := wired(t, WiredOptions{BtoA: wire.Impairment{Delay: 2 * time.Millisecond}}, "iperf3", "nstat")
@@ -301,8 +300,7 @@ func TestWiredReordering(t *testing.T) {
 	}
 }
 
-// TestWiredNoOffloads: the host hands over each segment by itself, with its
-// checksum, and the other end takes it.
+// TestWiredNoOffloads: the host sends single segments with checksums, and the other end accepts them.
 func TestWiredNoOffloads(t *testing.T) {
 	t.Parallel()
 	x := wired(t, WiredOptions{NoOffloads: true, MTU: 9000, AtoB: wire.Impairment{Rate: 500e6}}, "iperf3")

@@ -8,13 +8,13 @@ import (
 	"thru/lab/wire"
 )
 
-// Kernel parameters that are spoiled.
+// Kernel parameters that are set badly.
 const (
 	rmem = "net.ipv4.tcp_rmem"
 	wmem = "net.ipv4.tcp_wmem"
 )
 
-// What is set badly, and what mends it.
+// Bad settings, and what repairs them.
 var (
 	smallReceive = Bad{Name: "small-receive", About: "the receiver may buffer 128 KB", Cures: []string{"tcp-rmem@peer"},
 		Spoil: func(s *Scene) { s.B.Sysctl(rmem, "4096 65536 131072") }}
@@ -42,8 +42,8 @@ var (
 		Spoil: func(s *Scene) { s.B.IP("link", "set", lab.DataDev, "mtu", "1500") }}
 )
 
-// Faults of which each hides others from the rules: small windows keep the losses of a broken
-// offload few, and what is lost keeps the windows from mattering.
+// Faults that hide each other from the rules: small windows keep the packet losses of a broken offload rare,
+// and the losses keep the windows from limiting.
 var (
 	tinySend = Bad{Name: "tiny-send", About: "the sender may buffer a page", Cures: []string{"tcp-wmem@local"},
 		Spoil: func(s *Scene) { s.A.Sysctl(wmem, "4096 4096 4096") }}
@@ -64,7 +64,7 @@ var (
 		}}
 )
 
-// What is not as a guide would have it, and does no harm here: it must end as it was.
+// Settings that differ from the usual advice and do no harm here: they must stay.
 var (
 	noSACK = Bad{Name: "no-sack", About: "no SACK, which costs only where a queue overflows at the start", Cures: []string{"sack@peer"},
 		Spoil: func(s *Scene) { s.B.Sysctl("net.ipv4.tcp_sack", "0") }}
@@ -77,13 +77,13 @@ var (
 		Spoil: func(s *Scene) { s.B.IP("link", "set", lab.DataDev, "txqueuelen", "100") }}
 )
 
-// segmentation are the changes that have the kernel cut segments, or the NIC.
+// segmentation returns the changes that move segmentation from the NIC to the kernel and back.
 func segmentation(endPoint string) []string {
 	return []string{"tso@" + endPoint, "gso@" + endPoint}
 }
 
-// dropAbove is a ruleset that drops what comes in longer than a frame may be
-// (nft(8), netdev family): it sees what the sender has not cut.
+// dropAbove is a ruleset that drops received packets above the size of a frame (nft(8), netdev family): those
+// that the sender has not cut.
 func dropAbove(bytes int) string {
 	return fmt.Sprintf(`table netdev broken {
 	chain in {
@@ -94,5 +94,5 @@ func dropAbove(bytes int) string {
 `, lab.DataDev, bytes)
 }
 
-// words splits a command line.
+// words splits a formatted command line.
 func words(format string, args ...any) []string { return strings.Fields(fmt.Sprintf(format, args...)) }

@@ -1,11 +1,9 @@
-// Package tuning is a table of healthy paths, and of hosts on them that are
-// badly set: real kernels in network namespaces, real traffic, and what
-// `thru tune` must make of it. It also kills whoever tunes, at any moment, and
-// compares all settings of both hosts before and after.
+// Package tuning is a table of healthy paths and of hosts on them with bad settings, in network namespaces
+// with real kernels and traffic, and of what `thru tune` must make of each. It also kills the tuning programs
+// at random moments, and compares all settings of both hosts before and after.
 //
-// `make tunes` runs all of it, one after the other, and prints what came of
-// it. It needs root and a quiet machine. One case alone, by a binary that was
-// built before:
+// `make tunes` runs all cases, one after the other, and prints the results. It needs root and a quiet
+// machine. To run one case, with a binary that was built before:
 //
 //	go test -c -tags tuning -o tuning.test ./lab/tuning
 //	./tuning.test -names
@@ -25,11 +23,11 @@ import (
 // Names of the end points of a Scene, as documents have them.
 const (
 	Local    = "local"    // host a, where the commands run
-	Peer     = "peer"     // host b, by the join string that lets tune
-	Measured = "measured" // host b, by the join string that lets measure and no more
+	Peer     = "peer"     // host b, by the join string that allows tuning
+	Measured = "measured" // host b, by the join string that only allows measuring
 )
 
-// Case is a healthy path on which something is set badly.
+// Case is a healthy path with some bad settings.
 type Case struct {
 	Name  string // stable, kebab-case, unique
 	Build func(t testing.TB) *Scene
@@ -38,18 +36,18 @@ type Case struct {
 	Needs []lab.Need
 }
 
-// Bad is one thing that is set badly, or that the path does not let pass.
+// Bad is one bad setting, or one fault of the path.
 type Bad struct {
 	Name  string
 	About string
 	Spoil func(s *Scene)
-	// Cures are changes that mend it, "tcp-rmem@peer": keeping them is right. None
-	// mend what does no harm: then nothing of it may be kept.
+	// Cures are the changes that repair it, "tcp-rmem@peer": keeping them is right. A Bad without cures does
+	// no harm: then none of its settings may be changed for good.
 	Cures []string
 }
 
-// named is a case with these things bad, and a name of all of them in which
-// nothing has a meaning to -run.
+// named returns a case with these bad things. Its name joins their names, without characters that are special
+// to -run.
 func named(c Case, bad ...Bad) Case {
 	var names []string
 	for _, b := range bad {
@@ -59,13 +57,12 @@ func named(c Case, bad ...Bad) Case {
 	return c
 }
 
-// may tells whether a change is one that mends something here.
+// may reports whether a change repairs something in this case.
 func (c Case) may(change string) bool {
 	return slices.ContainsFunc(c.Bad, func(b Bad) bool { return slices.Contains(b.Cures, change) })
 }
 
-// changes names what an attempt has changed: "tcp-rmem@peer", or "-P 4" where it
-// is an option of the test.
+// changes names the changes of an attempt: "tcp-rmem@peer", or "-P 4" for an option of the test.
 func changes(p measure.Proposal) []string {
 	var all []string
 	for _, s := range p.Settings {

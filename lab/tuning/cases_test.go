@@ -9,21 +9,20 @@ import (
 	"thru/lab/wire"
 )
 
-// Cases is the table: each thing alone, then several at once.
+// Cases is the table: each fault alone, then several at once.
 func Cases() []Case {
 	return slices.Concat(longCases(), lossyCases(), fastCases(), hiddenCases(), jumboCases(), healthyCases())
 }
 
-// Rates and times of the paths: fast enough that a bad setting shows, slow
-// enough that no CPU of a small machine does.
+// Rates and round trips of the paths: fast enough that a bad setting limits, slow enough that no CPU of a
+// small machine does.
 const (
 	longRate = 200_000_000
 	longRTT  = 20 * time.Millisecond
 	fastRate = 1_000_000_000
 )
 
-// roomy is a path whose queue holds what is under way, and what piles up while
-// a busy machine does something else.
+// roomy is a path whose queue holds a bandwidth-delay product, and the bursts of a busy machine.
 func roomy(rate int64, rtt time.Duration) lab.WiredOptions {
 	w := wire.Impairment{Rate: rate, Delay: rtt / 2, Queue: int64(float64(rate) / 8 * max(rtt, 25*time.Millisecond).Seconds())}
 	return lab.WiredOptions{AtoB: w, BtoA: w}
@@ -48,8 +47,7 @@ func overVeth(o lab.Options) func(testing.TB) *Scene {
 	}
 }
 
-// twoQueues is a link without delay, both of whose queues are used: a veth
-// begins with one.
+// twoQueues is a link without delay that uses two queues; a veth starts with one.
 func twoQueues(o lab.Options) func(testing.TB) *Scene {
 	return func(t testing.TB) *Scene {
 		t.Helper()
@@ -61,12 +59,12 @@ func twoQueues(o lab.Options) func(testing.TB) *Scene {
 	}
 }
 
-// long is a path on which a window must be large.
+// long is a path that needs a large window.
 func long(args ...string) Case {
 	return Case{Name: "long", Build: overWire(roomy(longRate, longRTT)), Args: args}
 }
 
-// longCases: buffers, and segments that are lost, on a long path.
+// longCases: buffers and lost segments on a long path.
 func longCases() []Case {
 	const oneWay = "--one-way"
 	return []Case{
@@ -80,8 +78,8 @@ func longCases() []Case {
 	}
 }
 
-// lossyCases: a path that loses a packet in a thousand, on which only what does
-// not take a loss for a full queue is fast.
+// lossyCases: a path with 0.1% packet loss, on which only a congestion control that does not respond to each
+// loss is fast.
 func lossyCases() []Case {
 	o := roomy(longRate, longRTT)
 	o.AtoB.Loss, o.AtoB.Seed, o.Congestion = 0.001, 7, "bbr"
@@ -92,7 +90,7 @@ func lossyCases() []Case {
 	}
 }
 
-// fastCases: a link on which what each packet costs is what counts.
+// fastCases: a link on which the cost of each packet limits.
 func fastCases() []Case {
 	tools := []lab.Need{lab.Program("ethtool"), lab.Program("nft")}
 	tso := Case{Name: "fast", Build: overVeth(lab.Options{Rate: fastRate}), Args: []string{"--one-way"}, Needs: tools}
@@ -105,7 +103,7 @@ func fastCases() []Case {
 	}
 }
 
-// hiddenCases: several faults at once of which each hides others.
+// hiddenCases: several faults that hide each other.
 func hiddenCases() []Case {
 	hidden := Case{Name: "hidden", Build: overVeth(lab.Options{Rate: fastRate}), Needs: []lab.Need{lab.Program("ethtool"), lab.Program("nft")}}
 	return []Case{
@@ -123,8 +121,7 @@ func jumboCases() []Case {
 	}
 }
 
-// healthyCases: nothing is wrong, or nothing that does harm. They must end as
-// they were.
+// healthyCases: nothing is wrong, or nothing harmful. Their settings must stay.
 func healthyCases() []Case {
 	link := Case{Name: "healthy-link", Build: overVeth(lab.Options{Rate: fastRate})}
 	path := long()

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// goal is the share of the healthy path that a tuning must reach.
+// goal is the share of the healthy rate that a tuning must reach.
 const goal = 0.95
 
-// Head is the first line of the table of outcomes.
+// Head is the first line of the table of results.
 func Head() string {
 	return fmt.Sprintf("%-58s %9s %9s %9s %9s %6s %5s  %s", "case", "healthy", "found", "reached", "confirmed", "share", "time", "kept")
 }
 
-// Lines are the rows of an outcome, one a direction, with rates in Mb/s.
+// Lines returns the rows of an outcome, one for each direction, with rates in Mb/s.
 func (o Outcome) Lines() []string {
 	found, reached := milestone(o.Document, 0), milestone(o.Document, -1)
 	kept, _ := o.kept()
@@ -31,8 +31,8 @@ func (o Outcome) Lines() []string {
 	return all
 }
 
-// strays are changes that stand although they were not kept: by what a rollback
-// has found to undo, and by the settings where nothing was kept at all.
+// strays are changes that are in force although they were not kept: by what a rollback found to revert, and,
+// where nothing was kept, by the settings.
 func (o Outcome) strays() []string {
 	kept, _ := o.kept()
 	var all []string
@@ -49,7 +49,7 @@ func (o Outcome) strays() []string {
 	return all
 }
 
-// Wrong says what is not as it must be: nothing where all is well.
+// Wrong returns all that is not as required; empty: all is right.
 func (o Outcome) Wrong() []string {
 	var all []string
 	if o.Exit != 0 || o.Document.Error != nil {

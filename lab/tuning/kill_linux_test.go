@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestKills: the same seed gives the same moments, in whatever parts they are
-// asked for, and each of the four is killed as often.
+// TestKills: a seed gives the same moments, however they are split into calls, and kills each of the four
+// equally often.
 func TestKills(t *testing.T) {
 	whole := Kills(1, 0, 40, 8*time.Second, 20)
 	parts := append(Kills(1, 0, 15, 8*time.Second, 20), Kills(1, 15, 25, 8*time.Second, 20)...)
@@ -27,7 +27,7 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// TestTooFew: kills that met nothing to undo have shown nothing.
+// TestTooFew: kills that met no open change prove nothing.
 func TestTooFew(t *testing.T) {
 	rows := func(who string, n, open int) (all []Killed) {
 		for i := range n {
@@ -56,7 +56,7 @@ func TestTooFew(t *testing.T) {
 	}
 }
 
-// TestJournalLines: what a kill is told by, beside the settings.
+// TestJournalLines: the lines of a journal that judge a kill, besides the settings.
 func TestJournalLines(t *testing.T) {
 	const begin, change, done, undo, undone = `{"line":"begin"}` + "\n", `{"line":"change","number":1}` + "\n", `{"line":"done"}` + "\n", `{"line":"undo"}` + "\n", `{"line":"undone"}` + "\n"
 	tests := []struct {

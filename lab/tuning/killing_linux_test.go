@@ -18,25 +18,25 @@ import (
 	"thru/lab"
 )
 
-// Who is killed.
+// Who is killed, in a Kill.
 const (
 	Controller = "controller"   // thru tune at a, with the agent of its process
 	Agent      = "agent"        // thru serve at b
 	Both       = "both"         // at the same moment
-	PowerCut   = "both, guards" // and every process of theirs, as where the power fails: nobody is left to undo
+	PowerCut   = "both, guards" // and all guards and other processes of both, as when the power fails: nobody is left to revert
 )
 
-// Kill is one moment at which somebody is killed.
+// Kill is who is killed, and when.
 type Kill struct {
 	Who    string
-	After  time.Duration // since the tuning began, if Write is 0
+	After  time.Duration // after the start of the tuning, if Write is 0
 	Write  int           // else after so many writes to the journals of both hosts,
-	Jitter time.Duration // and so much time;
-	Open   bool          // then not before a change is open
-	Args   []string      // of the tuning
+	Jitter time.Duration // plus this time;
+	Open   bool          // then wait until a change is open
+	Args   []string      // arguments of the tuning
 }
 
-// String says when.
+// String returns the moment as text.
 func (k Kill) String() string {
 	if k.Write > 0 {
 		return fmt.Sprintf("%s at write %d + %v", k.Who, k.Write, k.Jitter)
@@ -44,19 +44,19 @@ func (k Kill) String() string {
 	return fmt.Sprintf("%s after %v", k.Who, k.After.Round(time.Millisecond))
 }
 
-// Killed is what came of it.
+// Killed is the result of a Kill.
 type Killed struct {
 	Kill
-	Ended  bool          // the tuning was over before
-	Open   int           // changes in the journals that were not undone then
-	Last   string        // last line of the journal that was written last: "change", "done"; empty: there was none
-	Alone  bool          // all was as before without a rollback
-	Healed time.Duration // after which it was
-	Left   []string      // what differs after the rollback
-	Wrong  string        // what else is not as promised
+	Ended  bool          // the tuning had ended before
+	Open   int           // changes in the journals that were not reverted at that moment
+	Last   string        // type of the last line in the newest journal: "change", "done"; empty: no journal
+	Alone  bool          // all settings were restored without a rollback
+	Healed time.Duration // time until then
+	Left   []string      // settings that differ after the rollback
+	Wrong  string        // other violations
 }
 
-// String is a row of the table.
+// String returns a row of the table.
 func (k Killed) String() string {
 	alone := "by rollback"
 	if k.Alone {
@@ -68,11 +68,10 @@ func (k Killed) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%-44s after %-7s %d open, undone %s %s %s", k.Kill, cmp.Or(k.Last, "nothing")+",", k.Open, alone, strings.Join(k.Left, " | "), k.Wrong))
 }
 
-// Right tells whether all is as it was before the tuning, and came there as promised.
+// Right reports whether all settings are as before the tuning, restored as promised.
 func (k Killed) Right() bool { return len(k.Left) == 0 && k.Wrong == "" }
 
-// TooFew says of whom too few of the kills met a change that was open, less than
-// one in five: then they have shown little.
+// TooFew names those of whom less than one in five kills met an open change: they prove little.
 func TooFew(all []Killed) (wrong []string) {
 	for _, who := range []string{Controller, Agent, Both, PowerCut, ""} { // "": all together
 		killed, open := 0, 0
@@ -91,12 +90,12 @@ func TooFew(all []Killed) (wrong []string) {
 	return wrong
 }
 
-// aloneLimit is the promise: so long after a controller or an agent is lost,
-// what they were at is undone.
+// aloneLimit is thru's promise: within this time after the loss of a controller or an agent, its changes are
+// reverted.
 const aloneLimit = 30 * time.Second
 
-// Do has a tune b, kills, waits until what survives has undone everything, rolls
-// back, and compares. The end point serves again afterwards.
+// Do starts a tuning of b, kills, waits until the survivors have reverted everything, rolls back, and
+// compares the settings. Afterwards the end point serves again.
 func (k Kill) Do(s *Scene) Killed {
 	s.t.Helper()
 	if s.serves == nil || !s.serves.Running() {
@@ -117,7 +116,7 @@ func (k Kill) Do(s *Scene) Killed {
 	if k.Who != PowerCut && !r.Ended {
 		r.wait(s, before, dead)
 	}
-	tunes.Wait(aloneLimit) // where it lost the agent, it undoes its own part and says so
+	tunes.Wait(aloneLimit) // where it lost the agent, it reverts its own changes and says so
 	s.RollBack()
 	r.Left = s.Changed(before)
 	return r
@@ -142,13 +141,13 @@ func (k Kill) wait(s *Scene, tunes *Program, writes *journalWatch) {
 	}
 }
 
-// strike kills.
+// strike kills the processes.
 func (k Kill) strike(s *Scene, tunes *Program) {
 	s.t.Helper()
 	if k.Who == PowerCut {
 		for _, h := range s.Hosts() {
 			for _, pid := range h.Pids() {
-				_ = unix.Kill(pid, unix.SIGKILL) // gone already: what was wanted
+				_ = unix.Kill(pid, unix.SIGKILL) // it may be gone already
 			}
 		}
 	}
@@ -164,7 +163,7 @@ func (k Kill) strike(s *Scene, tunes *Program) {
 	}
 }
 
-// wait waits until what survives has undone all.
+// wait waits until the survivors have reverted everything.
 func (r *Killed) wait(s *Scene, before [2]lab.Settings, dead time.Time) {
 	s.t.Helper()
 	var left []string
@@ -178,8 +177,8 @@ func (r *Killed) wait(s *Scene, before [2]lab.Settings, dead time.Time) {
 	r.Wrong = fmt.Sprintf("not undone within %v: %s", aloneLimit, strings.Join(left, " | "))
 }
 
-// Kills chooses moments by chance: half of them when a journal has been written,
-// where a change is about to be made, and half at any time.
+// Kills chooses random moments: half of them after a write to a journal, where a change is about to be made,
+// and half at any time.
 func Kills(seed uint64, first, n int, whole time.Duration, writes int) []Kill {
 	var all []Kill
 	for i := first; i < first+n; i++ {
@@ -195,8 +194,8 @@ func Kills(seed uint64, first, n int, whole time.Duration, writes int) []Kill {
 	return all
 }
 
-// attempts are three changes by chance that a tuning is to try, of which some
-// touch several settings; runs are as short as can be.
+// attempts chooses three random changes for a tuning to try, some of several settings; its runs are as short
+// as possible.
 func attempts(r *rand.Rand) []string {
 	dev := ":" + lab.DataDev
 	possible := []string{
@@ -211,17 +210,17 @@ func attempts(r *rand.Rand) []string {
 	return args
 }
 
-// journals tells how many changes those of both hosts have open, and what the
-// last line is. A line that is being written counts as none.
+// journals returns how many changes are open in the journals of both hosts, and the type of the last line. It
+// ignores an incomplete line.
 func (s *Scene) journals() (open int, last string) {
 	var newest time.Time
 	for _, h := range s.Hosts() {
-		files, _ := filepath.Glob(filepath.Join(s.state(h), "*.jsonl")) // fails of a bad pattern only
+		files, _ := filepath.Glob(filepath.Join(s.state(h), "*.jsonl")) // fails only for a bad pattern
 		for _, name := range files {
 			info, err := os.Stat(name)
 			text, err2 := os.ReadFile(name)
 			if errors.Join(err, err2) != nil {
-				continue // put away just now: nothing is open in it
+				continue // removed just now: it has no open change
 			}
 			n, kind := journalLines(string(text))
 			open += n
@@ -233,7 +232,7 @@ func (s *Scene) journals() (open int, last string) {
 	return open, last
 }
 
-// journalLines counts the changes of a journal that are not undone.
+// journalLines counts the changes of a journal that are not reverted.
 func journalLines(text string) (open int, last string) {
 	for line := range strings.Lines(text) {
 		var entry struct{ Line string }
@@ -250,10 +249,10 @@ func journalLines(text string) (open int, last string) {
 	return open, last
 }
 
-// journalWatch tells of writes to the journals of both hosts (inotify(7)).
+// journalWatch reports writes to the journals of both hosts (inotify(7)).
 type journalWatch struct{ *os.File }
 
-// watchJournals watches the folders, which it makes where they are not there yet.
+// watchJournals watches the folders, and makes them if needed.
 func (s *Scene) watchJournals() (*journalWatch, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -271,7 +270,7 @@ func (s *Scene) watchJournals() (*journalWatch, error) {
 	return &journalWatch{file}, nil
 }
 
-// next waits for writes, at most so long, and counts them.
+// next waits for writes until the limit, and counts them.
 func (w *journalWatch) next(limit time.Duration) int {
 	var b [4096]byte
 	_ = w.SetReadDeadline(time.Now().Add(limit))

@@ -17,7 +17,7 @@ import (
 	"thru/lab/wire"
 )
 
-// What tests of this file try at the peer: the second value does no good.
+// Changes that the tests of this file try at the peer; the second value does not help.
 const (
 	large     = "4096 131072 8388608"
 	small     = "4096 65536 131072"
@@ -25,15 +25,15 @@ const (
 	pointless = "tcp-wmem=4096 65536 6291456@" + Peer
 )
 
-// quickLimit bounds a tuning of these tests, far above what it takes.
+// quickLimit bounds a tuning of these tests, far above the usual time.
 const quickLimit = 100 * time.Second
 
-// tune are the arguments of a quick tuning of the peer.
+// tune returns the arguments of a quick tuning of the peer.
 func tune(args ...string) []string {
 	return append(strings.Fields("tune "+Peer+" --json --yes -t 0.3 -O 0.1 --one-way --budget 90s"), args...)
 }
 
-// outcome of the attempt that changes a knob, "" where there is none.
+// outcome is the outcome of the attempt that changes a knob, "" where there is none.
 func outcome(d *measure.Document, knob string) string {
 	if d.Tuning == nil {
 		return ""
@@ -48,14 +48,13 @@ func outcome(d *measure.Document, knob string) string {
 	return ""
 }
 
-// value of a kernel parameter, with single spaces.
+// value is the value of a kernel parameter, with single spaces.
 func value(h *lab.Host, name string) string {
 	return strings.Join(strings.Fields(h.Must("sysctl", "-n", name)), " ")
 }
 
-// TestTuneKeepsWhatHelps: of three changes one helps and stays, one does not
-// and is undone, one is nothing to do. A rollback takes back the first, also
-// after a boot.
+// TestTuneKeepsWhatHelps tries three changes: one helps and stays, one does not and is reverted, one changes
+// nothing. A rollback reverts the first, also after a boot.
 func TestTuneKeepsWhatHelps(t *testing.T) {
 	direction := wire.Impairment{Rate: 200e6, Delay: 10 * time.Millisecond, Queue: 2 << 20}
 	x := lab.NewWired(t, lab.WiredOptions{AtoB: direction, BtoA: direction})
@@ -89,8 +88,7 @@ func TestTuneKeepsWhatHelps(t *testing.T) {
 	}
 }
 
-// TestTuneKilled: whoever is killed while a change is in force, both hosts are
-// as they were.
+// TestTuneKilled: whoever is killed while a change is in force, the settings of both hosts are restored.
 func TestTuneKilled(t *testing.T) {
 	t.Parallel()
 	s := Over(t, lab.NewPair(t, lab.Options{Rate: 1e9}))
@@ -102,8 +100,8 @@ func TestTuneKilled(t *testing.T) {
 	}
 }
 
-// TestTuneOneAtATime: who tunes a host keeps out others, at either end; and what
-// somebody else sets meanwhile stays.
+// TestTuneOneAtATime: a tuning locks out others at both hosts, and keeps settings that others change in the
+// meantime.
 func TestTuneOneAtATime(t *testing.T) {
 	t.Parallel()
 	s := Over(t, lab.NewPair(t, lab.Options{Rate: 1e9}))
@@ -140,8 +138,7 @@ func TestTuneOneAtATime(t *testing.T) {
 	}
 }
 
-// TestTuneWithoutRights: who may change neither end gets advice, and nothing is
-// changed.
+// TestTuneWithoutRights: a user without rights at both ends gets advice, and nothing changes.
 func TestTuneWithoutRights(t *testing.T) {
 	t.Parallel()
 	lab.Require(t, lab.Program("setpriv"))
@@ -173,8 +170,8 @@ func TestTuneWithoutRights(t *testing.T) {
 	}
 }
 
-// nobody is a user without rights: a home of its own with a copy of the
-// program, and what runs a command as that user.
+// nobody returns the home of a user without rights, with a copy of the program, and the command that runs
+// others as that user.
 func nobody(t *testing.T) (home string, by []string) {
 	t.Helper()
 	home, err := os.MkdirTemp("", "thru-nobody-")

@@ -17,8 +17,8 @@ import (
 	"thru/lab"
 )
 
-// programLimit ends a program that nobody waits for: 60 comparisons of a path with
-// itself take half an hour, twice that where all are looked at twice.
+// programLimit ends a program that runs too long: 60 comparisons of a path with itself take half an hour, and
+// twice that where all are repeated.
 const programLimit = 90 * time.Minute
 
 // Program is thru running in a host.
@@ -27,7 +27,7 @@ type Program struct {
 	cmd         *exec.Cmd
 	out, errors text
 	ended       chan struct{} // closed when it has ended
-	exit        int           // valid then; -1 where a signal ended it
+	exit        int           // valid after ended; -1 where a signal ended it
 }
 
 // text collects what a program writes while others read it.
@@ -43,21 +43,20 @@ func (o *text) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// String is all that was written so far.
+// String returns all output so far.
 func (o *text) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
 }
 
-// Start starts thru in a host, with the home of the host. It is killed when the
-// test ends.
+// Start starts thru in a host, with the host's home. It is killed when the test ends.
 func (s *Scene) Start(h *lab.Host, stdin string, args ...string) *Program {
 	s.t.Helper()
 	return s.StartBy(h, nil, stdin, args...)
 }
 
-// StartBy is Start with a program in front, such as one that gives up rights.
+// StartBy is Start with a program in front, such as one that drops rights.
 func (s *Scene) StartBy(h *lab.Host, by []string, stdin string, args ...string) *Program {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), programLimit)
@@ -72,15 +71,15 @@ func (s *Scene) StartBy(h *lab.Host, by []string, stdin string, args ...string) 
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // the exit code says it
+		_ = p.cmd.Wait() // p.exit has the exit code
 		p.exit = p.cmd.ProcessState.ExitCode()
 	}()
 	s.t.Cleanup(func() { cancel(); <-p.ended })
 	return p
 }
 
-// booted is what has a program see the id of another boot (random(4)): each
-// program in a host has mounts of its own (ip-netns(8)).
+// booted returns a command prefix that gives a program another boot id (random(4)): each program in a host
+// has its own mount namespace (ip-netns(8)).
 func (s *Scene) booted() []string {
 	if s.boot == "" {
 		return nil
@@ -88,13 +87,13 @@ func (s *Scene) booted() []string {
 	return []string{"sh", "-c", `mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"`, s.boot}
 }
 
-// Stdout and Stderr are what it has written so far.
+// Stdout is the standard output so far.
 func (p *Program) Stdout() string { return p.out.String() }
 
-// Stderr is the same of standard error.
+// Stderr is the standard error so far.
 func (p *Program) Stderr() string { return p.errors.String() }
 
-// Running tells whether it has not ended.
+// Running reports whether the program still runs.
 func (p *Program) Running() bool {
 	select {
 	case <-p.ended:
@@ -116,10 +115,10 @@ func (p *Program) Wait(limit time.Duration) int {
 	return p.exit
 }
 
-// Signal sends a signal to the program alone. One that has ended gets none.
+// Signal sends a signal to this process only, and none if it has ended.
 func (p *Program) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// Document is what it printed, which must be one document.
+// Document decodes the standard output, which must be one document.
 func (p *Program) Document() *measure.Document {
 	p.t.Helper()
 	var d measure.Document
@@ -137,7 +136,7 @@ func (s *Scene) Run(h *lab.Host, limit time.Duration, args ...string) (*measure.
 	return p.Document(), code
 }
 
-// wrong says what a document of a command that failed says.
+// wrong describes the error of a command that failed.
 func wrong(d *measure.Document, code int) string {
 	if d.Error == nil {
 		return fmt.Sprintf("exit %d", code)

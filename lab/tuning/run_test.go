@@ -11,24 +11,23 @@ import (
 	"thru/lab"
 )
 
-// Outcome is what came of one case: rates in bit/s by direction.
+// Outcome is the result of one case. Rates are in bit/s, by direction.
 type Outcome struct {
 	Case
-	Healthy   map[string]float64 // before anything was spoiled
-	Confirmed map[string]float64 // by thru test, after the tuning, with the options that were kept
+	Healthy   map[string]float64 // before anything was set badly
+	Confirmed map[string]float64 // measured by thru test after the tuning, with the options that were kept
 	Document  *measure.Document
 	Exit      int
-	Stayed    []string // what differs when it has ended
-	Stood     []string // changes that thru tune --rollback has found in force: "tcp-rmem@peer"
-	Left      []string // what differs after it
+	Stayed    []string // settings that differ after the tuning
+	Stood     []string // changes that thru tune --rollback found in force: "tcp-rmem@peer"
+	Left      []string // settings that differ after the rollback
 	Elapsed   time.Duration
 }
 
-// tuneLimit bounds a tuning beyond its budget.
+// tuneLimit is how long a tuning may exceed its budget.
 const tuneLimit = 30 * time.Minute
 
-// Run makes the path, measures it, spoils it, has thru tune it, measures it
-// again, and takes back what was kept.
+// Run builds the path, measures it, applies the bad settings, tunes it, measures it again, and rolls back.
 func Run(t testing.TB, c Case, args ...string) Outcome {
 	t.Helper()
 	lab.Require(t, c.Needs...)
@@ -47,14 +46,14 @@ func Run(t testing.TB, c Case, args ...string) Outcome {
 	o.Elapsed, o.Stayed = time.Since(begin), s.Changed(before)
 	_, options := o.kept()
 	if o.Confirmed, err = s.rates(slices.Concat(c.Args, options)); err != nil {
-		t.Error(err) // what the tuning came to is told all the same
+		t.Error(err) // the result of the tuning counts all the same
 	}
 	o.Stood = s.RollBack()
 	o.Left = s.Changed(before)
 	return o
 }
 
-// rates are what thru test measures between the hosts, by direction.
+// rates returns the rates that thru test measures between the hosts, by direction.
 func (s *Scene) rates(traffic []string) (map[string]float64, error) {
 	s.t.Helper()
 	d, code := s.Run(s.A, shortLimit, slices.Concat(words("test %s --json --force -t 3", Peer), traffic)...)
@@ -64,7 +63,7 @@ func (s *Scene) rates(traffic []string) (map[string]float64, error) {
 	return ratesOf(slices.DeleteFunc(d.Cells, func(c measure.Cell) bool { return c.Baseline })), nil
 }
 
-// ratesOf are the rates of cells, by direction.
+// ratesOf returns the rates of cells, by direction.
 func ratesOf(cells []measure.Cell) map[string]float64 {
 	all := map[string]float64{}
 	for _, c := range cells {
@@ -75,7 +74,7 @@ func ratesOf(cells []measure.Cell) map[string]float64 {
 	return all
 }
 
-// milestone are the rates of a row of the journey; negative counts from its end.
+// milestone returns the rates of a row of the journey; a negative row counts from the end.
 func milestone(d *measure.Document, n int) map[string]float64 {
 	if d.Tuning == nil || len(d.Tuning.Journey) == 0 {
 		return nil
@@ -92,9 +91,8 @@ func milestone(d *measure.Document, n int) map[string]float64 {
 	return ratesOf(cells)
 }
 
-// RollBack restores both hosts from their journals. A host that is still at it
-// by itself says so, and is asked again, as a person would. It returns what was
-// to be undone, as changes does.
+// RollBack restores both hosts from their journals. It repeats the command while a host still reverts by
+// itself. It returns the changes that were in force, in the form of changes.
 func (s *Scene) RollBack() []string {
 	s.t.Helper()
 	var stood []string
@@ -119,8 +117,8 @@ func (s *Scene) RollBack() []string {
 	return stood
 }
 
-// kept lists the changes that were kept, and those of them that are options of
-// the test as a command line has them.
+// kept returns the changes that were kept, and those of them that are options of the test, as on a command
+// line.
 func (o Outcome) kept() (all, options []string) {
 	for _, a := range o.attempts() {
 		if a.Outcome != measure.Kept {
@@ -134,7 +132,7 @@ func (o Outcome) kept() (all, options []string) {
 	return all, options
 }
 
-// attempts of the document.
+// attempts are the attempts of the document.
 func (o Outcome) attempts() []measure.Attempt {
 	if o.Document.Tuning == nil {
 		return nil
@@ -142,7 +140,7 @@ func (o Outcome) attempts() []measure.Attempt {
 	return o.Document.Tuning.Attempts
 }
 
-// tried says of each attempt what became of it, in one line.
+// tried describes the outcome of an attempt in one line.
 func tried(a measure.Attempt) string {
 	text := fmt.Sprintf("%-10s %s", a.Outcome, strings.Join(changes(a.Proposal), " "))
 	if c := a.Comparison; c != nil && c.ChangePct != nil && c.LowPct != nil && c.HighPct != nil {

@@ -12,32 +12,32 @@ import (
 	"thru/lab/wire"
 )
 
-// Bounds of what is run, far above what it takes.
+// Limits of what is run, far above the usual time.
 const (
 	readyLimit = 15 * time.Second
 	shortLimit = 40 * time.Second
 )
 
-// Scene is two hosts: from a (Local) tunings are run, b (peer) lets itself be
-// tuned. Each has a home folder of its own, which holds its journal.
+// Scene is two hosts: a (Local) runs the tunings, b (Peer) is tuned. Each has a home folder of its own with
+// its journal.
 type Scene struct {
 	*lab.Pair
 	homes       map[*lab.Host]string
-	serves      *Program           // nil where b does not serve
-	joins       map[string]string  // of b, by the name that they are kept under
+	serves      *Program           // nil while b does not serve
+	joins       map[string]string  // join strings of b, by the name that they are stored under
 	wire        *wire.Wire         // nil over a veth
-	impairments [2]wire.Impairment // of the wire, as they are set
-	boot        string             // file with the id of another boot; empty: that of this machine
+	impairments [2]wire.Impairment // impairments of the wire, as set
+	boot        string             // file with another boot id; empty: that of this machine
 	t           testing.TB
 }
 
-// newScene has homes for both hosts of a pair.
+// newScene makes homes for both hosts of a pair.
 func newScene(t testing.TB, p *lab.Pair, w *wire.Wire) *Scene {
 	t.Helper()
 	return &Scene{Pair: p, homes: map[*lab.Host]string{p.A: t.TempDir(), p.B: t.TempDir()}, wire: w, t: t}
 }
 
-// Over is a scene on hosts that a test has made, where b serves.
+// Over is a scene on hosts of the caller, in which b serves.
 func Over(t testing.TB, p *lab.Pair) *Scene {
 	t.Helper()
 	s := newScene(t, p, nil)
@@ -45,16 +45,16 @@ func Over(t testing.TB, p *lab.Pair) *Scene {
 	return s
 }
 
-// Hosts are both, a first.
+// Hosts returns both hosts, a first.
 func (s *Scene) Hosts() []*lab.Host { return []*lab.Host{s.A, s.B} }
 
-// Settings are those of both hosts.
+// Settings returns the settings of both hosts.
 func (s *Scene) Settings() [2]lab.Settings {
 	s.t.Helper()
 	return [2]lab.Settings{s.A.Settings(), s.B.Settings()}
 }
 
-// Changed lists what differs from then, at both hosts.
+// Changed lists the settings of both hosts that differ from before.
 func (s *Scene) Changed(before [2]lab.Settings) []string {
 	s.t.Helper()
 	now, all := s.Settings(), []string(nil)
@@ -66,15 +66,15 @@ func (s *Scene) Changed(before [2]lab.Settings) []string {
 	return all
 }
 
-// serving is what thru serve says when it is ready.
+// serving is what thru serve prints when it is ready.
 type serving struct {
 	Ready bool              `json:"ready"`
 	Join  string            `json:"join_string"`
 	More  map[string]string `json:"join_strings"`
 }
 
-// Serve starts the end point at b and joins it at a, as Peer and as Measured. It
-// begins anew where it ran before, with the same secrets and the same journal.
+// Serve starts the end point at b, or restarts it with the same secrets and journal, and joins it at a, as
+// Peer and as Measured.
 func (s *Scene) Serve() {
 	s.t.Helper()
 	s.stopServing()
@@ -95,7 +95,7 @@ func (s *Scene) Serve() {
 	s.Join(nil)
 }
 
-// Join keeps the join strings of b in the home of who runs the commands at a.
+// Join stores the join strings of b in the home of the user at a.
 func (s *Scene) Join(by []string) {
 	s.t.Helper()
 	for name, join := range s.joins {
@@ -106,15 +106,14 @@ func (s *Scene) Join(by []string) {
 	}
 }
 
-// As is the same scene for somebody else, whose home at a is another folder.
+// As is the same scene for another user, whose home at a is another folder.
 func (s *Scene) As(home string) *Scene {
 	other := *s
 	other.homes = map[*lab.Host]string{s.A: home, s.B: s.homes[s.B]}
 	return &other
 }
 
-// Booted is the same two machines after a boot: hosts with other settings and
-// another boot id, and with copies of the homes as they are now.
+// Booted is the same two machines after a boot: other hosts with another boot id, and copies of the homes.
 func (s *Scene) Booted(p *lab.Pair) *Scene {
 	s.t.Helper()
 	other := newScene(s.t, p, nil)
@@ -128,7 +127,7 @@ func (s *Scene) Booted(p *lab.Pair) *Scene {
 	return other
 }
 
-// stopServing ends the end point, if it serves, in order.
+// stopServing ends the end point in order, if it serves.
 func (s *Scene) stopServing() {
 	s.t.Helper()
 	if s.serves == nil || !s.serves.Running() {
@@ -149,7 +148,7 @@ func (s *Scene) control(h *lab.Host, addr, name string) {
 	h.IP("route", "replace", "10.77.0.0/24", "dev", lab.DataDev, "src", addr, "congctl", name)
 }
 
-// change changes a direction of the path in user space.
+// change changes the impairment of a direction of the path in user space.
 func (s *Scene) change(d wire.Direction, change func(w *wire.Impairment)) {
 	s.t.Helper()
 	if s.wire == nil {

@@ -9,10 +9,9 @@ import (
 	"thru/internal/measure"
 )
 
-// TestTable: every case has a name of its own and can be built, and what mends
-// it is a knob that there is.
+// TestTable: every case has a name of its own and a Build, and its cures are existing knobs.
 func TestTable(t *testing.T) {
-	names, name := map[string]bool{}, regexp.MustCompile(`^[a-z0-9_-]+$`) // nothing that -run understands otherwise
+	names, name := map[string]bool{}, regexp.MustCompile(`^[a-z0-9_-]+$`) // no characters that are special to -run
 	for _, c := range Cases() {
 		if names[c.Name] || !name.MatchString(c.Name) || c.Build == nil {
 			t.Errorf("%q is a name that stands twice, or lacks something", c.Name)
@@ -32,7 +31,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestWrong: each promise that is broken is named, and nothing else.
+// TestWrong: Wrong names each broken promise, and nothing else.
 func TestWrong(t *testing.T) {
 	const direction = "local -> peer"
 	rate := func(mbps float64) map[string]float64 { return map[string]float64{direction: mbps * 1e6} }
@@ -47,7 +46,7 @@ func TestWrong(t *testing.T) {
 		stayed, stood      []string
 		left               []string
 		exit               int
-		want               string // in the one thing that is wrong; empty: nothing is
+		want               string // text in the one violation; empty: none
 	}{
 		{"all is well", 96, 95, []measure.Attempt{attempt("tcp-rmem", Peer, measure.Kept), attempt("sack", Peer, measure.Undone)}, []string{"rmem"}, []string{"tcp-rmem@peer"}, nil, 0, ""},
 		{"an option of the test", 96, 96, []measure.Attempt{streams}, nil, nil, nil, 0, ""},

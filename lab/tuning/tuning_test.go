@@ -17,7 +17,7 @@ import (
 	"thru/lab"
 )
 
-// How it is judged.
+// Flags of the tests.
 var (
 	flagsOf = flag.String("tune", "-t 1 -O 0.5 --budget 10m", "flags of thru tune")
 	keep    = flag.String("keep", "", "folder for the documents, as they are")
@@ -28,7 +28,7 @@ var (
 	aa      = flag.Int("aa", 60, "comparisons of a healthy path with itself")
 )
 
-// TestMain: whoever asks for tunings wants none skipped.
+// TestMain makes missing requirements fail the tests instead of skipping them.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if *names {
@@ -62,7 +62,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// save keeps a document, where that is asked for.
+// save writes a document to the folder of -keep, if set.
 func save(t *testing.T, name string, d *measure.Document) {
 	t.Helper()
 	if *keep == "" {
@@ -77,7 +77,7 @@ func save(t *testing.T, name string, d *measure.Document) {
 	}
 }
 
-// TestKilled kills at moments by chance, and says of each what became of it.
+// TestKilled kills at random moments, and prints the result of each.
 func TestKilled(t *testing.T) {
 	s := Over(t, lab.NewPair(t, lab.Options{Rate: 100e6}))
 	begin := time.Now()
@@ -88,7 +88,7 @@ func TestKilled(t *testing.T) {
 	whole := time.Since(begin)
 	fmt.Printf("a tuning takes %.1f s\n", whole.Seconds())
 	var all []Killed
-	tally, lines := map[string][3]int{}, map[string]int{} // by who: times, with changes open, undone alone; by the last line
+	tally, lines := map[string][3]int{}, map[string]int{} // by who: times, with changes open, restored without rollback; by the last line
 	for i, k := range Kills(*seed, *first, *kills, whole, 20) {
 		r := k.Do(s)
 		fmt.Printf("%3d %s\n", *first+i, r)

@@ -19,9 +19,8 @@ import (
 	"thru/lab"
 )
 
-// TestClones boots several VMs of one image with one disk, has each write to it,
-// and boots one again: every one has its own identity, sees its own writing alone,
-// and nothing of it is kept (C-36).
+// TestClones boots several VMs of one image and one disk, has each write to the disk, and boots one again:
+// each has its own identity and sees only its own writes, and no write is kept (C-36).
 func TestClones(t *testing.T) {
 	disk := filepath.Join(t.TempDir(), "disk.raw")
 	if err := os.WriteFile(disk, []byte(fmt.Sprintf("%-1048576s", "as it was made")), 0o600); err != nil {
@@ -50,7 +49,7 @@ func TestClones(t *testing.T) {
 	say("\nclones: 2 of one image and disk, one booted again: own names, addresses and disks; the image is as it was")
 }
 
-// judgeClone holds who a VM is, and what the beginning of its disk says.
+// judgeClone checks the identity of a VM, and the beginning of its disk.
 func judgeClone(o *operator, v *VM, content string) {
 	o.t.Helper()
 	got := strings.Fields(o.run(v, "hostname; cat /sys/class/dmi/id/product_uuid /sys/class/net/eth0/address"))
@@ -62,7 +61,7 @@ func judgeClone(o *operator, v *VM, content string) {
 	}
 }
 
-// sums are the SHA-256 sums of files, a line each.
+// sums returns the SHA-256 sums of files, one a line.
 func sums(t *testing.T, files []string) string {
 	t.Helper()
 	var all strings.Builder
@@ -81,11 +80,11 @@ func sums(t *testing.T, files []string) string {
 	return all.String()
 }
 
-// orphanVariable makes TestOrphan the process that is killed.
+// orphanVariable makes TestOrphan run as the process that is killed.
 const orphanVariable = "VMLAB_ORPHAN"
 
-// TestOrphan kills a process that has started a VM: the VM ends too, and the next
-// site removes the namespaces.
+// TestOrphan kills a process that has started a VM: the VM ends too, and the next site removes its
+// namespaces.
 func TestOrphan(t *testing.T) {
 	if os.Getenv(orphanVariable) != "" {
 		v, err := NewSite(t, theImage.Image).Start(context.Background(), Spec{Name: "orphan", Number: 11, NIC: VMXNET3})
@@ -121,7 +120,7 @@ func TestOrphan(t *testing.T) {
 	NewSite(t, theImage.Image) // removes what is left
 }
 
-// alive tells whether a process runs; one that waits to be collected does not.
+// alive reports whether a process runs; a zombie does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")

@@ -14,14 +14,13 @@ import (
 	"thru/lab"
 )
 
-// hypervisor is the name that the site's switch is joined by.
+// hypervisor is the name under which the site's switch is joined.
 const hypervisor = "host"
 
-// TestBelow looks at VMs from the side of their host: what thru inventory lists is
-// what they were started with, a test says which of them its end point is, and a VM
-// that gets too little CPU is told by its host.
+// TestBelow checks VMs from their hypervisor: thru inventory lists them as they were started, a test
+// identifies its end point among them, and the hypervisor shows a VM that gets too little CPU.
 func TestBelow(t *testing.T) {
-	// 20% of a CPU, for a VM that is put into it. Before the VMs, since it goes last.
+	// A quota of 20% of a CPU, for one VM. It is made before the VMs, so that it is removed after them.
 	group := lab.Group(t, "cpu", map[string]string{"cpu.cfs_quota_us": "20000"}, map[string]string{"cpu.max": "20000 100000"})
 	o := newOperator(t)
 	vms := o.boot(Spec{Name: guest, Number: 11, NIC: VMXNET3}, Spec{Name: "other", Number: 12, NIC: E1000})
@@ -52,7 +51,7 @@ func TestBelow(t *testing.T) {
 	judgeRelation(o)
 }
 
-// judgeListed holds what an inventory says of a VM against what it was started with.
+// judgeListed compares a VM in an inventory with its Spec.
 func judgeListed(t *testing.T, all *measure.Inventory, v *VM) {
 	t.Helper()
 	i := slices.IndexFunc(all.Guests, func(g measure.Guest) bool { return g.Name == v.Name })
@@ -70,8 +69,7 @@ func judgeListed(t *testing.T, all *measure.Inventory, v *VM) {
 	}
 }
 
-// judgePlaced holds which VM an end point is said to be, and that its host has
-// counted while the test ran.
+// judgePlaced checks which VM an end point is said to be, and that the hypervisor's counters cover the test.
 func judgePlaced(t *testing.T, d *measure.Document, v *VM) {
 	t.Helper()
 	for _, e := range d.EndPoints {
@@ -97,7 +95,7 @@ func judgePlaced(t *testing.T, d *measure.Document, v *VM) {
 	}
 }
 
-// judgeRelation measures from one VM to the other, which are on one host.
+// judgeRelation measures between the two VMs, which are on one host.
 func judgeRelation(o *operator) {
 	o.t.Helper()
 	path := filepath.Join(o.home, "pair.yaml")
@@ -120,7 +118,7 @@ traffic: {time: 2s, direction: forward}
 	say("%s -> other: %s: %s", guest, d.Relations[0].Kind, d.Relations[0].Why)
 }
 
-// number is a number that may be absent.
+// number prints a number that may be absent.
 func number(n *int) string {
 	if n == nil {
 		return "none"

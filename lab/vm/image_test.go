@@ -22,12 +22,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Image is what every VM of a site boots: nothing in it is ever written to.
+// Image is what every VM of a site boots. It is never written to.
 type Image struct {
 	Kernel    string              // path of the kernel
 	Initramfs string              // path of the file system in memory
 	Release   string              // name of the kernel's package
-	Drivers   map[string][]string // modules of each model of adapter, in the order in which they are loaded
+	Drivers   map[string][]string // modules for each model of adapter, in the order in which they are loaded
 }
 
 // initScript is the first program of a VM.
@@ -35,15 +35,14 @@ type Image struct {
 //go:embed init.sh
 var initScript []byte
 
-// drivers are the modules by model of the adapter.
+// drivers are the modules, by model of the adapter.
 var drivers = map[string]string{E1000: "e1000", E1000E: "e1000e", VMXNET3: "vmxnet3", Virtio: "virtio_net"}
 
-// beside are the modules that every VM loads beside that of its adapter: buses,
-// the port of the shell and disks of QEMU, and the socket statistics that thru
-// reads (sock_diag(7)).
+// beside are the modules that every VM loads besides that of its adapter: buses, the port of the shell and
+// disks of QEMU, and the socket statistics that thru reads (sock_diag(7)).
 var beside = []string{"virtio_pci", "virtio_console", "virtio_blk", "tcp_diag", "udp_diag", "sch_fq"}
 
-// Build makes the image of a kernel and the thru program, in a folder.
+// Build makes the image from a kernel and the thru program, in a folder.
 func Build(ctx context.Context, kernel Kernel, thru, folder string) (*Image, error) {
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {
@@ -74,15 +73,15 @@ func Build(ctx context.Context, kernel Kernel, thru, folder string) (*Image, err
 	return image, writeFile(image.Initramfs, files)
 }
 
-// source returns what a file of the image holds.
+// source returns the content of a file of the image.
 type source func() ([]byte, error)
 
-// held is a file whose content is known, onDisk a copy of another.
+// held is a file of known content, onDisk a copy of another file.
 func held(text []byte) source   { return func() ([]byte, error) { return text, nil } }
 func onDisk(path string) source { return func() ([]byte, error) { return os.ReadFile(path) } }
 
-// static refuses a program that needs a loader and libraries, which the image has
-// not: one with a segment PT_INTERP (elf(5)).
+// static refuses a program that needs a loader and libraries, since the image has none: one with a segment
+// PT_INTERP (elf(5)).
 func static(path string) error {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -110,8 +109,8 @@ func writeFile(path string, files map[string]source) (err error) {
 	return nil
 }
 
-// archive writes programs by their paths as the kernel unpacks them: a packed
-// cpio of the new format (Documentation/driver-api/early-userspace/buffer-format.rst).
+// archive writes files by their paths in the form that the kernel unpacks: a compressed cpio of the new
+// format (Documentation/driver-api/early-userspace/buffer-format.rst).
 func archive(w io.Writer, files map[string]source) error {
 	packed, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
@@ -138,7 +137,7 @@ func archive(w io.Writer, files map[string]source) error {
 	return errors.Join(out.Close(), packed.Close())
 }
 
-// folders are those that files lie in, and those that init mounts on.
+// folders returns the folders of the files, and the mount points of init.
 func folders(files []string) []string {
 	all := []string{"dev", "proc", "sys", "tmp", "run", "root"}
 	for _, name := range files {
@@ -150,8 +149,8 @@ func folders(files []string) []string {
 	return all
 }
 
-// TestArchive reads back what the kernel would unpack: every folder before what
-// lies in it, and every file whole.
+// TestArchive reads an archive as the kernel would: every folder comes before its content, and every file is
+// complete.
 func TestArchive(t *testing.T) {
 	var packed bytes.Buffer
 	files := map[string]source{"init": held([]byte("#!/bin/sh\n")), "bin/thru": held([]byte{0, 1, 2}), "modules/e1000": held(nil)}
@@ -188,7 +187,7 @@ func TestArchive(t *testing.T) {
 	if diff := cmp.Diff(want, held); diff != "" {
 		t.Error(diff)
 	}
-	for _, dir := range []string{"dev", "proc", "sys", "root"} { // init mounts on them, and is at home there
+	for _, dir := range []string{"dev", "proc", "sys", "root"} { // mount points of init, and its home
 		if !slices.Contains(names, dir) {
 			t.Errorf("no folder %s", dir)
 		}
@@ -199,7 +198,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestStatic: a script is no program that the image can hold.
+// TestStatic: static refuses a script.
 func TestStatic(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "busybox")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o600); err != nil {
@@ -223,7 +222,7 @@ func TestFirstDepends(t *testing.T) {
 	}
 }
 
-// TestFindKernel finds a kernel in both layouts of Debian, and says so where there is none.
+// TestFindKernel finds a kernel in both layouts of Debian, and returns an error where there is none.
 func TestFindKernel(t *testing.T) {
 	folder := t.TempDir()
 	if _, err := findKernel(folder); !errors.Is(err, fs.ErrNotExist) {

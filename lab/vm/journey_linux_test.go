@@ -11,14 +11,14 @@ import (
 	"thru/internal/measure"
 )
 
-// guest is the name of the VM in a journey of one.
+// guest is the name of the VM in a journey with one VM.
 const guest = "guest"
 
-// directions are from whom the data comes, in the order in which thru prints it.
+// directions are the senders, in the order in which thru prints them.
 var directions = []string{"local", guest}
 
-// TestAdapters measures the same guest with each model of adapter: the ones that
-// are emulated are named as the cause, and cost more CPU for less (S-02).
+// TestAdapters measures the same guest with each model of adapter: thru names emulated adapters as the cause,
+// and they use more CPU for less rate (S-02).
 func TestAdapters(t *testing.T) {
 	say("\nadapter         queues   direction        Mb/s   guest's CPU per Gb/s   why not more")
 	found := map[string]map[string]*measure.Cell{}
@@ -40,8 +40,8 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// judgeModels holds that a paravirtual adapter carries more than an emulated one, for
-// less CPU of the guest: both directions together, as this machine may be busy in one.
+// judgeModels checks that a paravirtual adapter carries more than an emulated one, for less CPU of the guest.
+// It sums both directions, as this machine may be busy in one.
 func judgeModels(t *testing.T, emulated, paravirtual map[string]*measure.Cell) {
 	t.Helper()
 	var slow, fast, dear, cheap float64
@@ -55,7 +55,7 @@ func judgeModels(t *testing.T, emulated, paravirtual map[string]*measure.Cell) {
 	}
 }
 
-// measureAdapter boots a VM, measures both directions, and ends it.
+// measureAdapter boots a VM, measures both directions, and ends the VM.
 func measureAdapter(t *testing.T, nic string) *measure.Document {
 	t.Helper()
 	o := newOperator(t)
@@ -63,7 +63,7 @@ func measureAdapter(t *testing.T, nic string) *measure.Document {
 	return o.measure("test", guest, "-t", "3")
 }
 
-// judgeDriver holds what thru says of the guest's adapter against what it is.
+// judgeDriver compares what thru says of the guest's adapter with its model.
 func judgeDriver(t *testing.T, d *measure.Document, nic string) {
 	t.Helper()
 	dev := adapter(t, d)
@@ -76,9 +76,8 @@ func judgeDriver(t *testing.T, d *measure.Document, nic string) {
 	}
 }
 
-// judgeEmulated holds the findings of a direction: an adapter that is emulated is
-// named, brought along by nothing else, while a CPU of the guest is full (likely);
-// a guest that is slow to answer is no box on the path.
+// judgeEmulated checks the findings of a direction: an emulated adapter is a finding of its own, likely while
+// a CPU of the guest is full; a guest that responds slowly must not count as a TCP proxy.
 func judgeEmulated(t *testing.T, c *measure.Cell, is bool) {
 	t.Helper()
 	f := finding(c, "emulated-nic")
@@ -93,13 +92,12 @@ func judgeEmulated(t *testing.T, c *measure.Cell, is bool) {
 	}
 }
 
-// TestBrokenTSO loses all that the adapter is asked to cut into segments, as a
-// broken adapter does: thru explain names it (S-06), thru tune mends it (S-07), and
-// what it has changed can be taken back (S-10).
+// TestBrokenTSO drops all packets that the adapter should cut into segments, as a broken adapter does: thru
+// explain names it (S-06), thru tune repairs it (S-07), and a rollback reverts the change (S-10).
 func TestBrokenTSO(t *testing.T) {
 	o := newOperator(t)
 	v := o.boot(Spec{Name: guest, Number: 11, NIC: VMXNET3})[0]
-	// At the tap's ingress: what leaves the guest is whole there, nothing has cut it yet.
+	// At the tap's ingress the guest's packets are still whole: nothing has cut them yet.
 	o.site.Switch.Nft(fmt.Sprintf(`table netdev adapter {
   chain broken {
     type filter hook ingress device %s priority 0
@@ -129,12 +127,12 @@ func TestBrokenTSO(t *testing.T) {
 	}
 }
 
-// keptTSO tells of an attempt that changed segmentation offload for good.
+// keptTSO reports whether an attempt changed segmentation offload and was kept.
 func keptTSO(a measure.Attempt) bool {
 	return a.Outcome == measure.Kept && slices.ContainsFunc(a.Changed, func(c measure.Changed) bool { return c.Knob == "tso" })
 }
 
-// kept says what a tuning has kept.
+// kept lists the outcomes of a tuning's attempts.
 func kept(d *measure.Document) string {
 	var all []string
 	for _, a := range d.Tuning.Attempts {
@@ -143,7 +141,7 @@ func kept(d *measure.Document) string {
 	return strings.Join(all, ", ")
 }
 
-// rateAt is the goodput of data from the guest at a row of a tuning's journey, bit/s.
+// rateAt is the goodput in bit/s of data from the guest at a row of a tuning's journey.
 func rateAt(t *testing.T, d *measure.Document, row int) float64 {
 	t.Helper()
 	for _, i := range d.Tuning.Journey[row].Cells {
@@ -155,7 +153,7 @@ func rateAt(t *testing.T, d *measure.Document, row int) float64 {
 	return 0
 }
 
-// adapter is the guest's, as thru describes it.
+// adapter is the guest's adapter in a document.
 func adapter(t *testing.T, d *measure.Document) *measure.Interface {
 	t.Helper()
 	for _, e := range d.EndPoints {
@@ -167,7 +165,7 @@ func adapter(t *testing.T, d *measure.Document) *measure.Interface {
 	return nil
 }
 
-// queues is how many receive queues of the guest's adapter have counters.
+// queues counts the receive queues of the guest's adapter that have counters.
 func queues(d *measure.Document) (n int) {
 	for _, e := range d.EndPoints {
 		if dev := e.Facts.Interface("eth0"); e.Name == guest && dev != nil {
@@ -181,7 +179,7 @@ func queues(d *measure.Document) (n int) {
 	return n
 }
 
-// perGbps is the guest's CPU per Gb/s, in percent of one.
+// perGbps is the guest's CPU per Gb/s, in percent of one CPU.
 func perGbps(t *testing.T, c *measure.Cell) float64 {
 	t.Helper()
 	cpu := c.ReceiverCPU
@@ -194,7 +192,7 @@ func perGbps(t *testing.T, c *measure.Cell) float64 {
 	return *cpu.PctPerGbps
 }
 
-// finding is the one of that cause, or nil.
+// finding is the finding with that cause, or nil.
 func finding(c *measure.Cell, cause string) *measure.Finding {
 	for i := range c.Findings {
 		if c.Findings[i].Cause == cause {
@@ -204,7 +202,7 @@ func finding(c *measure.Cell, cause string) *measure.Finding {
 	return nil
 }
 
-// causes lists what a cell was found to be held back by, but for what is only possible.
+// causes lists the causes of a cell, without those that are only possible.
 func causes(c *measure.Cell) string {
 	var all []string
 	for _, f := range c.Findings {
@@ -215,7 +213,7 @@ func causes(c *measure.Cell) string {
 	return strings.Join(all, " ")
 }
 
-// text is a text that may be absent.
+// text prints a text that may be absent.
 func text(s *string) string {
 	if s == nil {
 		return "none"

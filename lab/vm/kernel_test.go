@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// metapackage is the package of Debian that depends on its newest kernel. The
-// cloud kernel would be smaller, and lacks e1000.
+// metapackage is the package of Debian that depends on its newest kernel. The cloud kernel would be smaller,
+// but lacks e1000.
 const metapackage = "linux-image-amd64"
 
 // fetchLimit bounds fetching a kernel: 70 MB.
 const fetchLimit = 5 * time.Minute
 
-// Kernel is a kernel of Debian, unpacked and not installed.
+// Kernel is a kernel of Debian, unpacked but not installed.
 type Kernel struct {
-	Name  string // of its package: linux-image-6.1.0-56-amd64
+	Name  string // name of its package: linux-image-6.1.0-56-amd64
 	Image string // path of vmlinuz
 	Tree  string // folder of the modules: .../lib/modules/6.1.0-56-amd64
 }
 
-// FetchKernel returns the kernel in a folder, and fetches Debian's newest there
-// where it has none, by apt. Nothing is installed.
+// FetchKernel returns the kernel in a folder. If there is none, it downloads Debian's newest kernel there
+// with apt, without installing it.
 func FetchKernel(ctx context.Context, folder string) (Kernel, error) {
 	if k, err := findKernel(folder); !errors.Is(err, fs.ErrNotExist) {
 		return k, err
@@ -48,8 +48,8 @@ func FetchKernel(ctx context.Context, folder string) (Kernel, error) {
 	return findKernel(folder)
 }
 
-// firstDepends is the first package that another one depends on, of what
-// `apt-cache depends` prints: lines like "  Depends: NAME".
+// firstDepends returns the first dependency in the output of `apt-cache depends`, from a line like "
+// Depends: NAME".
 func firstDepends(text string) string {
 	for line := range strings.Lines(text) {
 		if name, found := strings.CutPrefix(strings.TrimSpace(line), "Depends: "); found {
@@ -59,8 +59,7 @@ func firstDepends(text string) string {
 	return ""
 }
 
-// unpack fetches a package and unpacks it to a folder of its name, which is there
-// only when it is whole.
+// unpack downloads a package and unpacks it to a folder of its name, which exists only when it is complete.
 func unpack(ctx context.Context, folder, name string) (err error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -70,7 +69,7 @@ func unpack(ctx context.Context, folder, name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	// apt would give the download to a user who cannot write to this folder, and warn that it does not.
+	// By default apt drops to a user who cannot write to this folder, and warns about it.
 	if _, err := output(ctx, work, "apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name); err != nil {
 		return err
 	}
@@ -85,7 +84,7 @@ func unpack(ctx context.Context, folder, name string) (err error) {
 	return os.Rename(tree, filepath.Join(folder, name))
 }
 
-// findKernel is the newest kernel of a folder; fs.ErrNotExist where it has none.
+// findKernel returns the newest kernel of a folder; fs.ErrNotExist where it has none.
 func findKernel(folder string) (Kernel, error) {
 	trees, err := filepath.Glob(filepath.Join(folder, "linux-image-*"))
 	if err != nil {
@@ -97,7 +96,7 @@ func findKernel(folder string) (Kernel, error) {
 	k := Kernel{Name: filepath.Base(trees[len(trees)-1])}
 	release := strings.TrimPrefix(k.Name, "linux-image-")
 	k.Image = filepath.Join(folder, k.Name, "boot", "vmlinuz-"+release)
-	for _, lib := range []string{"lib", "usr/lib"} { // Debian 13 has moved it
+	for _, lib := range []string{"lib", "usr/lib"} { // Debian 13 uses usr/lib
 		k.Tree = filepath.Join(folder, k.Name, lib, "modules", release)
 		if _, err := os.Stat(k.Tree); err == nil {
 			return k, nil
@@ -106,8 +105,7 @@ func findKernel(folder string) (Kernel, error) {
 	return Kernel{}, fmt.Errorf("vm: %s has no modules: remove %s", k.Name, filepath.Join(folder, k.Name))
 }
 
-// output runs a program in a folder and returns its standard output; the error
-// holds its own message.
+// output runs a program in a folder and returns its standard output; the error includes its standard error.
 func output(ctx context.Context, folder, name string, args ...string) (string, error) {
 	var stdout, stderr strings.Builder
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -15,9 +15,9 @@ import (
 	"thru/lab"
 )
 
-// TestRing sends datagrams faster than the guest takes them out of its ring: the
-// overflow is seen in the driver's own counter and named; a longer ring is set, is in
-// force, and is taken back where it is not shown to help.
+// TestRing sends datagrams faster than the guest takes them out of its ring: thru sees the overflow in the
+// driver's own counter and names it; a tuning sets a longer ring, checks that it is in force, and reverts it
+// where it does not help.
 func TestRing(t *testing.T) {
 	o := newOperator(t)
 	o.boot(Spec{Name: guest, Number: 11, NIC: VMXNET3, CPUs: 2})
@@ -55,8 +55,7 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestJumbo: an MTU that both ends have taken is not in force before packets of
-// that size have passed (S-03).
+// TestJumbo: an MTU that both ends have accepted counts only after packets of that size have passed (S-03).
 func TestJumbo(t *testing.T) {
 	o := newOperator(t)
 	v := o.boot(Spec{Name: guest, Number: 11, NIC: VMXNET3, MTU: 9000})[0]
@@ -75,7 +74,7 @@ func TestJumbo(t *testing.T) {
 	}
 }
 
-// mtuGate is the worst gate of what passes the path.
+// mtuGate is the worst gate mtu-path.
 func mtuGate(d *measure.Document) measure.Gate {
 	i := slices.IndexFunc(d.Gates, func(g measure.Gate) bool { return g.ID == "mtu-path" }) // the worst come first
 	if i < 0 {
@@ -84,8 +83,8 @@ func mtuGate(d *measure.Document) measure.Gate {
 	return d.Gates[i]
 }
 
-// TestMany measures what 1, 2 and 4 VMs of a host carry together to one receiver
-// with the CPU of the receiver.
+// TestMany measures the aggregate rate of 1, 2 and 4 VMs of a host to one receiver, with the CPU of
+// the receiver.
 func TestMany(t *testing.T) {
 	o := newOperator(t)
 	var specs []Spec
@@ -100,7 +99,7 @@ func TestMany(t *testing.T) {
 			t.Fatalf("%d VMs: %d cells, groups %+v", n, len(d.Cells), d.Groups)
 		}
 		g := d.Groups[0]
-		busy := busyCPUs(t, g, "local") // the receiver's CPUs run the VMs too: it is their hypervisor's machine
+		busy := busyCPUs(t, g, "local") // the receiver's CPUs also run the VMs: it is on the hypervisor's machine
 		say("%3d %16.0f %10.2f %25.2f %19.0f", n, g.Aggregate.Value/1e6, fairness(g), busy, g.Aggregate.Value/1e6/busy)
 		for _, c := range d.Cells {
 			if c.Goodput == nil || c.Goodput.Value <= 0 || busyCPUs(t, g, c.From) <= 0 {
@@ -133,7 +132,7 @@ traffic: {streams: 1, time: 4s, direction: forward}
 	return path
 }
 
-// busyCPUs is how many CPUs of a host worked while a group ran.
+// busyCPUs is how many CPUs of a host were busy while a group ran.
 func busyCPUs(t *testing.T, g measure.Group, name string) float64 {
 	t.Helper()
 	i := slices.IndexFunc(g.Hosts, func(h measure.Share) bool { return h.Name == name })
@@ -146,7 +145,7 @@ func busyCPUs(t *testing.T, g measure.Group, name string) float64 {
 	return g.Hosts[i].CPU.Pct / 100 * float64(runtime.NumCPU())
 }
 
-// fairness of a group; one VM alone has all.
+// fairness is the fairness of a group; 1 for a single VM.
 func fairness(g measure.Group) float64 {
 	if g.Fairness == nil {
 		return 1

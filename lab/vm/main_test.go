@@ -8,6 +8,6 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain fails where a goroutine outlives the tests; with the tag vmlab there is
-// another one, which boots virtual machines.
+// TestMain fails where a goroutine outlives the tests. With the tag vmlab another TestMain boots virtual
+// machines.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

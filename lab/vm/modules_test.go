@@ -16,14 +16,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Modules are the loadable modules of a kernel. depmod makes its list when a
-// kernel is installed; here the modules are asked themselves.
+// Modules are the loadable modules of a kernel. depmod makes their list only when a kernel is installed; here
+// it is read from the modules.
 type Modules struct {
 	files map[string]string // paths, by name
-	built map[string]bool   // names of what the kernel holds without loading
+	built map[string]bool   // names of modules that are built into the kernel
 }
 
-// ListModules lists the modules of a kernel's folder (Kernel.Tree).
+// ListModules lists the modules in the folder of a kernel (Kernel.Tree).
 func ListModules(tree string) (*Modules, error) {
 	m := &Modules{files: map[string]string{}, built: map[string]bool{}}
 	err := filepath.WalkDir(tree, func(path string, _ fs.DirEntry, err error) error {
@@ -47,17 +47,17 @@ func ListModules(tree string) (*Modules, error) {
 	return m, nil
 }
 
-// moduleName is the name of the module in a file; false where it holds none.
+// moduleName is the name of the module in a file; false where the file is no module.
 func moduleName(path string) (string, bool) {
-	name, _ := strings.CutSuffix(filepath.Base(path), ".xz") // Debian 13 packs them
+	name, _ := strings.CutSuffix(filepath.Base(path), ".xz") // Debian 13 compresses them
 	name, is := strings.CutSuffix(name, ".ko")
 	return underscored(name), is
 }
 
-// underscored spells a module as the kernel does: files and lists have "-" too.
+// underscored spells a module's name as the kernel does: files and lists use "-" too.
 func underscored(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// Read returns the bytes of a module, as insmod takes them.
+// Read returns the bytes of a module, for insmod.
 func (m *Modules) Read(name string) ([]byte, error) {
 	path := m.files[name]
 	if path == "" {
@@ -73,7 +73,7 @@ func (m *Modules) Read(name string) ([]byte, error) {
 	return text, nil
 }
 
-// Order lists what must be loaded for some modules, each behind what it needs.
+// Order lists the modules to load for the named ones, each after its dependencies.
 func (m *Modules) Order(names ...string) ([]string, error) {
 	return order(names, func(name string) ([]string, bool, error) {
 		if m.built[name] {
@@ -88,8 +88,8 @@ func (m *Modules) Order(names ...string) ([]string, error) {
 	})
 }
 
-// order lists modules behind what they need. needs says of one what it needs, and
-// whether it is to be loaded at all.
+// order lists modules after their dependencies. needs returns the dependencies of one, and whether it must be
+// loaded at all.
 func order(names []string, needs func(string) ([]string, bool, error)) ([]string, error) {
 	var list []string
 	seen := map[string]bool{}
@@ -119,9 +119,9 @@ func order(names []string, needs func(string) ([]string, bool, error)) ([]string
 	return list, nil
 }
 
-// dependencies are the modules that one says it needs: the entry "depends" of
-// section .modinfo, which holds KEY=VALUE texts that end with a zero byte
-// (include/linux/moduleparam.h, __MODULE_INFO; scripts/mod/modpost.c).
+// dependencies returns the modules that a module needs: the entry "depends" of section .modinfo, which holds
+// KEY=VALUE texts that end with a zero byte (include/linux/moduleparam.h, __MODULE_INFO;
+// scripts/mod/modpost.c).
 func dependencies(module []byte) ([]string, error) {
 	file, err := elf.NewFile(bytes.NewReader(module))
 	if err != nil {
@@ -148,8 +148,8 @@ func depends(text []byte) []string {
 	return nil
 }
 
-// module is a file as the kernel's linker makes it, as far as it is read: an ELF
-// header, and sections .shstrtab and .modinfo (elf(5)).
+// module builds the parts of a module file that the tests read: an ELF header, and sections .shstrtab and
+// .modinfo (elf(5)).
 func module(modinfo string) []byte {
 	const header, entry = 64, 64
 	names := "\x00.shstrtab\x00.modinfo\x00"
@@ -172,7 +172,7 @@ func module(modinfo string) []byte {
 	return b.Bytes()
 }
 
-// TestDependencies reads what a module says that it needs.
+// TestDependencies reads the dependencies of a module.
 func TestDependencies(t *testing.T) {
 	for _, tt := range []struct {
 		modinfo string
@@ -195,7 +195,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// FuzzDependencies: bytes that are no module are refused, never more.
+// FuzzDependencies: bytes that are no module give an error, and never a panic.
 func FuzzDependencies(f *testing.F) {
 	f.Add(module("depends=a,b\x00"))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -206,8 +206,7 @@ func FuzzDependencies(f *testing.F) {
 	})
 }
 
-// TestOrder loads each module behind what it needs, once, and nothing that the
-// kernel holds already.
+// TestOrder loads each module once, after its dependencies, and no module that is built into the kernel.
 func TestOrder(t *testing.T) {
 	tree := t.TempDir()
 	write := func(name string, text []byte) {

@@ -21,7 +21,7 @@ import (
 	"thru/lab"
 )
 
-// commandLimit bounds a command of thru, far above what it takes.
+// commandLimit bounds a command of thru, far above the usual time.
 const commandLimit = 4 * time.Minute
 
 // theImage is built once for all tests; TestMain removes it.
@@ -66,7 +66,7 @@ func prepare() error {
 	return err
 }
 
-// operator is a person who runs thru at a host of a site.
+// operator is a user who runs thru at a host of a site.
 type operator struct {
 	t    *testing.T
 	host *lab.Host
@@ -74,7 +74,7 @@ type operator struct {
 	site *Site
 }
 
-// newOperator is one at the peer of a new site.
+// newOperator is an operator at the peer of a new site.
 func newOperator(t *testing.T) *operator {
 	s := NewSite(t, theImage.Image)
 	return &operator{t: t, host: s.Peer, home: t.TempDir(), site: s}
@@ -111,8 +111,8 @@ func (o *operator) boot(specs ...Spec) []*VM {
 	return all
 }
 
-// serve starts an end point at a host and joins it by a name, with what it allows.
-// `ip netns exec` hides control groups, so they are mounted anew, of either version.
+// serve starts an end point at a host and joins it by a name, with the rights that it allows. `ip netns exec`
+// hides control groups, so it mounts them again, of either version.
 func (o *operator) serve(h *lab.Host, name, allow string) {
 	o.t.Helper()
 	const groups = `mount -t tmpfs none /sys/fs/cgroup && mkdir /sys/fs/cgroup/cpu && mount -t cgroup -o cpu none /sys/fs/cgroup/cpu ||
@@ -162,7 +162,7 @@ func (o *operator) run(v *VM, line string) string {
 	return out
 }
 
-// thru runs the program and returns what it printed, and its exit code.
+// thru runs the program and returns its output and exit code.
 func (o *operator) thru(stdin string, args ...string) (string, int) {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
@@ -182,7 +182,7 @@ func (o *operator) thru(stdin string, args ...string) (string, int) {
 	return stdout.String(), cmd.ProcessState.ExitCode()
 }
 
-// measure is document of a command that must succeed.
+// measure returns the document of a command that must succeed.
 func (o *operator) measure(args ...string) *measure.Document {
 	o.t.Helper()
 	d, code := o.document(args...)
@@ -192,8 +192,8 @@ func (o *operator) measure(args ...string) *measure.Document {
 	return d
 }
 
-// document runs a command of thru and returns what it said, and its exit code.
-// VMLAB_KEEP names a folder to keep documents in.
+// document runs a command of thru and returns its document and exit code. VMLAB_KEEP names a folder to keep
+// documents in.
 func (o *operator) document(args ...string) (*measure.Document, int) {
 	o.t.Helper()
 	out, code := o.thru("", append(slices.Clone(args), "--json")...)
@@ -210,10 +210,10 @@ func (o *operator) document(args ...string) (*measure.Document, int) {
 	return &d, code
 }
 
-// say prints a line of the journey at once.
+// say prints a line at once.
 func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
-// base is the cell of a document that has the traffic asked for, sent by an end point.
+// base is the cell of the requested traffic, sent by an end point.
 func base(t *testing.T, d *measure.Document, from string) *measure.Cell {
 	t.Helper()
 	for i := range d.Cells {

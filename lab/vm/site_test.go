@@ -14,17 +14,16 @@ const Bridge = "br0"
 // peer 2, and VM N has N.
 const siteNet = 77
 
-// FirstNumber is the lowest that a VM can have: those below belong to hosts.
+// FirstNumber is the lowest number of a VM: those below belong to hosts.
 const FirstNumber = 10
 
-// jumbo is the MTU of the bridge and of its ports, so that what a host or a VM
-// has is all that bounds a packet.
+// jumbo is the MTU of the bridge and of its ports, so that only the MTU of a host or VM limits a packet.
 const jumbo = "9000"
 
-// Site is a bridge with a host at it and room for VMs.
+// Site is a bridge with a host and VMs at it.
 type Site struct {
 	Switch *lab.Host // has the bridge and runs QEMU, as a hypervisor does
-	Peer   *lab.Host // at the bridge by a veth, lab.DataDev, as a host beside the hypervisor is
+	Peer   *lab.Host // at the bridge by a veth, lab.DataDev, like a host outside the hypervisor
 	Link   lab.Link  // addresses: A4 is the switch's, B4 the peer's
 	image  *Image
 }
@@ -43,7 +42,7 @@ func NewSite(t testing.TB, image *Image) *Site {
 	return s
 }
 
-// plug makes the port of a VM. Who runs no VM any more has none of its ports.
+// plug makes the port of a VM. Closing the VM removes it.
 func (s *Site) plug(spec Spec) error {
 	for _, words := range [][]string{
 		{"tuntap", "add", "dev", spec.Tap(), "mode", "tap"},

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Names in a VM's folder, and of the guest's file with what thru serve has said.
+// Files in a VM's folder, and the guest's file with the output of thru serve.
 const (
 	consoleFile   = "console"
 	shellSocket   = "shell"
@@ -19,10 +19,10 @@ const (
 	serveFile     = "/run/serve.json"
 )
 
-// shellMark begins the line behind what a command has written; its exit code follows.
+// shellMark begins the line after the output of a command; the exit code follows.
 const shellMark = "vm: exit "
 
-// shell is the guest's shell at a port that QEMU has as a socket. It runs a line at a time.
+// shell is the guest's shell, at a port that QEMU offers as a socket. It runs one line at a time.
 type shell struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -40,10 +40,10 @@ func dialShell(ctx context.Context, path string) (*shell, error) {
 
 func (s *shell) close() { _ = s.conn.Close() }
 
-// run runs a line and returns what it has written, and its exit code.
+// run runs a line and returns its output and exit code.
 func (s *shell) run(ctx context.Context, line string) (string, int, error) {
 	defer context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })()
-	// The command reads nothing, else it would eat the next line; what it writes may lack a last newline.
+	// The command must not read the next line, so its input is empty. Its output may lack a last newline.
 	if _, err := fmt.Fprintf(s.conn, "{ %s\n} </dev/null; code=$?; echo; echo '%s'$code\n", line, shellMark); err != nil {
 		return "", 0, err
 	}
@@ -61,7 +61,7 @@ func (s *shell) run(ctx context.Context, line string) (string, int, error) {
 	}
 }
 
-// monitor has QEMU run a command of its machine protocol (QMP, docs/interop/qmp-spec.txt).
+// monitor makes QEMU run a command of its machine protocol (QMP, docs/interop/qmp-spec.txt).
 func monitor(ctx context.Context, path, command string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", path)
@@ -71,10 +71,10 @@ func monitor(ctx context.Context, path, command string) error {
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	in := json.NewDecoder(conn)
-	if err := in.Decode(&struct{}{}); err != nil { // its greeting
+	if err := in.Decode(&struct{}{}); err != nil { // QEMU's greeting
 		return fmt.Errorf("vm: greeting of the monitor: %w", err)
 	}
-	for _, word := range []string{"qmp_capabilities", command} { // the first ends the greeting
+	for _, word := range []string{"qmp_capabilities", command} { // the first ends the negotiation
 		if err := json.NewEncoder(conn).Encode(map[string]string{"execute": word}); err != nil {
 			return fmt.Errorf("vm: asking the monitor for %s: %w", word, err)
 		}

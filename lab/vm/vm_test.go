@@ -1,15 +1,13 @@
-// Package vm runs real virtual machines under emulation: QEMU without
-// acceleration, Debian's kernel, and a file system in memory that holds busybox
-// and thru. So the drivers that guests have (e1000, e1000e, vmxnet3, virtio) are
-// the real ones, on any machine that can run a program as root.
+// Package vm runs real virtual machines under emulation: QEMU without acceleration, Debian's kernel, and an
+// initramfs with busybox and thru. So the drivers of guests (e1000, e1000e, vmxnet3, virtio) are the real
+// ones, on any machine that can run a program as root.
 //
-// A Site is a switch, which is a network namespace with a bridge, and a host at
-// it. Every VM of a site boots the same image, has one adapter of a chosen model
-// at the bridge, and serves as a thru end point. Nothing that a VM does is kept:
-// it has no disk, or a disk whose changes are thrown away with it.
+// A Site is a switch, which is a network namespace with a bridge, and a host at it. Every VM of a site boots
+// the same image, has one adapter of a chosen model at the bridge, and serves as a thru end point. No write
+// of a VM is kept: it has no disk, or a disk whose changes are discarded.
 //
-// It needs qemu-system-x86, busybox-static and, once, an archive of Debian to
-// fetch a kernel from. A VM ends with the process that started it.
+// It needs qemu-system-x86, busybox-static and, once, a Debian archive to download a kernel from. A VM ends
+// with the process that started it.
 package vm
 
 import (
@@ -32,7 +30,7 @@ import (
 	"thru/internal/measure"
 )
 
-// Models of adapters that the image has drivers for, as Spec.NIC has them.
+// Models of adapters that the image has drivers for, for Spec.NIC.
 const (
 	E1000   = "e1000"
 	E1000E  = "e1000e"
@@ -40,41 +38,41 @@ const (
 	Virtio  = "virtio-net-pci"
 )
 
-// Bounds of what is waited for. Under emulation a VM takes about 8 s to be
-// ready, each further one at the same time as much again on two CPUs.
+// Time limits. Under emulation a VM takes about 8 s to be ready; on two CPUs each VM that starts at the same
+// time adds about as much.
 const (
 	readyLimit = 120 * time.Second
 	quitLimit  = 5 * time.Second
 )
 
-// readyMark is what init writes to the console when the end point listens and
-// the adapter has a carrier.
+// readyMark is the text that init writes to the console when the end point listens and the adapter has a
+// carrier.
 const readyMark = "vm: ready"
 
-// Spec says what a VM is made of.
+// Spec describes a VM.
 type Spec struct {
 	Name   string
-	Number int    // FirstNumber to 99, its own in the site: address, MAC and UUID follow from it
+	Number int    // FirstNumber to 99, unique in the site: address, MAC and UUID follow from it
 	NIC    string // model: E1000 ...
 	CPUs   int    // 0 means 1
 	Memory int    // in MB; 0 means 512
 	MTU    int    // of the adapter in the guest; 0 means 1500
-	Disk   string // raw image that it sees as /dev/vda; what it writes there is lost with it. Empty: none
+	Disk   string // raw image that the VM sees as /dev/vda; its writes are discarded. Empty: none
 }
 
-// Address is that of the VM in the site's network.
+// Address is the VM's address in the site's network.
 func (s Spec) Address() netip.Addr { return netip.AddrFrom4([4]byte{10, siteNet, 0, byte(s.Number)}) }
 
-// MAC is that of its adapter, in the range that QEMU has for itself (52:54:00).
+// MAC is the address of its adapter, in QEMU's range (52:54:00).
 func (s Spec) MAC() string { return fmt.Sprintf("52:54:00:77:00:%02x", s.Number) }
 
-// UUID is what the VM's firmware says of itself (SMBIOS, system UUID).
+// UUID is the UUID in the VM's firmware (SMBIOS, system UUID).
 func (s Spec) UUID() string { return fmt.Sprintf("74687275-766d-4000-8000-0000000000%02x", s.Number) }
 
 // Tap is the name of the adapter's other end, a port of the site's bridge.
 func (s Spec) Tap() string { return fmt.Sprintf("vm%d", s.Number) }
 
-// VM is a virtual machine that runs.
+// VM is a running virtual machine.
 type VM struct {
 	Spec
 	site   *Site
@@ -86,8 +84,7 @@ type VM struct {
 	closed bool
 }
 
-// Start boots a VM and returns while it does. The end of ctx kills it. The
-// caller closes it.
+// Start begins to boot a VM and returns. The end of ctx kills it. The caller closes it.
 func (s *Site) Start(ctx context.Context, spec Spec) (*VM, error) {
 	if spec.Name == "" || spec.Number < FirstNumber || spec.Number > 99 || s.image.Drivers[spec.NIC] == nil {
 		return nil, fmt.Errorf("vm: starting %q: number %d or adapter %q is none", spec.Name, spec.Number, spec.NIC)
@@ -111,7 +108,7 @@ func (s *Site) Start(ctx context.Context, spec Spec) (*VM, error) {
 // Pid is the process id of QEMU.
 func (v *VM) Pid() int { return v.cmd.Process.Pid }
 
-// Console is what the kernel and init have written so far.
+// Console returns the console output of the kernel and init so far.
 func (v *VM) Console() string {
 	text, err := os.ReadFile(filepath.Join(v.folder, consoleFile))
 	if err != nil {
@@ -120,8 +117,7 @@ func (v *VM) Console() string {
 	return string(text)
 }
 
-// Ready waits until the guest serves as an end point. The error holds the end of
-// the console.
+// Ready waits until the guest serves as an end point. The error includes the end of the console.
 func (v *VM) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
@@ -139,8 +135,8 @@ func (v *VM) Ready(ctx context.Context) error {
 	return err
 }
 
-// Run has the guest's shell run a line, and returns what that wrote to standard
-// output and error. An exit code other than 0 is an error.
+// Run runs a line in the guest's shell, and returns its standard output and error. An exit code other than 0
+// is an error.
 func (v *VM) Run(ctx context.Context, line string) (string, error) {
 	if v.shell == nil {
 		return "", fmt.Errorf("vm: running %q: %s is not ready", line, v.Name)
@@ -155,8 +151,8 @@ func (v *VM) Run(ctx context.Context, line string) (string, error) {
 	return out, nil
 }
 
-// Joins are what thru serve in the guest has said when it was ready: the join
-// string, and those that allow more by name ("tune").
+// Joins are what thru serve in the guest printed when it was ready: the join string, and those with more
+// rights, by name ("tune").
 type Joins struct {
 	Join string            `json:"join_string"`
 	More map[string]string `json:"join_strings"`
@@ -175,8 +171,7 @@ func (v *VM) Joins(ctx context.Context) (Joins, error) {
 	return j, nil
 }
 
-// Close ends the VM as pulling its plug would, and removes its port and files. The
-// second time it does nothing.
+// Close kills the VM, like a power cut, and removes its port and files. A second call does nothing.
 func (v *VM) Close() error {
 	if v.closed {
 		return nil
@@ -190,50 +185,50 @@ func (v *VM) Close() error {
 	err := monitor(ctx, filepath.Join(v.folder, monitorSocket), "quit")
 	select {
 	case <-v.ended:
-		err = nil // whoever ended it
+		err = nil // it may have been killed by others
 	case <-ctx.Done():
-		_ = v.cmd.Process.Kill() // gone already: what was wanted
+		_ = v.cmd.Process.Kill() // it may be gone already
 		<-v.ended
 	}
 	return errors.Join(err, v.site.unplug(v.Spec), os.RemoveAll(v.folder))
 }
 
-// tail is the end of a console, up to where the kernel says that init has ended.
+// tail is the end of a console, up to the kernel's panic that follows the end of init.
 func tail(text string) string {
 	text, _, _ = strings.Cut(text, "Kernel panic")
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
-// arguments are those of QEMU (qemu-system-x86_64(1)) for a VM whose console and
-// sockets are in a folder.
+// arguments are those of QEMU (qemu-system-x86_64(1)) for a VM with its console and sockets in a folder.
 func (s Spec) arguments(image *Image, folder string) []string {
 	in := func(name string) string { return filepath.Join(folder, name) }
 	args := []string{
-		// Threads have names, as libvirt and Proxmox have QEMU do it: "CPU 0/TCG".
+		// Threads have names, as with libvirt and Proxmox: "CPU 0/TCG".
 		"-name", "guest=" + s.Name + ",debug-threads=on", "-uuid", s.UUID(), "-nodefaults", "-display", "none", "-no-reboot",
-		// Never the acceleration of this machine: the same everywhere, also inside a guest.
+		// No hardware acceleration: the same everywhere, also inside a guest.
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
 		"-smp", fmt.Sprint(max(s.CPUs, 1)), "-m", fmt.Sprint(cmp.Or(s.Memory, 512)),
 		"-kernel", image.Kernel, "-initrd", image.Initramfs,
-		// What the kernel does not know it hands to init as variables (Documentation/admin-guide/kernel-parameters.rst).
+		// The kernel passes unknown parameters to init as variables
+		// (Documentation/admin-guide/kernel-parameters.rst).
 		"-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 vm_name=%s vm_nic=%s vm_address=%s/24 vm_mtu=%d", s.Name, s.NIC, s.Address(), cmp.Or(s.MTU, 1500)),
 		"-serial", "file:" + in(consoleFile),
 		"-chardev", "socket,id=shell,server=on,wait=off,path=" + in(shellSocket), "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=shell",
 		"-qmp", "unix:" + in(monitorSocket) + ",server=on,wait=off",
 		"-netdev", "tap,id=net0,script=no,downscript=no,vhost=off,ifname=" + s.Tap(),
-		"-device", s.NIC + ",netdev=net0,romfile=,mac=" + s.MAC(), // no boot ROM: it is not there without ipxe-qemu
+		"-device", s.NIC + ",netdev=net0,romfile=,mac=" + s.MAC(), // no boot ROM, which ipxe-qemu would have to provide
 	}
 	if s.Disk != "" {
 		args = slices.Concat(args, []string{
-			"-drive", "if=none,id=disk0,format=raw,snapshot=on,file=" + s.Disk, // changes go to a file without a name
+			"-drive", "if=none,id=disk0,format=raw,snapshot=on,file=" + s.Disk, // changes go to an unnamed file
 			"-device", "virtio-blk-pci,drive=disk0"})
 	}
 	return args
 }
 
-// TestArguments holds what QEMU is told: never the machine's own acceleration, a
-// disk whose changes are thrown away, and an identity of its own.
+// TestArguments checks QEMU's arguments: no hardware acceleration, a disk whose changes are discarded, and an
+// identity of its own.
 func TestArguments(t *testing.T) {
 	image := &Image{Kernel: "/k", Initramfs: "/i"}
 	plain := Spec{Name: "a", Number: 11, NIC: E1000}.arguments(image, "/f")
@@ -258,7 +253,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestUUID: each number gives a UUID as thru reads it.
+// TestUUID: each number gives another UUID, in the form that thru reads.
 func TestUUID(t *testing.T) {
 	seen := map[string]bool{}
 	for n := FirstNumber; n < 100; n++ {
@@ -270,7 +265,7 @@ func TestUUID(t *testing.T) {
 	}
 }
 
-// TestTail: what the kernel says of a panic hides what init has said before.
+// TestTail: tail drops the kernel's panic and keeps the messages of init before it.
 func TestTail(t *testing.T) {
 	got := tail("loading\nip: no such device\n[    5.9] Kernel panic - not syncing\n[    5.9] Call Trace:\n")
 	if !strings.Contains(got, "no such device") || strings.Contains(got, "Call Trace") {
@@ -301,8 +296,8 @@ func answering(t *testing.T, serve func(net.Conn)) string {
 	return path
 }
 
-// TestShell runs lines in a guest's shell: what they write and their exit codes
-// come back, and a shell that is gone or silent is an error.
+// TestShell runs lines in a guest's shell: it returns their output and exit codes, and an error for a shell
+// that is gone or silent.
 func TestShell(t *testing.T) {
 	replies := []string{"6.1.0\n\nvm: exit 0\n", "no newline\nvm: exit 0\n", "sh: x: not found\n\nvm: exit 127\n", "half"}
 	path := answering(t, func(conn net.Conn) {
@@ -333,7 +328,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// TestShellSilent: a guest that hangs costs no more than the caller's time.
+// TestShellSilent: with a guest that hangs, run ends with the caller's ctx.
 func TestShellSilent(t *testing.T) {
 	release := make(chan struct{})
 	path := answering(t, func(net.Conn) { <-release })
@@ -350,7 +345,7 @@ func TestShellSilent(t *testing.T) {
 	}
 }
 
-// TestMonitor says a word to QEMU's monitor, and hears where that refuses it.
+// TestMonitor sends a command to QEMU's monitor, and returns its error.
 func TestMonitor(t *testing.T) {
 	for _, tt := range []struct{ reply, wrong string }{
 		{`{"return": {}}`, ""},

@@ -16,7 +16,7 @@ func newDirection(w Impairment) *direction {
 	return &direction{impairment: newTreatment(w), router4: netip.MustParseAddr("10.77.0.254"), router6: netip.MustParseAddr("fd00::fe")}
 }
 
-// give hands a direction a frame at a time, and returns the answer.
+// give passes one frame to a direction, and returns its reply.
 func give(d *direction, now int64, raw []byte) []byte {
 	b := d.held.buffer(class(len(raw)))
 	copy(b.data, raw)
@@ -25,7 +25,7 @@ func give(d *direction, now int64, raw []byte) []byte {
 	return reply
 }
 
-// arrivals yields what reaches the other end: when, and which frame.
+// arrivals yields the frames that reach the other end, with their times.
 func arrivals(d *direction) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
 		for {
@@ -44,18 +44,17 @@ func arrivals(d *direction) iter.Seq2[int64, []byte] {
 	}
 }
 
-// near tells whether a figure lies within so many percent of what is wanted.
+// near reports whether a figure is within so many percent of the wanted one.
 func near(got, want, percent float64) bool { return math.Abs(got-want) <= math.Abs(want)*percent/100 }
 
-// TestLimiter feeds 1000 packets of 1000 bytes at twice the rate of 8 Mb/s,
-// which takes a millisecond for each.
+// TestLimiter sends 1000 packets of 1000 bytes at twice the rate of 8 Mb/s, which takes 1 ms for each.
 func TestLimiter(t *testing.T) {
 	const ms = float64(time.Millisecond)
 	tests := []struct {
 		name         string
 		burst, queue int64
 		passed       int
-		waited       float64 // of the last that passed, ms
+		waited       float64 // delay of the last packet that passed, ms
 	}{
 		{"a queue for all", 0, 1e6, 1000, 1000 - 999*0.5},
 		{"a short queue", 0, 20e3, 519, 19.5},
@@ -75,7 +74,7 @@ func TestLimiter(t *testing.T) {
 			t.Errorf("%s: %d passed, the last waited %.1f ms; want %d, %.1f", tt.name, passed, waited, tt.passed, tt.waited)
 		}
 	}
-	// After a rest the bucket is full again, and no fuller.
+	// After a pause the bucket is full again, but not fuller.
 	l := newLimiter(8e6, 100e3, 0)
 	for _, at := range []float64{0, 10_000 * ms} {
 		n := 0
@@ -88,8 +87,7 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
-// TestLoss: the share and the length of bursts are those asked for, and a seed
-// decides which.
+// TestLoss: the share and the length of bursts are the requested ones, and a seed determines the pattern.
 func TestLoss(t *testing.T) {
 	draw := func(w Impairment) (pattern []bool, share, burst float64) {
 		tr := newTreatment(w)
@@ -127,8 +125,8 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestPieces: what becomes of one super-packet of 7 segments, by the frames
-// that arrive and by the counters.
+// TestPieces checks what happens to one super-packet of 7 segments, by the frames that arrive and by the
+// counters.
 func TestPieces(t *testing.T) {
 	const segments = 7
 	raw := packet{payload: 10000, segment: 1448}.frame()
@@ -137,7 +135,7 @@ func TestPieces(t *testing.T) {
 		name      string
 		direction Impairment
 		frames    int   // that arrive
-		last      int64 // when the last of them does, ns
+		last      int64 // arrival of the last frame, ns
 		count     func(Counters) Count
 		want      int64 // packets
 	}{
@@ -177,7 +175,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestLateIsOvertaken: one packet that is held back arrives after the next.
+// TestLateIsOvertaken: a delayed packet arrives after the next one.
 func TestLateIsOvertaken(t *testing.T) {
 	d := newDirection(Impairment{Reorder: 1, ReorderDelay: 100})
 	give(d, 0, packet{payload: 100}.frame())
@@ -193,8 +191,7 @@ func TestLateIsOvertaken(t *testing.T) {
 	}
 }
 
-// TestRatesOfSome: a rate of a member or of a flow holds back those alone that
-// share it.
+// TestRatesOfSome: the rate of a link of a bundle or of a flow delays only packets that share it.
 func TestRatesOfSome(t *testing.T) {
 	for name, direction := range map[string]Impairment{
 		"members": {Members: 4, MemberRate: 8e6, Queue: 1e6}, "flows": {PerFlowRate: 8e6, Queue: 1e6},
@@ -217,7 +214,7 @@ func TestRatesOfSome(t *testing.T) {
 	}
 }
 
-// TestTakesNoMemory: once a path has filled, it allocates nothing.
+// TestTakesNoMemory: once the queues have filled, a path allocates no memory.
 func TestTakesNoMemory(t *testing.T) {
 	direction := everything()
 	direction.MTU, direction.Members, direction.Loss = 0, 2, 0.01
@@ -282,8 +279,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// TestTooBig: the ICMP error quotes the packet, names the MTU, and comes only
-// where one is due.
+// TestTooBig: the ICMP error quotes the packet and names the MTU, and is sent only where it is allowed.
 func TestTooBig(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		d := newDirection(Impairment{MTU: 1400, ICMP: true})

@@ -19,7 +19,7 @@ type packet struct {
 	port    uint16
 }
 
-// frame builds what a kernel with offloads hands over.
+// frame builds a frame as a kernel with offloads sends it.
 func (p packet) frame() []byte {
 	raw := make([]byte, vnetSize+ethernetSize-2)
 	copy(raw[vnetSize:], "\x02\x00\x00\x00\x00\x0b\x02\x00\x00\x00\x00\x0a")
@@ -75,7 +75,7 @@ func (p packet) ip(proto byte, length int) []byte {
 	return append([]byte{0x08, 0x00}, ip...)
 }
 
-// complete puts in the checksum that a NIC would, if one is wanted.
+// complete fills in the checksum as a NIC would, if one is requested.
 func complete(raw []byte) []byte {
 	raw = bytes.Clone(raw)
 	if raw[vnetFlags]&flagNeedsCsum != 0 {
@@ -87,8 +87,7 @@ func complete(raw []byte) []byte {
 	return raw
 }
 
-// checkSums fails the test unless the checksums of a complete packet are right,
-// computed from what the packet itself says.
+// checkSums fails the test unless the checksums of a complete packet are right, computed from the packet.
 func checkSums(t *testing.T, raw []byte) {
 	t.Helper()
 	f := parse(raw)
@@ -110,7 +109,7 @@ func checkSums(t *testing.T, raw []byte) {
 	}
 }
 
-// kinds are the super-packets that kernels hand over.
+// kinds are the types of super-packets that kernels send.
 func kinds() map[string]packet {
 	stamps := []byte{1, 1, optionTimestamps, 10, 0, 0, 0, 1, 0, 0, 0, 2}
 	return map[string]packet{
@@ -121,7 +120,7 @@ func kinds() map[string]packet {
 	}
 }
 
-// TestCut segments super-packets and puts them together again.
+// TestCut cuts super-packets into segments and joins them again.
 func TestCut(t *testing.T) {
 	for name, p := range kinds() {
 		t.Run(name, func(t *testing.T) {
@@ -156,8 +155,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// flagsOf are the flags of segment i of n: CWR is the first one's, FIN and PSH
-// the last one's.
+// flagsOf returns the flags of segment i of n: CWR is only on the first, FIN and PSH only on the last.
 func flagsOf(flags byte, i, n int) byte {
 	if i > 0 {
 		flags &^= flagCWR
@@ -168,8 +166,8 @@ func flagsOf(flags byte, i, n int) byte {
 	return flags
 }
 
-// TestCutRun keeps several segments one super-packet, which cut again gives the
-// same as cutting the first.
+// TestCutRun cuts off several segments as one super-packet; cutting that again gives the same segments as
+// cutting the whole.
 func TestCutRun(t *testing.T) {
 	for name, p := range kinds() {
 		f := parse(p.frame())
@@ -191,7 +189,7 @@ func TestCutRun(t *testing.T) {
 	}
 }
 
-// TestSize counts the bytes of segments as they would be on a wire.
+// TestSize counts the bytes of segments on the wire.
 func TestSize(t *testing.T) {
 	f := parse(packet{payload: 3000, segment: 1448}.frame())
 	if f.segments() != 3 || f.size(0) != 54+1448 || f.size(2) != 54+3000-2*1448 {
@@ -203,7 +201,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestFlow: packets of a connection share a hash, and connections spread.
+// TestFlow: packets of a connection have the same hash, and connections spread over the links.
 func TestFlow(t *testing.T) {
 	members := [4]int{}
 	for port := range uint16(400) {
@@ -221,7 +219,7 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// odd are frames that a path must survive, by name.
+// odd are malformed and unusual frames that a path must handle, by name.
 func odd() map[string][]byte {
 	good := packet{payload: 3000, segment: 1448, flags: flagSYN, options: []byte{2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 3, 7}}.frame()
 	with := func(at int, b ...byte) []byte {
@@ -253,7 +251,7 @@ func odd() map[string][]byte {
 	}
 }
 
-// everything is a way that does all it can to a packet.
+// everything is an impairment with all effects.
 func everything() Impairment {
 	return Impairment{
 		StripWScale: true, StripSACK: true, StripTimestamps: true, ClampMSS: 500, MTU: 1000, ICMP: true,
@@ -262,8 +260,7 @@ func everything() Impairment {
 	}
 }
 
-// survive sends a frame by two ways, and fails the test unless every packet is
-// accounted for.
+// survive sends a frame through two impairments, and fails the test unless every packet is accounted for.
 func survive(t *testing.T, raw []byte) {
 	t.Helper()
 	small := everything()
@@ -288,7 +285,7 @@ func TestOddFrames(t *testing.T) {
 	}
 }
 
-// FuzzFrames looks for a frame that the path does not survive.
+// FuzzFrames searches for a frame that the path does not handle.
 func FuzzFrames(f *testing.F) {
 	for _, raw := range odd() {
 		f.Add(raw)
