@@ -116,7 +116,7 @@ func (b binding) check(t *testing.T) {
 	if x.Binds != b.layer && b.layer != "" {
 		t.Errorf("%q binds, want %q", x.Binds, b.layer)
 	}
-	atServer := slices.Contains(b.causes, "app-limited") && !slices.Contains(b.causes, "client") // this end does not bind
+	atServer := slices.Contains(b.causes, "app-limited") && !slices.Contains(b.causes, "client") // this end is not the limit
 	if b.layer == measure.LayerDiskFar && f.Where.EndPoint != "server" || atServer && f.Where.EndPoint == "local" {
 		t.Errorf("%s is laid to %+v", f.Cause, f.Where)
 	}

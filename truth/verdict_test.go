@@ -26,8 +26,8 @@ func verdicts(scale float64) table {
 	return t
 }
 
-// judgedPaths counts the verdicts of one condition. What a path carries far from the
-// bar, by more than its runs scatter, is told.
+// judgedPaths counts the verdicts of one condition. With a deviation of at most 0.5%, at most 5% of the
+// verdicts may be wrong.
 func judgedPaths(runs int, deviation, share, scale float64) row {
 	const ceiling = 1e9
 	verdict := func(want func(*measure.Verdict) bool) rate {

@@ -33,7 +33,7 @@ type sceneCase struct {
 	Ladder   []json.RawMessage `json:"ladder,omitempty"`
 	Subject  *subject          `json:"subject,omitempty"`
 	Compare  *compared         `json:"compare,omitempty"`
-	Print    string            `json:"print,omitempty"` // reports are made of it: "as it is", or "judged"
+	Print    string            `json:"print,omitempty"` // prints reports of the document: "as it is", or "judged"
 }
 
 // seen mirrors advise.Seen.
@@ -210,7 +210,7 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// Of a page only the words are compared: layout and drawings change more often, and the golden pages of
+// The golden files of pages contain only the words: layout and drawings change more often, and the golden pages of
 // package report cover them.
 var (
 	drawn = regexp.MustCompile(`(?s)<(style|script|svg)\b.*?</(style|script|svg)>`)

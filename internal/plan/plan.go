@@ -19,7 +19,7 @@ type Plan struct {
 	Steps   []Step
 	Repeat  Repeat
 
-	// Of a plan file; empty if the flags of a command made the plan.
+	// The fields of a plan file; empty if the flags of a command made the plan.
 	Name        string
 	Order       string // OrderSequential, OrderSimultaneous, OrderInterleaved, OrderBlocks or OrderThereAndBack
 	Seed        uint64 // of the order of blocks, for OrderInterleaved

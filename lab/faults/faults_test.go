@@ -34,7 +34,7 @@ var (
 // TestMain prints the head of the table, and a summary at the end.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Setenv(lab.RequireVariable, "1") // whoever asks for the faults wants none skipped
+	os.Setenv(lab.RequireVariable, "1") // missing requirements fail instead of skipping
 	os.Exit(m.Run())
 }
 

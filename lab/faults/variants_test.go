@@ -100,13 +100,13 @@ func families() map[string]func(d dice) Fault {
 			rtt := time.Duration(of(d, 0, 1, 5, 15, 40, 100)) * time.Millisecond
 			return vary(roomy(rate, rtt), rate, well(), "")
 		},
-		"window-and-loss": func(d dice) Fault { // the window binds, the loss is rare
+		"window-and-loss": func(d dice) Fault { // the window limits, the loss is rare
 			o, rate, underWay := d.path()
 			o = forward(o, func(w *wire.Impairment) { w.Loss, w.Seed = 2e-6, d.Uint64() })
 			size := int(max(16<<10, underWay*d.between(0.1, 0.3)))
 			return vary(o, rate, is("receive-window", receiver), fmt.Sprintf("%d bytes", size), server("net.ipv4.tcp_rmem", fmt.Sprintf("4096 16384 %d", size)))
 		},
-		"loss-and-window": func(d dice) Fault { // the loss binds, the window is short too
+		"loss-and-window": func(d dice) Fault { // the loss limits, the window is short too
 			o, rate, underWay := d.path()
 			o = forward(o, func(w *wire.Impairment) { w.Loss, w.Seed = 0.02, d.Uint64() })
 			return vary(o, rate, is("loss", path), "2%", server("net.ipv4.tcp_rmem", fmt.Sprintf("4096 16384 %d", int(max(256<<10, underWay)))))
@@ -116,7 +116,7 @@ func families() map[string]func(d dice) Fault {
 			o = forward(o, func(w *wire.Impairment) { w.DropAbove = 1514 })
 			return vary(o, rate, is("broken-tso", sender), "", server("net.ipv4.tcp_rmem", fmt.Sprintf("4096 16384 %d", int(max(64<<10, underWay/4)))))
 		},
-		"shaper-and-window": func(d dice) Fault { // the window binds before the shaper does
+		"shaper-and-window": func(d dice) Fault { // the window limits before the shaper does
 			o, rate, underWay := d.path()
 			o = forward(o, func(w *wire.Impairment) { w.Rate = rate / 2 })
 			size := int(max(16<<10, underWay*d.between(0.1, 0.25)))

@@ -32,7 +32,7 @@ var theImage struct {
 
 // TestMain builds the image that all VMs boot.
 func TestMain(m *testing.M) {
-	os.Setenv(lab.RequireVariable, "1") // whoever asks for the VMs wants none skipped
+	os.Setenv(lab.RequireVariable, "1") // missing requirements fail instead of skipping
 	code := 1
 	if err := prepare(); err != nil {
 		fmt.Println(err)

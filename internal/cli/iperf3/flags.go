@@ -36,7 +36,7 @@ type original struct {
 	logFile    string
 	pidFile    string
 
-	// Of the server.
+	// Flags of the server.
 	daemon, oneOff     bool
 	privateKey, users  string
 	skew               int // seconds
