@@ -21,14 +21,13 @@ import (
 	"thru/internal/cause/window"
 )
 
-// theCatalogue is that of thru.
+// theCatalogue returns the catalogue of thru.
 func theCatalogue() *diagnose.Catalogue {
 	return &diagnose.Catalogue{Causes: Causes(), Gates: Gates()}
 }
 
-// All is every cause, in the order in which findings of the same weight are shown:
-// first what says that the measurement itself is wrong, then what keeps data from
-// passing at all, then each end and the path.
+// All returns every cause, in the order in which findings of equal weight are shown: first errors of the
+// measurement itself, then what blocks data entirely, then each end and the path.
 func All() []rule.Cause {
 	return []rule.Cause{
 		measurement.Measurement(),
@@ -88,7 +87,7 @@ func All() []rule.Cause {
 	}
 }
 
-// conditions are gates of no cause: what voids a measurement, or is good to know.
+// conditions returns the gates without a cause: conditions that invalidate a measurement or are good to know.
 func conditions() []gate.Rule {
 	return slices.Concat(gate.EndGates(), []gate.Rule{
 		nic.LinkUpGate(),
@@ -101,8 +100,8 @@ func conditions() []gate.Rule {
 	})
 }
 
-// gateOrder are the ids of all gates in the order of a packet's way: what it leaves
-// by, the path, what the hosts make of it.
+// gateOrder returns the ids of all gates in the order in which a packet passes: the sending interface, the path,
+// the hosts' processing.
 func gateOrder() []string {
 	return strings.Fields(`host-facts
 		link-up link-speed duplex link-errors link-load bond virtual-switch tunnel pcie-bandwidth pcie-trained nic-model driver-of-kernel mtu-path
@@ -112,7 +111,7 @@ func gateOrder() []string {
 		firewall-rules bridge-netfilter clock-source clock-sync clock-offset guest-adapter guest-mtu guest-shaping guest-cpu-limit guest-tools`)
 }
 
-// Causes are the rules of all causes, in the order of All.
+// Causes returns the rules of all causes, in the order of All.
 func Causes() []diagnose.Rule {
 	var list []diagnose.Rule
 	for _, c := range All() {
@@ -121,7 +120,7 @@ func Causes() []diagnose.Rule {
 	return list
 }
 
-// Gates is every gate, in the order in which those of the same state are shown.
+// Gates returns every gate, in the order in which gates of the same state are shown.
 func Gates() []gate.Rule {
 	list := conditions()
 	for _, c := range All() {
@@ -137,8 +136,8 @@ func Gates() []gate.Rule {
 	return list
 }
 
-// proposalRules are what changes help against a cause. Causes that no setting cures
-// have none: for them the remedy of the finding or of the gate is passed on in words.
+// proposalRules returns the changes that help against each cause. A cause that no setting fixes has none; its
+// finding or gate then passes on the fix in words.
 func proposalRules() []advise.Rule {
 	var list []advise.Rule
 	for _, c := range All() {

@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// Filter is Filter by these rules.
+// Filter applies cause.Filter with these rules.
 func Filter(rules []Rule, gates []measure.Gate, only, skip []string) ([]measure.Gate, error) {
 	for _, id := range slices.Concat(only, skip) {
 		if err := known(rules, id); err != nil {
@@ -25,7 +25,7 @@ func Filter(rules []Rule, gates []measure.Gate, only, skip []string) ([]measure.
 	return kept, nil
 }
 
-// known refuses an id that no rule has.
+// known returns an error for an id that no rule has.
 func known(rules []Rule, id string) error {
 	for _, r := range rules {
 		if r.ID == id {
@@ -39,9 +39,8 @@ func known(rules []Rule, id string) error {
 	return fault.Usagef(hint, "gate: choosing gates: there is no gate %q", short(id))
 }
 
-// nearest is the id that a text could have meant: that of the rule which is
-// known by this word too, or of a part of whose id it is, or from which it
-// differs by a slip or two; "" where none is near.
+// nearest returns the id that a text may mean: the rule with this word in its Words, an id that contains the text,
+// or one that differs by one or two typing errors; "" if none is near.
 func nearest(rules []Rule, text string) string {
 	var ids []string
 	for _, r := range rules {
@@ -58,5 +57,5 @@ func nearest(rules []Rule, text string) string {
 	return fault.Nearest(text, ids)
 }
 
-// short bounds what is repeated to the one who typed it.
+// short limits the length of a repeated user input.
 func short(id string) string { return string([]rune(id)[:min(40, len([]rune(id)))]) }

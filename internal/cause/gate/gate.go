@@ -1,11 +1,9 @@
-// Package gate judges whether two hosts and the path between them are fit to
-// be measured (C-33): from their facts it makes gates, each with what was
-// found, why it matters and what to do.
+// Package gate judges whether two hosts and the path between them are fit to be measured (C-33): from their facts
+// it makes gates, each with what was found, why it matters and what to do.
 //
-// It is pure: the same facts give the same gates, in the same order. It never
-// guesses: where a fact is missing the gate is "not checked" and names it.
-// A gate fails only where a measurement would be void or the stated need is
-// beyond the host; what merely costs some of the rate is a warning.
+// It is pure: the same facts give the same gates, in the same order. It never guesses: if a fact is missing, the
+// gate is "not checked" and names it. A gate fails only if a measurement would be void or the host cannot meet the
+// stated need; a condition that merely costs some of the rate is a warning.
 //
 // `thru test` refuses a host that fails a gate, so a false alarm would cost more than a miss.
 package gate
@@ -18,7 +16,7 @@ import (
 	"thru/internal/measure"
 )
 
-// IsHypervisorGateBy is IsBelow by these rules.
+// IsHypervisorGateBy is cause.IsHypervisorGate with these rules.
 func IsHypervisorGateBy(by []Rule, id string) bool {
 	return slices.ContainsFunc(by, func(r Rule) bool { return r.ID == id && r.Hypervisor })
 }
@@ -33,7 +31,7 @@ func Judge(s scene.Subject, by []Rule) []measure.Gate {
 	return Sort(gates)
 }
 
-// Sort puts the worst gates first, and leaves those of the same state in their order.
+// Sort puts the worst gates first and keeps the order of those in the same state.
 func Sort(gates []measure.Gate) []measure.Gate {
 	slices.SortStableFunc(gates, func(a, b measure.Gate) int {
 		return cmp.Compare(Rank(a.Status), Rank(b.Status))
@@ -41,13 +39,12 @@ func Sort(gates []measure.Gate) []measure.Gate {
 	return gates
 }
 
-// Rank orders the states of a gate for people: the worst first, and what is
-// not known before what is well.
+// Rank orders the states of a gate for display: the worst first, and unknown before good.
 func Rank(status string) int {
 	return slices.Index([]string{measure.GateFail, measure.GateWarn, measure.GateNotChecked, measure.GatePass}, status)
 }
 
-// EndGates judge whether there is anything to judge.
+// EndGates returns the rules that check whether there is anything to judge.
 func EndGates() []Rule {
 	return []Rule{{
 		ID: "host-facts", Title: "Facts of the host",

@@ -14,20 +14,19 @@ import (
 type Rule struct {
 	ID         string   // stable, kebab-case
 	Title      string   // what it is about
-	Words      string   // what else people call it, in small letters
-	About      string   // what is judged, with the facts that it takes
+	Words      string   // other words for it, in lower case
+	About      string   // what is judged, and the facts used
 	Warns      string   // when it warns; "" never
 	Fails      string   // when it fails; "" never
 	Why        string   // why it matters, with a figure; one line
 	Source     string   // where thresholds and figures come from
 	Fix        string   // what to do, in words; the gate has the commands
-	Cause      string   // id of the cause that it would be of a slow result
-	Checklist  []string // lines of the checklist that it answers
-	Hypervisor bool     // of what a hypervisor says of a guest
-	Receives   bool     // it matters for what the host receives; else for what it sends
+	Cause      string   // id of the cause of a slow result that it stands for
+	Checklist  []string // lines of the checklist that it covers
+	Hypervisor bool     // about what a hypervisor reports of a guest
+	Receives   bool     // it matters for data that the host receives; else for data that it sends
 
-	// One of these judges. Each is called once for all that it is about, and
-	// returns nil where the rule does not apply.
+	// One of these judges. Each is called once for each subject, and returns nil if the rule does not apply.
 	Host      func(*scene.Host) *Finding // a host
 	Face      func(*scene.Face) *Finding // an interface that the traffic passes
 	Path      func(*scene.Scene) *Finding
@@ -55,12 +54,12 @@ func Warn(format string, args ...any) *Finding { return found(measure.GateWarn, 
 // Fail is the finding of a gate that fails.
 func Fail(format string, args ...any) *Finding { return found(measure.GateFail, format, args...) }
 
-// NotChecked names what is missing, and why.
+// NotChecked names the missing fact, and why it is missing.
 func NotChecked(what, why string) *Finding {
 	return found(measure.GateNotChecked, "%s: %s", what, why)
 }
 
-// FailIf is a failure where the condition holds, else a warning.
+// FailIf fails if the condition holds, else it warns.
 func FailIf(void bool, format string, args ...any) *Finding {
 	if void {
 		return Fail(format, args...)
@@ -68,25 +67,25 @@ func FailIf(void bool, format string, args ...any) *Finding {
 	return Warn(format, args...)
 }
 
-// Because replaces the rule's reason by one with the figures of this case.
+// Because replaces the rule's reason with one that has the figures of this case.
 func (f *Finding) Because(format string, args ...any) *Finding {
 	f.why = fmt.Sprintf(format, args...)
 	return f
 }
 
-// Do adds what to do.
+// Do adds the fix.
 func (f *Finding) Do(r scene.Fix) *Finding { f.fix = r; return f }
 
-// Off names the offloads that it is about; fixed where the driver has none of them.
+// Off names the offloads concerned; fixed means that the driver supports none of them.
 func (f *Finding) Off(names []string, fixed bool) *Finding {
 	f.off, f.fixed = names, fixed
 	return f
 }
 
-// As names another cause than the rule's.
+// As sets another cause than the rule's.
 func (f *Finding) As(cause string) *Finding { f.cause = cause; return f }
 
-// judge applies the rule to all that it is about.
+// judge applies the rule to all its subjects.
 func (r Rule) judge(sc *scene.Scene) []measure.Gate {
 	var gates []measure.Gate
 	add := func(f *Finding, at measure.Gate) {
@@ -121,7 +120,7 @@ func (r Rule) judge(sc *scene.Scene) []measure.Gate {
 	return gates
 }
 
-// gate fills in what the rule says of all its findings.
+// gate fills in the fields that are the same for all findings of the rule.
 func (r Rule) gate(sc *scene.Scene, f *Finding, g measure.Gate) measure.Gate {
 	g.ID, g.Status, g.Checklist = r.ID, f.Status, slices.Clone(r.Checklist)
 	g.Fact, g.Why, g.Cause = line(f.fact), r.Why, r.Cause
@@ -142,8 +141,8 @@ func (r Rule) gate(sc *scene.Scene, f *Finding, g measure.Gate) measure.Gate {
 	return g
 }
 
-// LongestLine bounds a fact, which can hold names from a foreign host, in characters.
+// LongestLine limits a fact, which can hold names from an untrusted host, in characters.
 const LongestLine = 240
 
-// line makes one line of printable text.
+// line converts a text to one line of printable characters.
 func line(text string) string { return unit.Line(text, LongestLine) }

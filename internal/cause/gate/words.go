@@ -7,8 +7,8 @@ import (
 	"thru/internal/unit"
 )
 
-// Missing is the finding of a fact that could not be had of a host, an interface, a
-// direction or the path; nil where its absence says nothing.
+// Missing returns the finding for a fact that is missing of a host, an interface, a direction or the path; nil if
+// its absence means nothing.
 func Missing(of interface {
 	WhyNot(facts ...string) (why string, told bool)
 }, what string, facts ...string) *Finding {
@@ -19,19 +19,19 @@ func Missing(of interface {
 	return NotChecked(what, why)
 }
 
-// Rate words a rate in bit/s.
+// Rate formats a rate in bit/s.
 func Rate[N int64 | float64](bps N) string { return unit.Rate(float64(bps)) }
 
-// Size words a number of bytes.
+// Size formats a number of bytes.
 func Size[N int64 | float64](bytes N) string { return unit.Size(int64(bytes)) }
 
-// Span words a time in ns.
+// Span formats a time in ns.
 func Span(ns int64) string { return unit.Duration(ns) }
 
-// Percent words a share.
+// Percent formats a percentage.
 func Percent(pct float64) string { return unit.Percent(pct) }
 
-// AtRTT words the round trip of an idle path; "" where it is not known.
+// AtRTT formats the round-trip time of an idle path; "" if it is not known.
 func AtRTT(rtt int64) string {
 	if rtt == 0 {
 		return ""
@@ -46,7 +46,7 @@ func MissingOption(w *scene.Direction, what string) *Finding {
 		parts = []string{"handshake.synack_sent", "handshake.synack_seen", "handshake"}
 	}
 	for _, m := range w.Subject.Path.Missing {
-		if slices.Contains(parts, m.Fact) { // what is below them is of one option alone
+		if slices.Contains(parts, m.Fact) { // keys below them are of one option only
 			return NotChecked(what+" of "+w.From+" at both ends", m.Why)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package rule says what a cause of the catalogue is: one value that holds all
-// that thru knows of it, from the gate before traffic to the change that helps.
+// Package rule defines a cause of the catalogue: one value with all that thru knows of it, from the gate before
+// traffic to the change that helps.
 package rule
 
 import (
@@ -9,22 +9,22 @@ import (
 	"thru/internal/measure"
 )
 
-// Cause is one cause of a rate that is lower than it could be. It stands in one
-// file of its family, and in a row of the catalogue.
+// Cause is one cause of a rate that is lower than it could be. It has one file in its family, and a row in the
+// catalogue.
 type Cause struct {
-	// Rule is its id and words, the judgement by counters and by packets, what
-	// tells it from its neighbours, and which causes it brings along.
+	// Rule has its id and texts, how counters and packets show it, what distinguishes it from similar causes, and
+	// which causes are its effects.
 	diagnose.Rule
-	// Gates show before any traffic that it would bind. Their Cause is this one.
+	// Gates show before any traffic that it would limit the rate. Their Cause is this one.
 	Gates []gate.Rule
-	// Urgent is its place among the causes whose gates are mended first, by what they
-	// may cost, from 1 on; 0: its gates follow.
+	// Urgent is its position, from 1, among the causes whose gates are fixed first, by their possible cost. With 0
+	// its gates come after those.
 	Urgent int
-	// Propose are the changes of settings that help, in order; none: then
-	// the remedy of the finding is passed on in words.
+	// Propose are the changes of settings that help, in order. Without any, the fix of the finding is passed on in
+	// words.
 	Propose []advise.Proposer
-	// Tight tells of a gate that says what is known to bind (advise.Rule).
+	// Tight reports whether a gate shows a limit that is known to bind (advise.Rule).
 	Tight func(advise.Request) bool
-	// LastResort supposes it where next to nothing passes (advise.Rule).
+	// LastResort assumes the cause if almost nothing passes (advise.Rule).
 	LastResort func(*advise.Direction) *measure.Finding
 }

@@ -6,14 +6,14 @@ import (
 	"thru/internal/cause/knob"
 )
 
-// limits of a host's buffers in bytes.
+// limits are a host's buffer limits in bytes.
 type limits struct {
-	Window, Send     int64 // what one connection can have under way; 0: not known
+	Window, Send     int64 // bytes that one connection can have in flight; 0: not known
 	WindowOf, SendOf string
-	Keys             [2]string // settings that tell, for what is missing
+	Keys             [2]string // names of the settings, for the text about a missing one
 }
 
-// Limits reads them by the names of the host's system.
+// Limits reads the buffer limits under the names of the host's system.
 func (h *Host) Limits() limits {
 	switch h.System {
 	case "linux":
@@ -38,7 +38,7 @@ func (h *Host) Limits() limits {
 	return limits{Keys: [2]string{"sysctls", "sysctls"}}
 }
 
-// greatest is what the buffer of a side is set to; 0 where that is not known.
+// greatest returns the configured buffer maximum of a side; 0 if it is not known.
 func (l limits) greatest(h *Host, sends bool) int64 {
 	key := l.Keys[0]
 	if sends {
@@ -48,7 +48,7 @@ func (l limits) greatest(h *Host, sends bool) int64 {
 	return n
 }
 
-// limitsBSD: the maximum of autotuning, and the ceiling over all buffers.
+// limitsBSD reads the autotuning maximum and the ceiling of all buffers.
 func (h *Host) limitsBSD() limits {
 	names := [2]string{"net.inet.tcp.recvbuf_max", "net.inet.tcp.sendbuf_max"}
 	if h.System == "darwin" {
@@ -71,21 +71,21 @@ func (h *Host) limitsBSD() limits {
 	return l
 }
 
-// autotuning is the largest window of a level (C-31); 0 where it is not known.
+// autotuning returns the largest window of an autotuning level (C-31); 0 if it is not known.
 func autotuning(level string) int64 {
 	return map[string]int64{"disabled": 64 << 10, "highlyrestricted": 256 << 10, "restricted": 1 << 20,
 		"normal": 16 << 20, "experimental": 1 << 30}[strings.ToLower(strings.ReplaceAll(level, " ", ""))]
 }
 
-// Greatest buffers that Linux sets as it boots, in bytes: a 128th of the memory, between
-// these (net/ipv4/tcp.c, tcp_init; receive buffers of newer kernels are larger).
+// Buffer maxima that Linux sets at boot, in bytes: 1/128 of the memory, within these bounds (net/ipv4/tcp.c,
+// tcp_init; receive buffers of newer kernels are larger).
 const (
 	leastRmem, MostRmem = 128 << 10, 6 << 20
 	leastWmem, MostWmem = 64 << 10, 4 << 20
 )
 
-// BootBuffer is the greatest buffer that the kernel of a Linux host sets as it boots, in
-// bytes; 0 of another system, and where its memory is not known.
+// BootBuffer returns the buffer maximum that a Linux kernel sets at boot, in bytes; 0 for another system or
+// unknown memory.
 func (h *Host) BootBuffer(sends bool) int64 {
 	if h.System != "linux" || h.RAM == nil || h.RAM.Total == nil || *h.RAM.Total <= 0 {
 		return 0

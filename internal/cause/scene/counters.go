@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Class is a kind of counters of errors and drops.
+// Class is a class of error and drop counters.
 type Class int
 
 const (
@@ -13,13 +13,11 @@ const (
 	NoRoom                  // packets that arrived well and found no free descriptor or buffer
 )
 
-// counterNames are parts of the names that a system counts a class by, in
-// small letters; nil where a system counts no such thing. Linux has those of its
-// drivers beside its own (if_link.h, `ethtool -S`). FreeBSD and macOS have the
-// columns of netstat(1), Windows the properties of Get-NetAdapterStatistics,
-// Solaris the statistics of kstat's module link, ESXi the lines of
-// `esxcli network nic stats get`. Ierrs, ierrors and ReceivedPacketErrors are
-// all errors of received packets: some drivers add there what had no room.
+// counterNames returns parts of the counter names of a class on a system, in lower case; nil if the system does
+// not count it. Linux has the counters of its drivers and its own (if_link.h, `ethtool -S`). FreeBSD and macOS
+// have the columns of netstat(1), Windows the properties of Get-NetAdapterStatistics, Solaris the statistics of
+// kstat's module link, ESXi the lines of `esxcli network nic stats get`. Ierrs, ierrors and ReceivedPacketErrors
+// count all receive errors: some drivers include packets that found no buffer.
 func (c Class) counterNames(system string) []string {
 	return map[string][2][]string{
 		"linux": {
@@ -38,9 +36,8 @@ func (c Class) counterNames(system string) []string {
 	}[system][c]
 }
 
-// Uncounted says why a class is not known of the interface; "" where it is.
-// Without counters and without a reason none of them was above zero; but an
-// agent of an older version, which knows no kinds of interfaces, reads none.
+// Uncounted returns why a class is not known for the interface; "" if it is known. No counters and no reason means
+// that all were zero, except with an older agent, which knows no interface kinds and reads no counters.
 func (f *Face) Uncounted(c Class) string {
 	why := Reason(f.Host.NotChecked, "interfaces."+f.Name+".error_counters", "interfaces."+f.Name+".*", "interfaces."+f.Name)
 	switch {
@@ -52,14 +49,13 @@ func (f *Face) Uncounted(c Class) string {
 	return why
 }
 
-// Counted is how many packets a class counts, and the name of the counter that
-// tells so. Counters that differ in a number only are those of the queues, and
-// are added up. Others may count the same packets: rx_missed_errors of the
-// kernel is rx_out_of_buffer of mlx5. Of them the largest counts.
+// Counted returns how many packets a class counts, and the name of the counter. Counters whose names differ only
+// in a number belong to queues and are summed. Others may count the same packets (rx_missed_errors of the kernel
+// is rx_out_of_buffer of mlx5); of those the largest counts.
 func (f *Face) Counted(c Class) (most uint64, name string) {
 	parts := c.counterNames(f.Host.System)
 	sums := map[string]uint64{}
-	largest := map[string]string{} // counter of each sum
+	largest := map[string]string{} // counter with the largest value of each sum
 	for _, key := range SortedKeys(f.Errors) {
 		low := strings.ToLower(key)
 		if !slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(low, p) }) {
@@ -81,7 +77,7 @@ func (f *Face) Counted(c Class) (most uint64, name string) {
 	return most, name
 }
 
-// withoutDigits drops digits from a text (strings.Map).
+// withoutDigits drops digits from a text (for strings.Map).
 func withoutDigits(c rune) rune {
 	if c >= '0' && c <= '9' {
 		return -1
@@ -89,7 +85,7 @@ func withoutDigits(c rune) rune {
 	return c
 }
 
-// Received counts the packets of all receive queues; 0 where they are not known.
+// Received counts the packets of all receive queues; 0 if they are not known.
 func (f *Face) Received() (packets uint64) {
 	for _, c := range f.Counters {
 		if strings.HasPrefix(c.Queue, "rx") {

@@ -12,20 +12,20 @@ import (
 type Face struct {
 	*measure.Interface
 	Host *Host
-	// firm: the route goes by it. Else it is one that could carry the traffic,
-	// and nothing about it can be said to be impossible.
+	// Firm: the route uses this interface. Otherwise it is one that could carry the traffic, and it never proves
+	// that something is impossible.
 	Firm bool
-	// below: another interface lies on it (VLAN, bond, bridge, tunnel).
+	// Below: another interface is stacked on it (VLAN, bond, bridge, tunnel).
 	Below bool
-	// member: it shares the traffic with the other members of a bond.
+	// Member: it shares the traffic with the other members of a bond.
 	Member bool
 }
 
-// mostFaces bounds the interfaces that are judged of one host.
+// mostFaces limits how many interfaces of a host are judged.
 const mostFaces = 16
 
-// pick chooses the interfaces of a host: the one of the route with those that
-// it lies on, else those that could carry the traffic.
+// pick chooses the interfaces of a host: that of the route and those under it, or else all that could carry the
+// traffic.
 func (h *Host) pick() []*Face {
 	var list []*Face
 	add := func(name string, on Face) {
@@ -46,7 +46,7 @@ func (h *Host) pick() []*Face {
 			}
 		}
 	}
-	for k := 0; k < len(list); k++ { // the list grows by what lies below
+	for k := 0; k < len(list); k++ { // the list grows by the lower interfaces
 		f := list[k]
 		for _, name := range f.lower(h) {
 			add(name, Face{Firm: f.Firm, Below: true, Member: f.Member || f.Bond != nil})
@@ -55,15 +55,13 @@ func (h *Host) pick() []*Face {
 	return list
 }
 
-// deviceIsUp tells whether any interface with hardware (or a hypervisor's)
-// behind it is up.
+// deviceIsUp reports whether any interface with hardware (or a hypervisor's device) is up.
 func deviceIsUp(all []measure.Interface) bool {
 	return slices.ContainsFunc(all, func(i measure.Interface) bool { return isDevice(&i) && IsTrue(i.Up) && !IsFalse(i.Carrier) })
 }
 
-// carries tells whether an interface could carry the traffic of a test whose
-// route is not known: one with a device that is up, or where the host has none
-// (a container) one with an address that others can reach.
+// carries reports whether an interface could carry the traffic of a test whose route is not known: a device that
+// is up or, on a host without devices (a container), an interface with an address that others can reach.
 func carries(i *measure.Interface, devices bool) bool {
 	if !IsTrue(i.Up) || IsFalse(i.Carrier) || IsLoopback(i) {
 		return false
@@ -77,7 +75,7 @@ func carries(i *measure.Interface, devices bool) bool {
 	})
 }
 
-// isDevice tells whether hardware, or what a hypervisor shows as such, is behind an interface.
+// isDevice reports whether an interface has hardware, or a hypervisor's virtual hardware.
 func isDevice(i *measure.Interface) bool {
 	if i.Kind != nil {
 		return i.IsDevice()
@@ -85,13 +83,13 @@ func isDevice(i *measure.Interface) bool {
 	return i.PCI != nil || i.Bus != nil
 }
 
-// IsLoopback tells of the interface that leads back to the host itself.
+// IsLoopback reports whether an interface is the loopback.
 func IsLoopback(i *measure.Interface) bool {
 	return i.Kind != nil && *i.Kind == "loopback" || i.Name == "lo" || i.Name == "lo0"
 }
 
-// lower names the interfaces that a packet passes after this one. A bridge
-// leads to every port; those with a device behind them are meant.
+// lower returns the names of the interfaces that a packet passes after this one. For a bridge these are the ports
+// with a device.
 func (f *Face) lower(h *Host) []string {
 	names := slices.Clone(f.Lower)
 	if f.Tunnel != nil && f.Tunnel.Lower != "" {
@@ -111,8 +109,7 @@ func (f *Face) lower(h *Host) []string {
 	return names
 }
 
-// Top is the interface that packets to the other end leave by; nil where the
-// route is not known.
+// Top returns the interface by which packets to the other end leave; nil if the route is not known.
 func (h *Host) Top() *Face {
 	if h.End.Route == nil || len(h.Faces) == 0 {
 		return nil
@@ -120,8 +117,7 @@ func (h *Host) Top() *Face {
 	return h.Faces[0]
 }
 
-// Speed is the rate of the wire behind the interface in bit/s; 0 where none
-// is known, or it is a name only.
+// Speed returns the wire rate of the interface in bit/s; 0 if it is not known or only nominal.
 func (f *Face) Speed() int64 {
 	if f.SpeedBps == nil || *f.SpeedBps <= 0 || *f.SpeedBps > MostRate || IsTrue(f.Nominal) {
 		return 0
@@ -129,10 +125,10 @@ func (f *Face) Speed() int64 {
 	return *f.SpeedBps
 }
 
-// MostRate bounds what a figure may say, in bit/s: more is a damaged document.
+// MostRate is the highest credible rate in bit/s: a higher one means a damaged document.
 const MostRate = 1e14
 
-// NodeCPUs are the CPUs of the adapter's node; none where that is not known.
+// NodeCPUs returns the CPUs of the adapter's NUMA node; none if that is not known.
 func (f *Face) NodeCPUs() []int {
 	for _, n := range f.Host.NUMA {
 		if f.NUMANode != nil && n.Node == *f.NUMANode && len(n.CPUs) > 0 {
@@ -142,7 +138,7 @@ func (f *Face) NodeCPUs() []int {
 	return nil
 }
 
-// Near are those, and where they are not known all CPUs of the host.
+// Near returns NodeCPUs, or all CPUs of the host if those are not known.
 func (f *Face) Near() []int {
 	if cpus := f.NodeCPUs(); cpus != nil {
 		return cpus
@@ -150,7 +146,7 @@ func (f *Face) Near() []int {
 	return firstCPUs(f.Host.CPUs())
 }
 
-// RxQueues is how many receive queues are set; 0 where it is not known.
+// RxQueues returns the configured number of receive queues; 0 if it is not known.
 func (f *Face) RxQueues() int {
 	if c := f.Channels; c != nil && c.Combined+c.RX > 0 {
 		return max(c.Combined, 0) + max(c.RX, 0)
@@ -161,7 +157,7 @@ func (f *Face) RxQueues() int {
 	return 0
 }
 
-// KindName in words, "" where it is not known.
+// KindName returns the kind of the interface in words, "" if it is not known.
 func (f *Face) KindName() string {
 	if f.Kind == nil {
 		return ""
@@ -169,7 +165,7 @@ func (f *Face) KindName() string {
 	return *f.Kind
 }
 
-// DriverName is its name, "" where it is not known.
+// DriverName returns the driver's name, "" if it is not known.
 func (f *Face) DriverName() string {
 	if f.Driver == nil {
 		return ""
@@ -177,15 +173,13 @@ func (f *Face) DriverName() string {
 	return *f.Driver
 }
 
-// Device tells whether the interface has hardware behind it, or what a
-// hypervisor shows as such.
+// Device reports whether the interface has hardware, or a hypervisor's virtual hardware.
 func (f *Face) Device() bool { return isDevice(f.Interface) && !IsLoopback(f.Interface) }
 
-// Wired tells of a device whose speed is that of a wire.
+// Wired reports whether it is a device whose speed is that of a wire.
 func (f *Face) Wired() bool { return f.Device() && !IsTrue(f.Nominal) }
 
-// Wanted is the rate that the interface has to carry: the stated one. Members
-// of a bond share it.
+// Wanted returns the rate that the interface has to carry: the stated one, divided among the members of a bond.
 func (f *Face) Wanted() int64 {
 	if f.Member {
 		return 0
@@ -193,8 +187,8 @@ func (f *Face) Wanted() int64 {
 	return f.Host.Subject.LinkBps
 }
 
-// WhyNot is the reason for a fact of the interface that is lacking. One that is absent
-// without a reason makes no sense for its kind, and is not told; of a real device it is.
+// WhyNot returns why a fact of the interface is missing. A fact that is absent without a reason makes no sense for
+// the interface's kind and is not reported, except on a real device.
 func (f *Face) WhyNot(facts ...string) (why string, told bool) {
 	own := "interfaces." + f.Name
 	parent, _, _ := strings.Cut(facts[0], ".")
@@ -202,8 +196,8 @@ func (f *Face) WhyNot(facts ...string) (why string, told bool) {
 	return why, why != NotRead || f.Wired()
 }
 
-// IsTrue tells of a fact that is known and true.
+// IsTrue reports whether a fact is known and true.
 func IsTrue(b *bool) bool { return b != nil && *b }
 
-// IsFalse tells of a fact that is known and false.
+// IsFalse reports whether a fact is known and false.
 func IsFalse(b *bool) bool { return b != nil && !*b }

@@ -9,8 +9,7 @@ import (
 	"thru/internal/unit"
 )
 
-// HostOf is an end of a result of which these facts are known, for what is to be done there.
-// Where its system is not known it is taken for Linux.
+// HostOf returns an end of a result with these facts, to word fixes for it. An unknown system counts as Linux.
 func HostOf(name string, facts *measure.Facts) *Host {
 	var own measure.Facts
 	if facts != nil {
@@ -22,7 +21,7 @@ func HostOf(name string, facts *measure.Facts) *Host {
 	return Of(&measure.EndPoint{Name: name, Facts: &own})
 }
 
-// Fix is a remedy as a finding has it.
+// Fix converts a fix to the form of a finding.
 func (h *Host) Fix(r Fix) *measure.Fix {
 	r = h.Sparing(r)
 	fix := &measure.Fix{EndPoint: h.Name, Commands: r.Lines, Advice: r.Advice, Risk: r.Risk}
@@ -32,7 +31,7 @@ func (h *Host) Fix(r Fix) *measure.Fix {
 	return fix
 }
 
-// FaceOf that name; where the facts have none, one of which only the name is known.
+// FaceOf returns the interface of that name; if the facts lack it, one with only the name.
 func (h *Host) FaceOf(name string) *Face {
 	i := h.Interface(name)
 	if i == nil {
@@ -41,14 +40,14 @@ func (h *Host) FaceOf(name string) *Face {
 	return &Face{Interface: i, Host: h}
 }
 
-// Offload is a work that the adapter does for the kernel.
+// Offload is work that the adapter does for the kernel.
 type Offload struct {
 	Knob  string
 	Words string // for people
 	Soft  bool   // the kernel's own: any interface can have it
 }
 
-// Offloads that a test wants, in the order in which they are shown.
+// Offloads returns the offloads that a test needs, in the order in which they are shown.
 func Offloads() []Offload {
 	return []Offload{
 		{knob.TSO, "TSO", false},
@@ -65,8 +64,8 @@ func SetMTU(f *Face, mtu int) Fix {
 	return f.Set(knob.MTU, strconv.Itoa(mtu)).Or(fmt.Sprintf("set the MTU to %d", mtu))
 }
 
-// Window lets one connection have so many bytes under way, as sender or as
-// receiver. Where the host's limit allows them already it says so.
+// Window lets one connection have this many bytes in flight, as sender or receiver. If the host's limit already
+// allows them, the text says so.
 func Window(h *Host, bytes int64, sends bool) Fix {
 	bytes = min(max(bytes, 1), mostWindow)
 	l := h.Limits()
@@ -80,8 +79,8 @@ func Window(h *Host, bytes int64, sends bool) Fix {
 	return SetBuffers(h, bytes, sends).Or("raise the buffers so that a connection can have " + unit.Size(bytes) + " under way")
 }
 
-// SetBuffers lets one connection have the window under way. Only the buffer of one
-// side is set, and never to less than it has.
+// SetBuffers lets one connection have the window in flight. It sets the buffer of one side only, and never reduces
+// it.
 func SetBuffers(h *Host, window int64, sends bool) Fix {
 	if h.System == "windows" { // which has levels: half of a buffer is the window
 		if h.Limits().Window >= window {
@@ -92,7 +91,7 @@ func SetBuffers(h *Host, window int64, sends bool) Fix {
 	return SetBuffer(h, sends, max(knob.BufferFor(window), h.Limits().greatest(h, sends)))
 }
 
-// SetBuffer gives the buffer of one side that greatest size.
+// SetBuffer sets the buffer maximum of one side.
 func SetBuffer(h *Host, sends bool, bytes int64) Fix {
 	id := knob.TCPRmem
 	if sends {
@@ -101,7 +100,7 @@ func SetBuffer(h *Host, sends bool, bytes int64) Fix {
 	return h.Set(id, "", knob.Sizes(id, h.Sysctls[knob.Sysctl(id)], bytes))
 }
 
-// SpreadInterrupts gives each interrupt a CPU of its own, of the adapter's node first.
+// SpreadInterrupts pins each interrupt to a CPU of its own, those of the adapter's NUMA node first.
 func SpreadInterrupts(f *Face) Fix {
 	const most = 16 // commands
 	cpus := f.Near()
@@ -118,8 +117,8 @@ func SpreadInterrupts(f *Face) Fix {
 	return r
 }
 
-// Interrupts gives each interrupt of an interface a CPU of its own; where it
-// has one only, software spreads its packets.
+// Interrupts pins each interrupt of an interface to a CPU of its own; with a single interrupt, software spreads
+// its packets (RPS).
 func Interrupts(f *Face) Fix {
 	r := Fix{}
 	if len(f.IRQs) > 1 {
@@ -131,7 +130,7 @@ func Interrupts(f *Face) Fix {
 	return r.Or("spread the interface's interrupts, or its packets (RPS), over several CPUs")
 }
 
-// PacketSteering spreads the packets of a queue over all CPUs by software.
+// PacketSteering spreads the packets of a queue over all CPUs in software (RPS).
 func PacketSteering(f *Face) Fix {
 	if f.Host.CPUs() <= 0 {
 		return Fix{}
@@ -139,7 +138,7 @@ func PacketSteering(f *Face) Fix {
 	return f.Set(knob.RPS, "rx-0 "+knob.Mask(firstCPUs(f.Host.CPUs())))
 }
 
-// firstCPUs are the numbers of so many CPUs.
+// firstCPUs returns the numbers of the first n CPUs.
 func firstCPUs(n int) (cpus []int) {
 	for c := range n {
 		cpus = append(cpus, c)

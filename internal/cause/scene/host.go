@@ -9,8 +9,8 @@ import (
 	"thru/internal/measure"
 )
 
-// Host is an end with what several rules ask of it. Its facts are never nil;
-// known tells whether there are any.
+// Host is an end with the data that several rules need. Its facts are never nil; known reports whether there are
+// any.
 type Host struct {
 	*Scene
 	End    *End
@@ -23,7 +23,7 @@ type Host struct {
 	Faces  []*Face                       // interfaces that the traffic passes, the one on top first
 }
 
-// NewHost is an end with what several rules ask of it.
+// NewHost returns an end with the data that several rules need.
 func NewHost(sc *Scene, e *End) *Host {
 	h := of(sc, e, &measure.EndPoint{Name: e.Name})
 	h.byName = make(map[string]*measure.Interface, len(h.Interfaces))
@@ -36,7 +36,7 @@ func NewHost(sc *Scene, e *End) *Host {
 	return h
 }
 
-// Of is an end point of a result, of which no interface is picked to be judged.
+// Of returns an end point of a result, with no interface picked to be judged.
 func Of(e *measure.EndPoint) *Host {
 	return of(&Scene{}, &End{Name: e.Name, Facts: e.Facts}, e)
 }
@@ -60,19 +60,19 @@ func (h *Host) Interface(name string) *measure.Interface {
 	return h.byName[name]
 }
 
-// WhyNot is the reason that the host gave for a fact that it lacks, for another that
-// comes with it, or for what it belongs to; told is false where nothing is known of it.
+// WhyNot returns the host's reason for a missing fact, or for a missing parent or companion fact. told is false if
+// there is no reason.
 func (h *Host) WhyNot(facts ...string) (why string, told bool) {
 	parent, _, _ := strings.Cut(facts[0], ".")
 	return Reason(h.NotChecked, append(facts, parent)...), h.Known
 }
 
-// Guest tells whether the host is a virtual machine; known is false where it cannot say.
+// Guest reports whether the host is a virtual machine; known is false if it cannot say.
 func (h *Host) Guest() (is, known bool) {
 	return h.Hypervisor != nil && *h.Hypervisor != "none", h.Hypervisor != nil
 }
 
-// HypervisorName is its name, or "".
+// HypervisorName returns the hypervisor's name, or "".
 func (h *Host) HypervisorName() string {
 	if h.Hypervisor == nil {
 		return ""
@@ -80,7 +80,7 @@ func (h *Host) HypervisorName() string {
 	return *h.Hypervisor
 }
 
-// CPUs is how many logical CPUs thru may use; 0 where it is not known.
+// CPUs returns how many logical CPUs thru may use; 0 if not known.
 func (h *Host) CPUs() int {
 	switch {
 	case h.CPU != nil && h.CPU.Usable != nil && *h.CPU.Usable > 0:
@@ -91,11 +91,11 @@ func (h *Host) CPUs() int {
 	return 0
 }
 
-// mostCPUs bounds what a host may say of itself.
+// mostCPUs limits the CPU count that a host may report.
 const mostCPUs = 4096
 
-// Sysctl is the first of the settings that the host has. Systems differ in
-// names, and tools of the same system in their capitals.
+// Sysctl returns the first of the settings that the host has. Systems differ in the names, and tools of the same
+// system in upper and lower case.
 func (h *Host) Sysctl(names ...string) (value string, ok bool) {
 	for _, name := range names {
 		if v, ok := h.Sysctls[name]; ok {
@@ -112,8 +112,8 @@ func (h *Host) Sysctl(names ...string) (value string, ok bool) {
 	return "", false
 }
 
-// Number is a setting that is one number, or the last of several ("4096
-// 131072 6291456": the most). It must be above 0.
+// Number returns a setting that is one number, or the last of several ("4096 131072 6291456": the maximum). It
+// must be above 0.
 func (h *Host) Number(names ...string) (int64, bool) {
 	text, _ := h.Sysctl(names...)
 	fields := strings.Fields(text)
@@ -124,7 +124,7 @@ func (h *Host) Number(names ...string) (int64, bool) {
 	return n, err == nil && n > 0
 }
 
-// SortedKeys of a map, so that its order never shows.
+// SortedKeys returns the keys of a map in a fixed order.
 func SortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -134,7 +134,7 @@ func SortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// Switch is a setting of TCP that every system has under another name.
+// Switch is a TCP setting that has another name on every system.
 type Switch struct {
 	Knob  string // that sets it
 	What  string // "window scaling"
@@ -142,7 +142,7 @@ type Switch struct {
 	off   []string // values that mean off, in small letters
 }
 
-// IsOn tells whether a switch is on; known is false where it was not read.
+// IsOn reports whether a switch is on; known is false if it was not read.
 func (h *Host) IsOn(s Switch) (on, known bool) {
 	v, ok := h.Sysctl(s.Names[h.System]...)
 	if !ok || v == "" {
@@ -151,7 +151,7 @@ func (h *Host) IsOn(s Switch) (on, known bool) {
 	return !slices.Contains(s.off, strings.ToLower(v)), true
 }
 
-// Key of the switch on this system, for the gate that it is missing.
+// Key returns the name of the switch on this system, for a gate that misses it.
 func (h *Host) Key(s Switch) string {
 	if names := s.Names[h.System]; len(names) > 0 {
 		return "sysctls." + names[0]
@@ -159,9 +159,8 @@ func (h *Host) Key(s Switch) string {
 	return "sysctls"
 }
 
-// WindowScaling is the switch of TCP for windows above 64 KiB.
-// That of Solaris is whether it offers scaling with a small
-// buffer too; Windows ties it to the autotuning of the window.
+// WindowScaling is the switch of TCP for windows above 64 KiB. On Solaris it says whether scaling is offered with
+// a small buffer too; Windows ties it to window autotuning.
 func WindowScaling() Switch {
 	return Switch{knob.WindowScaling, "window scaling", map[string][]string{
 		"linux":   {"net.ipv4.tcp_window_scaling"},
@@ -172,7 +171,7 @@ func WindowScaling() Switch {
 	}, []string{"0", "disabled"}}
 }
 
-// SackSetting is the switch of selective acknowledgement by its names on each system.
+// SackSetting is the switch of selective acknowledgement, with its name on each system.
 func SackSetting() Switch {
 	return Switch{knob.SACK, "selective acknowledgement (SACK)", map[string][]string{
 		"linux":   {"net.ipv4.tcp_sack"},
@@ -182,7 +181,7 @@ func SackSetting() Switch {
 	}, []string{"0", "never"}}
 }
 
-// TimestampsSetting is the switch of TCP timestamps by its names on each system.
+// TimestampsSetting is the switch of TCP timestamps, with its name on each system.
 func TimestampsSetting() Switch {
 	return Switch{knob.Timestamps, "TCP timestamps", map[string][]string{
 		"linux":   {"net.ipv4.tcp_timestamps"},

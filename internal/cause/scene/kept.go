@@ -8,11 +8,11 @@ import (
 	"thru/internal/unit"
 )
 
-// longest text that comes from a host, in characters.
+// longest is the maximum length of a text from a host, in characters.
 const longest = 240
 
-// Sparing leaves out of a remedy what would take back a change that a tuning has
-// kept: it was shown to help here, which no rule knows better.
+// Sparing removes from a fix whatever would revert a change that a tuning has kept: a measurement on this host
+// outweighs a rule.
 func (h *Host) Sparing(r Fix) Fix {
 	var lines, kept []string
 	for _, command := range r.Lines {
@@ -39,8 +39,7 @@ func (h *Host) Sparing(r Fix) Fix {
 	return r.Saying(advice)
 }
 
-// KeptOff are those of the offloads that a tuning has
-// switched off at this interface and kept so.
+// KeptOff returns those of the offloads that a tuning has switched off at this interface and kept off.
 func (f *Face) KeptOff(ids []string) (kept []string) {
 	for _, c := range knob.Kept(f.Host.Facts) {
 		if c.Interface == f.Name && slices.Contains(ids, c.Knob) {

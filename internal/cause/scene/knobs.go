@@ -10,11 +10,10 @@ import (
 	"thru/internal/measure"
 )
 
-// IsLinux tells of a host whose knobs have Linux's values; where the system is
-// not known it is taken for one.
+// IsLinux reports whether a host's knobs have Linux values; an unknown system counts as Linux.
 func (h *Host) IsLinux() bool { return h.System == "" || h.System == "linux" }
 
-// State is what is known of one knob of a host.
+// State is the known state of one knob of a host.
 type State struct {
 	Value    string // "" where it is not known
 	Known    bool
@@ -22,7 +21,7 @@ type State struct {
 	Refused  string // why thru does not set it there; "" it does
 }
 
-// State of a knob, by what the host says of its knobs, else by its facts.
+// State returns the state of a knob from the host's reported knobs, or else from its facts.
 func (h *Host) State(id, iface string) State {
 	for _, k := range h.Point.Knobs {
 		if k.Knob == id && k.Interface == iface {
@@ -36,29 +35,27 @@ func (h *Host) State(id, iface string) State {
 	return s
 }
 
-// Value of a knob, "" where it is not known.
+// Value returns the value of a knob, "" if it is not known.
 func (h *Host) Value(id, iface string) string { return h.State(id, iface).Value }
 
-// Is tells whether a switch has a value: "on" of an offload whose text has its
-// parts behind it, too.
+// Is reports whether a switch has a value; "on" also matches an offload whose text lists its parts after it.
 func (s State) Is(value string) bool {
 	fields := strings.Fields(s.Value)
 	return len(fields) > 0 && fields[0] == value
 }
 
-// Number is the last of the numbers of a value: of three sizes the greatest.
-// 0 where there is none.
+// Number returns the last number of a value, which of three sizes is the maximum; 0 if there is none.
 func (s State) Number() int64 { return knob.Greatest(s.Value) }
 
-// Most is the greatest that is possible; 0 where it is not told.
+// Most returns the highest possible number; 0 if not known.
 func (s State) Most() int64 { return knob.Greatest(s.Possible) }
 
-// Offers tells whether a value is among those that are possible; true where it is not told.
+// Offers reports whether a value is possible; true if the possible values are not known.
 func (s State) Offers(value string) bool {
 	return s.Possible == "" || slices.Contains(strings.Fields(s.Possible), value)
 }
 
-// fromFacts is what the facts tell of a knob, in the form that the agent gives it.
+// fromFacts reads a knob from the facts, in the agent's format.
 func (h *Host) fromFacts(id, iface string) State {
 	f, s := h.Facts, State{Value: knob.FromFacts(h.Facts, id, iface)}
 	s.Known = s.Value != ""
@@ -77,7 +74,7 @@ func (h *Host) fromFacts(id, iface string) State {
 	return s
 }
 
-// possibleAt is the greatest value of a knob of an interface; "" where it is not told.
+// possibleAt returns the highest value of a knob of an interface; "" if not known.
 func possibleAt(id string, i *measure.Interface) string {
 	most := 0
 	switch {
@@ -96,7 +93,7 @@ func possibleAt(id string, i *measure.Interface) string {
 	return fmt.Sprint(most)
 }
 
-// fixedAt is why an offload of an interface cannot be changed; "" where it can.
+// fixedAt returns why an offload of an interface cannot be changed; "" if it can.
 func fixedAt(id string, i *measure.Interface) string {
 	if !knob.IsFixed(i, id) {
 		return ""
@@ -104,14 +101,14 @@ func fixedAt(id string, i *measure.Interface) string {
 	return "the driver of " + i.Name + " cannot change it"
 }
 
-// Has tells whether the host has a congestion control.
+// Has reports whether the host has a congestion control.
 func (h *Host) Has(control string) bool {
 	s := h.State(knob.Congestion, "")
 	return slices.Contains(h.CongAvail, control) || s.Possible != "" && s.Offers(control)
 }
 
-// RouteTo is the one to an address of which the host says that a congestion
-// control can be named: the longest prefix; nil where there is none.
+// RouteTo returns the route to an address for which a congestion control can be set: the longest matching prefix;
+// nil if there is none.
 func (h *Host) RouteTo(to netip.Addr) *measure.KnobState {
 	var best *measure.KnobState
 	bits := -1
@@ -128,8 +125,8 @@ func (h *Host) RouteTo(to netip.Addr) *measure.KnobState {
 	return best
 }
 
-// Covers is the length of the prefix that an address is in; -1 where it is not.
-// "default" holds all; an address that is not known is held by a default alone.
+// Covers returns the length of the prefix that contains an address; -1 if it does not. "default" contains all; an
+// unknown address matches only a default route.
 func Covers(dest string, to netip.Addr) int {
 	if dest == "default" {
 		return 0
@@ -147,7 +144,7 @@ func Covers(dest string, to netip.Addr) int {
 	return p.Bits()
 }
 
-// Setting of the host: a knob with a value.
+// Setting returns a knob of the host with a value.
 func (h *Host) Setting(id, iface, value string) measure.Setting {
 	return measure.Setting{EndPoint: h.Name, Knob: id, Interface: iface, Value: value}
 }

@@ -13,16 +13,15 @@ import (
 type Fix struct {
 	Lines  []string // commands, each as a shell takes it: no words beside them
 	Risk   string   // what the commands, or the advice, may cost
-	Advice string   // where no command does it, or to be done before
-	End    string   // end point to run the commands at, where the gate belongs to none
+	Advice string   // if no command does it, or to be done first
+	End    string   // end point to run the commands at, for a gate that belongs to none
 }
 
-// OnTheHost is who does what a guest cannot.
+// OnTheHost names who does what a guest cannot.
 const OnTheHost = "by the administrator of the hypervisor"
 
-// Command fills a template of a command. Text that comes from a host gets in
-// only where it is a plain word: a name such as `eth0; reboot` is replaced by
-// a word in capitals, which the reader has to fill in.
+// Command fills a command template. Text from a host is inserted only if it is a plain word: a name such as `eth0;
+// reboot` is replaced by a placeholder in capitals, which the reader fills in.
 func Command(format string, args ...any) string {
 	for i, a := range args {
 		switch a := a.(type) {
@@ -43,36 +42,36 @@ func Command(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// Commands of one system, with what they risk.
+// Commands returns a fix of commands for one system, with their risk.
 func Commands(risk string, lines ...string) Fix { return Fix{Lines: lines, Risk: risk} }
 
-// Advise is a remedy in words only. Names of a host get in by command.
+// Advise returns a fix in words only. Insert names from a host with Command.
 func Advise(text string) Fix { return Fix{Advice: text} }
 
-// Saying adds words to commands.
+// Saying adds words to the commands.
 func (r Fix) Saying(advice string) Fix { r.Advice = advice; return r }
 
-// Risking adds what it may cost.
+// Risking adds the risk.
 func (r Fix) Risking(risk string) Fix { r.Risk = risk; return r }
 
-// At says at which end point to run the commands, for gates that belong to none.
+// At names the end point at which to run the commands, for gates that belong to none.
 func At(h *Host, r Fix) Fix { r.End = h.Name; return r }
 
-// EndName is the name of an end point on its way into a command.
+// EndName is the name of an end point, to be inserted into a command.
 type EndName string
 
-// NIC is the name of an interface on its way into a command.
+// NIC is the name of an interface, to be inserted into a command.
 type NIC struct{ Name, os string }
 
-// NIC of the face.
+// NIC returns the name of the interface.
 func (f *Face) NIC() NIC { return NIC{f.Name, f.Host.System} }
 
-// word is the name as a shell of its system takes it.
+// word returns the name quoted for a shell of its system.
 func (n NIC) word() string {
 	return knob.Interface(n.os, n.Name)
 }
 
-// Set gives a knob of the host a value, by the command of its system; nothing where that has none.
+// Set sets a knob of the host with the command of its system; the fix is empty if there is none.
 func (h *Host) Set(id, iface, value string) Fix {
 	w := knob.By(h.System, h.Facts, measure.Setting{Knob: id, Interface: iface, Value: value}, "")
 	if len(w.Set) == 0 {
@@ -81,10 +80,10 @@ func (h *Host) Set(id, iface, value string) Fix {
 	return Fix{Lines: w.Set, Risk: strings.TrimPrefix(w.Cuts+"; "+w.Lasts, "; ")}
 }
 
-// Set gives a knob of this interface a value.
+// Set sets a knob of this interface.
 func (f *Face) Set(id, value string) Fix { return f.Host.Set(id, f.Name, value) }
 
-// And does another remedy after this one. What ethtool sets of one interface is one command.
+// And appends another fix to this one. All ethtool settings of one interface become one command.
 func (r Fix) And(o Fix) Fix {
 	for _, line := range o.Lines {
 		last := len(r.Lines) - 1
@@ -103,7 +102,7 @@ func (r Fix) And(o Fix) Fix {
 	return r
 }
 
-// Or is said where no command of the system does it.
+// Or is the advice if no command of the system does it.
 func (r Fix) Or(advice string) Fix {
 	if len(r.Lines) == 0 && r.Advice == "" {
 		return Advise(advice)
@@ -111,7 +110,7 @@ func (r Fix) Or(advice string) Fix {
 	return r
 }
 
-// Costing says what it costs, before how long it lasts.
+// Costing puts the cost before the text about persistence.
 func (r Fix) Costing(text string) Fix {
 	if len(r.Lines) > 0 {
 		r.Risk = strings.TrimSuffix(text+"; "+r.Risk, "; ")
@@ -119,7 +118,7 @@ func (r Fix) Costing(text string) Fix {
 	return r
 }
 
-// Sysctls sets what is no knob of thru.
+// Sysctls sets settings that are not knobs of thru.
 func Sysctls(h *Host, settings ...string) Fix {
 	r := Fix{Risk: knob.SysctlLasts(h.System)}
 	for _, s := range settings {
@@ -132,6 +131,6 @@ func Sysctls(h *Host, settings ...string) Fix {
 	return r
 }
 
-// Plain tells whether text is one word that no shell reads anything into, and
-// that no program takes for an option.
+// Plain reports whether text is one word in which a shell finds nothing to interpret, and that no program takes
+// for an option.
 func Plain(text, more string) bool { return knob.Plain(text, more) }

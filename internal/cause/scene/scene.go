@@ -1,6 +1,6 @@
-// Package scene is what is known of the hosts of a result and of the path between
-// them, as all causes see it: one set of accessors over facts, counters of interfaces
-// and settings, and the commands that change them there (Remedy).
+// Package scene holds what is known of the hosts of a result and of the path between them, in the form that all
+// causes use: one set of accessors for facts, interface counters and settings, and the commands that change them
+// (Fix).
 package scene
 
 import (
@@ -12,47 +12,47 @@ import (
 	"thru/internal/stat"
 )
 
-// Subject is what is judged.
+// Subject is what to judge.
 type Subject struct {
-	Ends    []End         // in order, the one that runs the command first
-	Path    *measure.Path // between the first two, where it was probed
-	NoPath  string        // why it was not, where there is one
-	LinkBps int64         // rate that is wanted or stated; 0: none
+	Ends    []End         // the end that runs the command first
+	Path    *measure.Path // between the first two, if it was probed
+	NoPath  string        // why it was not probed, if known
+	LinkBps int64         // requested or stated rate in bit/s; 0: none
 	LinkL2  bool          // that rate counts frames without preamble and gap (see stat.Link)
-	Streams int           // connections at a time that are planned; 0: not known
+	Streams int           // planned concurrent connections; 0: not known
 	UDP     bool          // datagrams are planned, and no TCP
 }
 
 // End is one host.
 type End struct {
 	Name       string                  // "local", "host2"
-	Facts      *measure.Facts          // nil: no agent is there; one gate says so
-	Route      *measure.Route          // towards the other end; nil: whatever could carry the traffic is judged
-	Costs      []Cost                  // what earlier tests cost this host
+	Facts      *measure.Facts          // nil: no agent runs there, which one gate reports
+	Route      *measure.Route          // to the other end; nil: all interfaces that could carry the traffic are judged
+	Costs      []Cost                  // CPU costs of earlier tests at this host
 	Shared     bool                    // all ends are this same machine: its facts are judged once
-	Placements []measure.HostPlacement // what lies below it, by each hypervisor that knows it; none: nobody was asked
+	Placements []measure.HostPlacement // of this guest, one for each hypervisor that knows it; none: no hypervisor was queried
 }
 
-// Cost is what moving data cost a host in an earlier result.
+// Cost is the CPU cost of moving data at a host in an earlier result.
 type Cost struct {
 	Sends      bool      // it sent; else it received
 	Protocol   string    // "tcp" or "udp"
 	IO         string    // data path, as in measure.Spec
 	Bps        float64   // goodput
-	Cores      float64   // CPUs used, less those of the idle host
+	Cores      float64   // CPUs used, minus those of the idle host
 	BusiestPct float64   // of the busiest CPU
-	Streams    int       // connections at a time
+	Streams    int       // concurrent connections
 	CPUModel   string    // of the host then
-	At         time.Time // when that was; only carried
+	At         time.Time // only passed on
 }
 
-// Scene is a subject with what several rules ask of it.
+// Scene is a subject with the data that several rules need.
 type Scene struct {
 	Subject Subject
 	hosts   []*Host
 }
 
-// NewScene is the scene of a subject.
+// NewScene returns the scene of a subject.
 func NewScene(s Subject) *Scene {
 	sc := &Scene{Subject: s}
 	for i := range s.Ends {
@@ -61,7 +61,7 @@ func NewScene(s Subject) *Scene {
 	return sc
 }
 
-// OfDocument is the scene of a result: its end points.
+// OfDocument returns the scene of a result's end points.
 func OfDocument(doc *measure.Document) *Scene {
 	sc := &Scene{}
 	for i := range doc.EndPoints {
@@ -72,8 +72,7 @@ func OfDocument(doc *measure.Document) *Scene {
 	return sc
 }
 
-// Judged are the hosts whose own facts are judged: a machine that is at both
-// ends counts once.
+// Judged returns the hosts whose own facts are judged: a machine that is both ends counts once.
 func (sc *Scene) Judged() []*Host {
 	var list []*Host
 	shared := false
@@ -87,12 +86,12 @@ func (sc *Scene) Judged() []*Host {
 	return list
 }
 
-// OnOneMachine tells that no wire lies between the ends.
+// OnOneMachine reports whether there is no wire between the ends.
 func (sc *Scene) OnOneMachine() bool {
 	return slices.ContainsFunc(sc.Subject.Ends, func(e End) bool { return e.Shared })
 }
 
-// Host of that name; nil where there is none.
+// Host returns the host of that name; nil if there is none.
 func (sc *Scene) Host(name string) *Host {
 	i := slices.IndexFunc(sc.hosts, func(h *Host) bool { return h.Name == name })
 	if i < 0 {
@@ -101,7 +100,7 @@ func (sc *Scene) Host(name string) *Host {
 	return sc.hosts[i]
 }
 
-// Named is never nil: of an end point that is not described only the name is known.
+// Named is like Host, but never nil: for an end point without description it holds only the name.
 func (sc *Scene) Named(name string) *Host {
 	h := sc.Host(name)
 	if h == nil {
@@ -111,10 +110,10 @@ func (sc *Scene) Named(name string) *Host {
 	return h
 }
 
-// IsOurs tells whether a host is the one that the command runs at: that is named first.
+// IsOurs reports whether the command runs at this host, which is the first one.
 func (sc *Scene) IsOurs(h *Host) bool { return len(sc.hosts) > 0 && sc.hosts[0] == h }
 
-// RTT is the median round trip of the idle path in ns; 0 where it is not known.
+// RTT returns the median round-trip time of the idle path in ns; 0 if not known.
 func (sc *Scene) RTT() int64 {
 	if p := sc.Subject.Path; p != nil && p.RTT != nil && p.RTT.P50 > 0 {
 		return p.RTT.P50
@@ -122,8 +121,8 @@ func (sc *Scene) RTT() int64 {
 	return 0
 }
 
-// Rate is what the path should carry: the rate that is wanted, else the lowest
-// real speed of the interfaces that the ends reach each other by. 0: not known.
+// Rate returns the rate that the path should carry: the requested one, else the lowest real speed of the
+// interfaces between the ends. 0: not known.
 func (sc *Scene) Rate() int64 {
 	if sc.Subject.LinkBps > 0 {
 		return sc.Subject.LinkBps
@@ -137,8 +136,7 @@ func (sc *Scene) Rate() int64 {
 	return least
 }
 
-// BDP is the bandwidth-delay product in bytes; 0 where it is not known, and
-// then why says what is missing.
+// BDP returns the bandwidth-delay product in bytes; 0 if it is not known, and why says what is missing.
 func (sc *Scene) BDP() (bytes float64, why string) {
 	switch {
 	case sc.RTT() == 0:
@@ -160,13 +158,13 @@ const (
 	timestamps  = 12          // bytes of the option with its padding
 )
 
-// Window is the least even number of segments that holds the product (C-14).
+// Window returns the smallest even number of segments that holds the product (C-14), in bytes.
 func (sc *Scene) Window(bdp float64) int64 {
 	return int64(min(stat.WindowEven(bdp, sc.mss()), mostWindow))
 }
 
-// mss is the payload of a full segment: the lesser that the ends told each
-// other, less the timestamps; else that of the usual MTU.
+// mss returns the payload of a full segment: the smaller MSS of the two ends, minus the timestamps; else that of
+// the usual MTU.
 func (sc *Scene) mss() int64 {
 	least := 0
 	hs := sc.Handshake()
@@ -184,7 +182,7 @@ func (sc *Scene) mss() int64 {
 	return int64(least)
 }
 
-// Handshake of the probe; never nil.
+// Handshake returns the handshake of the probe; never nil.
 func (sc *Scene) Handshake() measure.Handshake {
 	if p := sc.Subject.Path; p != nil && p.Handshake != nil {
 		return *p.Handshake
@@ -192,7 +190,7 @@ func (sc *Scene) Handshake() measure.Handshake {
 	return measure.Handshake{}
 }
 
-// Headers of IP and TCP without options, in bytes, by the family of the path.
+// Headers returns the length of the IP and TCP headers without options, in bytes, for the path's address family.
 func (sc *Scene) Headers() int {
 	if p := sc.Subject.Path; p != nil {
 		for _, text := range []string{p.FromAddr, p.ToAddr} {
@@ -207,7 +205,7 @@ func (sc *Scene) Headers() int {
 	return 40
 }
 
-// address reads an address with or without a port.
+// address parses an address with or without a port.
 func address(text string) (netip.Addr, bool) {
 	if p, err := netip.ParseAddrPort(text); err == nil {
 		return p.Addr().Unmap(), true
@@ -216,19 +214,19 @@ func address(text string) (netip.Addr, bool) {
 	return a.Unmap(), err == nil
 }
 
-// Streams is how many connections share the work; at least 1.
+// Streams returns the number of concurrent connections; at least 1.
 func (sc *Scene) Streams() int64 { return max(1, int64(sc.Subject.Streams)) }
 
 // Direction is one direction of the path.
 type Direction struct {
 	*Scene
-	Back     bool // what To sends
+	Back     bool // data sent by To
 	From, To string
 	measure.DirectionFacts
-	Sent, Seen *measure.SYN // the segment of the handshake that went this way
+	Sent, Seen *measure.SYN // the SYN or SYN-ACK of this direction
 }
 
-// Directions are both directions.
+// Directions returns both directions.
 func (sc *Scene) Directions() []*Direction {
 	p, hs := sc.Subject.Path, sc.Handshake()
 	if p == nil {
@@ -240,7 +238,7 @@ func (sc *Scene) Directions() []*Direction {
 	}
 }
 
-// Other is the direction against this one.
+// Other returns the opposite direction.
 func (w *Direction) Other() *Direction {
 	all := w.Directions()
 	if w.Back {
@@ -249,12 +247,11 @@ func (w *Direction) Other() *Direction {
 	return all[1]
 }
 
-// Sender is the host that this direction starts from; nil where it is no end
-// that is judged.
+// Sender returns the host that sends in this direction; nil if it is no judged end.
 func (w *Direction) Sender() *Host { return w.Scene.Host(w.From) }
 
-// WhyNot is the reason for a fact of the path that is lacking. Keys stand alone or below
-// their direction ("forward.mtu").
+// WhyNot returns why a fact of the path is missing. Keys are either plain or have the direction as prefix
+// ("forward.mtu").
 func (w *Direction) WhyNot(facts ...string) (why string, told bool) {
 	dir := "forward"
 	if w.Back {
@@ -263,12 +260,12 @@ func (w *Direction) WhyNot(facts ...string) (why string, told bool) {
 	return Reason(w.Subject.Path.Missing, dir+"."+facts[0], dir, facts[0]), true
 }
 
-// WhyNot is the same of what belongs to no direction.
+// WhyNot returns why a fact without a direction is missing.
 func (sc *Scene) WhyNot(facts ...string) (why string, told bool) {
 	return Reason(sc.Subject.Path.Missing, facts...), true
 }
 
-// Reason of the first of the facts that says why it is missing.
+// Reason returns the reason of the first of the facts that has one.
 func Reason(missing []measure.NotChecked, facts ...string) string {
 	for _, fact := range facts {
 		for _, m := range missing {
@@ -280,8 +277,8 @@ func Reason(missing []measure.NotChecked, facts ...string) string {
 	return NotRead
 }
 
-// NotRead is the reason of a fact that has none.
+// NotRead is the reason of a fact without a reason.
 const NotRead = "not read"
 
-// LanRTT is the round trip in ns below which a connection is within a site.
+// LanRTT is the round-trip time in ns below which a connection counts as within one site.
 const LanRTT = 1e6
