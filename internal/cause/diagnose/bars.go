@@ -7,19 +7,20 @@ import (
 	"thru/internal/stat"
 )
 
-// PacesItself tells the congestion controls whose segments leave at a rate of their own.
+// PacesItself reports whether a congestion control paces its segments itself.
 func PacesItself(control string) bool { return strings.HasPrefix(control, "bbr") }
 
-// SurplusBar is the loss in percent from which more is sent than passes.
+// SurplusBar is the loss in percent above which more is sent than passes.
 const SurplusBar = 3
 
-// FaceBar is the percentage of the payload that the interface must have taken in: the two are not read in the same instant.
+// FaceBar is the percentage of the payload that the interface must have counted: the two counters are not read at
+// the same instant.
 const FaceBar = 80
 
-// Bars of the link rules, in percent of the ceiling.
+// Thresholds of the link rules, in percent of the ceiling.
 const (
-	LinkFullBar = stat.PassPct // from here on the link is full
-	NearBar     = 90           // from here on headers that nobody knows of may be the rest
+	LinkFullBar = stat.PassPct // the link is full from here
+	NearBar     = 90           // from here unknown headers may explain the rest
 )
 
 // LinkFull is the cause of a link that carries all that it can.
@@ -28,10 +29,10 @@ const LinkFull = "link-rate"
 // FlatBar is how much the seconds of a plateau may differ, in percent.
 const FlatBar = 4
 
-// AsShaper says what a plateau means where the rate of the link is not known.
+// AsShaper words a plateau when the rate of the link is not known.
 func (f *Flow) AsShaper(o *Outcome) *Outcome {
 	if o.Confidence == measure.Certain && f.mayBeMember() {
-		o.Confidence = measure.Likely // a member of a bundle has a queue of its own
+		o.Confidence = measure.Likely // a LAG member has a queue of its own
 		if f.WithMost() == nil {
 			o.Then("8 streams instead of one: a bundle carries a multiple")
 		}

@@ -7,20 +7,19 @@ import (
 	"thru/internal/stat"
 )
 
-// Bars of the rate that a loss allows, and of how often it was seen.
+// Thresholds for the rate that a loss allows, and for how often it was seen.
 const (
-	FewEvents = 10  // fewer say nothing for certain: the next run may have three times as many, or none
+	FewEvents = 10  // fewer prove nothing: the next run may have three times as many, or none
 	HeavyPct  = 5   // of loss: beyond it timeouts leave less than the formulas say
-	BindsBar  = 2   // times what a loss allows may exceed the goodput that it holds
-	ExceedBar = 1.1 // times the goodput may exceed it within a site: a bound below what was carried is none
-	RareBar   = 4   // times, from where on it is too rare
-	BurstBar  = 6   // times the goodput may exceed it where it went on all along: cubic exceeds Mathis by 2 to 3
-	MostlyOf  = 3   // times a counter of the whole host may exceed what the flow lost, and be of this flow
+	BindsBar  = 2   // times that the loss-allowed rate may exceed the goodput that it limits
+	ExceedBar = 1.1 // times that the goodput may exceed it within a site: a bound below the goodput is no bound
+	RareBar   = 4   // times, from which the loss is too rare
+	BurstBar  = 6   // times that the goodput may exceed it under continuous loss: cubic exceeds Mathis by 2 to 3
+	MostlyOf  = 3   // times that a host-wide counter may exceed the flow's loss and still be of this flow
 )
 
-// LossBound is the rate that a loss of so many percent, all along, allows all
-// streams of cubic or reno over a round trip in ns, and by which formula
-// (methods.md, formula 6; RFC 9438, section 5).
+// LossBound returns the rate that a continuous loss in percent allows all streams of cubic or reno over a
+// round-trip time in ns, and the formula used (methods.md, formula 6; RFC 9438, section 5).
 func (f *Flow) LossBound(rttNs, pct float64) (bps float64, by string) {
 	n := float64(max(1, len(f.Sender.Streams())))
 	bps, by = stat.Mathis(int64(f.MSS()), int64(rttNs), pct/100, stat.MathisEveryACK)*n, "Mathis"
@@ -30,15 +29,15 @@ func (f *Flow) LossBound(rttNs, pct float64) (bps float64, by string) {
 	return bps, by
 }
 
-// Allowed is what the loss that the sender saw allows over the round trip
-// under load, else over the least; false where it is not known.
+// Allowed returns the rate in bit/s that the sender's loss allows over the round-trip time under load, or else
+// over the minimum; false if it is not known.
 func (f *Flow) Allowed() (bps float64, ok bool) {
 	pct, counted := f.AgainPct()
 	bps, _ = f.LossBound(f.AnyRTT(), pct)
 	return bps, counted && pct > 0 && IsNumber(bps)
 }
 
-// AnyRTT is the round trip under load in ns, else the least; 0 where neither is known.
+// AnyRTT returns the round-trip time under load in ns, or else the minimum; 0 if neither is known.
 func (f *Flow) AnyRTT() float64 {
 	if loaded, ok := f.LoadedRTT(); ok {
 		return loaded
@@ -47,31 +46,29 @@ func (f *Flow) AnyRTT() float64 {
 	return base
 }
 
-// IsRare tells that the loss would allow more than so many times the goodput.
+// IsRare reports whether the loss would allow more than so many times the goodput.
 func (f *Flow) IsRare(times float64) bool {
 	bound, known := f.Allowed()
 	pct, _ := f.AgainPct()
 	return known && pct <= HeavyPct && bound > times*f.Rate()
 }
 
-// MayFollow tells whether the rate may be what the sender's loss leaves: not
-// where that allows far more, where a queue stands before a plateau, which is
-// what is full, or under bbr, which bears with it.
+// MayFollow reports whether the sender's loss may limit the rate. It does not if the loss allows a far higher
+// rate, if a queue before a plateau is full, or under bbr, which tolerates loss.
 func (f *Flow) MayFollow() bool {
 	pct, _ := f.AgainPct()
 	flat, seen := f.Flatness()
 	return !f.IsRare(BindsBar) && !(f.HasQueue() && seen && flat < FlatBar) && !(Paces(f.Congestion()) && pct < BbrBar)
 }
 
-// Follows tells that the rate is what the sender's loss leaves.
+// Follows reports whether the sender's loss determines the rate.
 func (f *Flow) Follows() bool {
 	bound, known := f.Allowed()
 	return known && f.MayFollow() && f.Rate() <= BurstBar*bound
 }
 
-// Blame says how sure it is that packets which a host's counter lost or found
-// damaged are what holds the flow. Such a counter is of all traffic of the
-// host: the flow has to have lost as many, and its rate to follow from that.
+// Blame sets how certain it is that packets which a host counter lists as lost or damaged limit the flow. The
+// counter covers all traffic of the host, so the flow must have lost as many, and that loss must explain its rate.
 func (f *Flow) Blame(o *Outcome, n float64) *Outcome {
 	if f.IsUDP() {
 		return f.blameDatagrams(o, n)

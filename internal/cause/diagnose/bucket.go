@@ -8,17 +8,17 @@ import (
 	"thru/internal/stat"
 )
 
-// StepBar is by how much the first level of a token bucket exceeds the second.
+// StepBar is the least ratio of the first level of a token bucket to the second.
 const StepBar = 1.2
 
-// TwoLevels are those of a rate that falls once: how long the first one lasted
-// from the first byte on, and both rates in bit/s.
+// TwoLevels describes a rate that falls once: how long the first level lasted from the first byte on, and both
+// rates in bit/s.
 type TwoLevels struct {
 	Lasted        time.Duration
 	Before, After float64
 }
 
-// TwoLevels finds them in the course of this run, else in that of a longer one.
+// TwoLevels finds them in the time line of this run, or else of a longer one.
 func (f *Flow) TwoLevels() (x TwoLevels, found bool) {
 	bins, e := f.Bins(), f.Receiver.Seen
 	long := f.Experiment(Longer)
@@ -40,8 +40,7 @@ func (f *Flow) TwoLevels() (x TwoLevels, found bool) {
 	return f.fallen(bins, persistent)
 }
 
-// fallen are the levels of a rate that fell within this run, and stayed there
-// in a longer one right after it.
+// fallen returns the levels of a rate that fell within this run and stayed low in a longer run right after it.
 func (f *Flow) fallen(bins, persistent []float64) (x TwoLevels, found bool) {
 	if len(persistent) < stat.LeastBins || !f.falls() {
 		return x, false
@@ -51,8 +50,8 @@ func (f *Flow) fallen(bins, persistent []float64) (x TwoLevels, found bool) {
 	return x, x.Before >= StepBar*x.After && bins[len(bins)-1] < StepBar*x.After && stat.MedianDeviation(persistent[1:]) < FlatBar
 }
 
-// falls tells of a rate that fell within the run: its last seconds are clearly
-// below its first half, which the ramp is a part of.
+// falls reports whether the rate fell within the run: its last seconds are clearly below its first half, including
+// the ramp.
 func (f *Flow) falls() bool {
 	bins := f.Bins()
 	if len(bins) < 3 || f.IsRateLimited() {
@@ -62,7 +61,7 @@ func (f *Flow) falls() bool {
 	return first >= StepBar*slices.Max(bins[len(bins)-2:])
 }
 
-// rampOf is the time of the ramp of an end.
+// rampOf returns the ramp time of an end.
 func rampOf(e *measure.Evidence) time.Duration {
 	if e == nil {
 		return 0
@@ -70,7 +69,7 @@ func rampOf(e *measure.Evidence) time.Duration {
 	return time.Duration(e.RampNs)
 }
 
-// rampRate is the mean rate of the ramp in bit/s; 0 where it was not counted.
+// rampRate returns the mean rate of the ramp in bit/s; 0 if it was not counted.
 func rampRate(e *measure.Evidence) float64 {
 	if e == nil || e.RampBytes == nil || e.RampNs <= 0 {
 		return 0
@@ -78,9 +77,8 @@ func rampRate(e *measure.Evidence) float64 {
 	return float64(*e.RampBytes) * 8e9 / float64(e.RampNs)
 }
 
-// burst are the levels of a bucket that was empty before the measured time or
-// soon after: the ramp brought twice as much as the flat rate that a queue
-// holds from then on.
+// burst returns the levels of a bucket that was empty before the measured time or soon after: the ramp carried
+// twice as much as the flat, queue-limited rate that follows.
 func (f *Flow) burst(bins []float64) (x TwoLevels, found bool) {
 	e := f.Receiver.Seen
 	if e == nil || e.Reported != "" || !f.HasQueue() {
@@ -90,7 +88,7 @@ func (f *Flow) burst(bins []float64) (x TwoLevels, found bool) {
 	return x, x.Before > 2*x.After && stat.MedianDeviation(bins[1:]) < FlatBar
 }
 
-// LastHigh is the number of seconds until the last one above the middle of both levels.
+// LastHigh returns the number of seconds up to the last one above the middle of both levels.
 func (x TwoLevels) LastHigh(bins []float64) int {
 	high := len(bins)
 	for high > 0 && bins[high-1] < (x.Before+x.After)/2 {
@@ -99,8 +97,8 @@ func (x TwoLevels) LastHigh(bins []float64) int {
 	return high
 }
 
-// BurstOf is how many bytes a run brought above the second level until it fell to
-// it, and how long that took; 0 where it did not fall, or was at that level all along.
+// BurstOf returns how many bytes a run carried above the second level until it fell to that level, and how long
+// that took; 0 if it did not fall, or was at that level throughout.
 func (x TwoLevels) BurstOf(e *measure.Evidence) (bytes float64, lasted time.Duration) {
 	bins := stat.Bins(e)
 	high := x.LastHigh(bins)
@@ -119,11 +117,10 @@ func (x TwoLevels) BurstOf(e *measure.Evidence) (bytes float64, lasted time.Dura
 	return bytes, rampOf(e) + time.Duration(high)*time.Second
 }
 
-// mostRest bounds how long an explanation rests for a bucket to fill.
+// mostRest limits how long an explanation waits for a bucket to refill.
 const mostRest = 25 * time.Second
 
-// restTime is how long a bucket takes to fill again, at the rate that it lets
-// through; false where that is not known, or too long.
+// restTime returns how long a bucket takes to refill at its token rate; false if that is not known or too long.
 func (f *Flow) restTime() (time.Duration, bool) {
 	const spare = 1.1
 	x, found := f.TwoLevels()

@@ -4,12 +4,11 @@ import (
 	"thru/internal/measure"
 )
 
-// MemberBar is by how much several streams must exceed one that is held by a
-// member of a bundle.
+// MemberBar is the least ratio of several streams to one if a LAG member limits the one.
 const MemberBar = 1.5
 
-// mayBeMember tells whether what holds one stream may be a member of a bundle:
-// several were not tried, or carried more than one source port does.
+// mayBeMember reports whether a LAG member may limit one stream: several were not tried, or they carried more than
+// one source port does.
 func (f *Flow) mayBeMember() bool {
 	if f.IsUDP() || f.Cell.Streams > 1 {
 		return false
@@ -25,12 +24,12 @@ func (f *Flow) mayBeMember() bool {
 	return most == 0 || most >= MemberBar*one
 }
 
-// ProxyBar is by how many ns the handshake must be shorter than a round trip of
-// data: a loaded host delays the programs at its ends by a millisecond.
+// ProxyBar is by how many ns the handshake must be shorter than a round trip of data: a loaded host delays the
+// programs at its ends by a millisecond.
 const ProxyBar = 3e6
 
-// Rewritten tells whether the options that make a connection another one
-// differ: a clamp changes the MSS alone, a proxy makes its own SYN.
+// Rewritten reports whether the options differ that show a new connection: a clamp changes only the MSS, a proxy
+// sends a SYN of its own.
 func Rewritten(sent, seen *measure.SYN) bool {
 	if sent == nil || seen == nil {
 		return false

@@ -8,18 +8,16 @@ import (
 	"thru/internal/measure"
 )
 
-// Shown is the run of a cell that its diagnosis rests on; an empty one where
-// there is none.
+// Shown returns the run of a cell that its diagnosis uses; an empty one if there is none.
 func Shown(c *measure.Cell) *measure.Run { return RunShown(c) }
 
-// packets is the traffic of this direction whose packets were captured: the
-// flow's own, else that of the experiment that was made for them. Without
-// captures it is empty.
+// packets returns the captured traffic of this direction: the flow's own, or else that of the capture experiment.
+// It is empty without captures.
 func (f *Flow) packets() measure.Flow {
 	if own := f.FlowOf(f.Run); len(own.Captures) > 0 {
 		return own
 	}
-	for i := range f.Doc.Cells { // also where nothing could be measured: packets tell of what stalls, too
+	for i := range f.Doc.Cells { // also if nothing could be measured: packets show stalls, too
 		c := &f.Doc.Cells[i]
 		if c.Experiment != Captured || c.From != f.Cell.From || c.To != f.Cell.To {
 			continue
@@ -31,14 +29,13 @@ func (f *Flow) packets() measure.Flow {
 	return measure.Flow{}
 }
 
-// varyCapture captures the packets of the same traffic, where an end can.
+// varyCapture captures the packets of the same traffic, if an end can capture.
 func varyCapture(f *Flow, s *measure.Spec) bool {
 	s.Capture = measure.DefaultCapture
 	return !f.IsUDP() && len(f.packets().Captures) == 0 && slices.ContainsFunc(f.Doc.EndPoints, func(e measure.EndPoint) bool { return e.Captures })
 }
 
-// Wanted says once of an explanation that a capture would have told more, and
-// why there is none.
+// Wanted reports, once for an explanation, that a capture would have shown more, and why there is none.
 func Wanted(d *measure.Document, cat *Catalogue) []measure.NotChecked {
 	const fact = "capture"
 	rest := slices.DeleteFunc(slices.Clone(d.Missing), func(m measure.NotChecked) bool { return m.Fact == fact })

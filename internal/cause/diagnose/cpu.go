@@ -6,32 +6,32 @@ import (
 	"thru/internal/unit"
 )
 
-// Bars of CPUs, in percent of the time.
+// CPU thresholds, in percent of the time.
 const (
-	ThreadBar = 88 // on a CPU or waiting for one: above it a thread had no time to spare
+	ThreadBar = 88 // on a CPU or waiting for one: above it a thread had no idle time
 	FullBar   = 95 // busy: above it a CPU is full
-	PacketBar = 60 // of a CPU's time on received packets: above it they are what fills it
-	SharedBar = 30 // waiting for a CPU: above it others have it
-	MostBar   = 60 // as threadBar, of a thread that had to share CPUs that are all full
+	PacketBar = 60 // of a CPU's time on received packets: above it they fill the CPU
+	SharedBar = 30 // waiting for a CPU: above it others use it
+	MostBar   = 60 // like ThreadBar, for a thread that shared CPUs that are all full
 )
 
-// Load is how much of its CPUs an end had to take.
+// Load is the CPU load of an end.
 type Load struct {
 	Known  bool
 	Hot    Threads // of its busiest thread
 	Ran    float64 // time on CPUs of all its threads, in percent of one CPU
-	Thread bool    // that thread had no time to spare
-	Packet bool    // a CPU of the host was full of received packets
-	All    bool    // every CPU that its threads may use was full, and the busiest had to wait
-	CPUs   int     // of the host; 0 where they are not known
-	Least  float64 // how busy the freest CPU is that its threads may use, in percent
+	Thread bool    // the busiest thread had no idle time
+	Packet bool    // received packets filled a CPU of the host
+	All    bool    // every CPU that its threads may use was full, and the busiest thread had to wait
+	CPUs   int     // of the host; 0 if not known
+	Least  float64 // load of the least busy CPU that its threads may use, in percent
 	Soft   measure.CPU
 }
 
-// IsFull tells whether a CPU of the end holds the flow up.
+// IsFull reports whether a CPU of the end limits the flow.
 func (l Load) IsFull() bool { return l.Thread || l.Packet || l.All }
 
-// Bounded is a share in percent of whatever a document holds in its place.
+// Bounded limits a value of a document to a valid percentage.
 func Bounded(pct float64) float64 {
 	if !(pct > 0) {
 		return 0
@@ -39,14 +39,13 @@ func Bounded(pct float64) float64 {
 	return min(pct, 100)
 }
 
-// Busy is how much of its time a CPU did anything, and packets how much of it
-// went to interrupts and received packets, in percent.
+// Busy returns the percentage of time that a CPU was busy.
 func Busy(c measure.CPU) float64 { return Bounded(c.Busy()) }
 
-// Packets are the packets that a CPU took, a second.
+// Packets returns the percentage of a CPU's time spent on interrupts and received packets.
 func Packets(c measure.CPU) float64 { return Bounded(c.IRQ + c.SoftIRQ) }
 
-// Load of the end in the measured time.
+// Load returns the CPU load of the end in the measured time.
 func (e *End) Load() Load {
 	var l Load
 	l.Hot, l.Known = e.Threads()
@@ -76,12 +75,12 @@ func (e *End) Load() Load {
 	return l
 }
 
-// IsFull tells whether the end's hot thread, or a CPU of its host by received
-// packets, had no time to spare.
+// IsFull reports whether the end's busiest thread, or a CPU of its host that handles received packets, had no idle
+// time.
 func (e *End) IsFull() bool { return e.Load().IsFull() }
 
-// process stands for the threads of a foreign program, of which only the CPU
-// time of the whole is known: one stream is one thread of it at most.
+// process stands in for the threads of a foreign program, of which only the total CPU time is known: one stream
+// uses at most one of its threads.
 func (e *End) process() (Threads, bool) {
 	if e.Seen == nil || e.Seen.Worker == nil || e.Span() <= 0 || len(e.Streams()) != 1 {
 		return Threads{}, false
@@ -91,10 +90,9 @@ func (e *End) process() (Threads, bool) {
 	return Threads{Run: ran, Blocked: 100 - ran}, true
 }
 
-// stolen is the time in percent for which a thread stood still because the
-// hypervisor had taken its CPU: the kernel counts it neither as run nor as
-// waiting. It is the share of the steal that the thread's share of the CPU
-// comes to.
+// stolen returns the percentage of time that a thread stood still because the hypervisor had taken its CPU: the
+// kernel counts that neither as run nor as wait. It is the part of the steal time that corresponds to the thread's
+// share of the CPU.
 func (e *End) stolen(s measure.Stream, run float64) float64 {
 	steal, worked, n := 0.0, 0.0, 0.0
 	for _, c := range e.Counters().CPUs {
@@ -109,9 +107,8 @@ func (e *End) stolen(s measure.Stream, run float64) float64 {
 	return steal / n * min(1, run*n/worked)
 }
 
-// OnSameCPUs tells that the CPUs of both ends are the same ones: one host, or
-// two containers or network namespaces of one. Then the counters of a CPU say
-// nothing of one end.
+// OnSameCPUs reports whether both ends use the same CPUs: one host, or two of its containers or network
+// namespaces. CPU counters then do not distinguish the ends.
 func (f *Flow) OnSameCPUs() bool {
 	if f.OnOneMachine() {
 		return true
@@ -132,11 +129,10 @@ func (f *Flow) OnSameCPUs() bool {
 	return len(s) == len(r)
 }
 
-// Equal tells whether both are known and the same.
+// Equal reports whether both are known and the same.
 func Equal[T int | int64 | string](a, b *T) bool { return a != nil && b != nil && *a == *b }
 
-// IsAll is the outcome of a cause where the flow carries all that it can or
-// should, or nothing at all; nil where it does not.
+// IsAll returns the outcome for a flow that carries all that it can or should, or nothing at all; else nil.
 func (f *Flow) IsAll() *Outcome {
 	bps, ok := f.Goodput()
 	if !ok || bps <= 0 {
@@ -152,7 +148,7 @@ func (f *Flow) IsAll() *Outcome {
 	return nil
 }
 
-// LostAt is how many datagrams the counters of a place took.
+// LostAt returns how many datagrams the counters of a place lost.
 func (f *Flow) LostAt(place string) (n int64) {
 	for _, p := range f.Cell.LossPlaces {
 		if p.Place == place {
@@ -162,8 +158,8 @@ func (f *Flow) LostAt(place string) (n int64) {
 	return n
 }
 
-// BoundTo is the CPU that the end's busiest thread is bound to; nil where it
-// may run on any, or several have theirs.
+// BoundTo returns the CPU to which the end's busiest thread is bound; nil if it may run on any, or if several
+// threads are bound.
 func BoundTo(e *End) *int {
 	var cpu *int
 	for _, s := range e.Streams() {

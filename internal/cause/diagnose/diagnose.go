@@ -1,11 +1,9 @@
-// Package diagnose names why a flow carries no more than it does: from the
-// evidence of both ends, the facts of the hosts and the path, and the gates
-// it makes findings, the binding one first (docs/causes.md).
+// Package diagnose explains why a flow carries no more than it does: from the evidence of both ends, the facts of
+// the hosts and the path, and the gates it makes findings, the binding one first (docs/causes.md).
 //
-// It is pure: the same document gives the same findings. It never guesses:
-// of every cause of the catalogue it says that it holds, that the evidence
-// speaks against it, or which fact is missing to tell. A wrong "certain" is
-// worse than "not checked".
+// It is pure: the same document gives the same findings. It never guesses: for every cause of the catalogue it
+// reports that it holds, that the evidence excludes it, or which fact is missing. A wrong "certain" is worse than
+// "not checked".
 package diagnose
 
 import (
@@ -16,7 +14,7 @@ import (
 	"thru/internal/stat"
 )
 
-// Cells fills the findings of every cell that a person asked for.
+// Cells fills the findings of every cell that the user requested.
 func Cells(d *measure.Document, cat *Catalogue) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
@@ -27,9 +25,8 @@ func Cells(d *measure.Document, cat *Catalogue) {
 	}
 }
 
-// NewFlow is the work on one cell; nil where there is nothing to diagnose:
-// requests, cells that no run was made of, and the experiments of an
-// explanation, which are evidence for their base.
+// NewFlow returns the diagnosis of one cell; nil if there is nothing to diagnose: requests, cells without a run,
+// and the experiments of an explanation, which are evidence for their base.
 func NewFlow(cat *Catalogue, d *measure.Document, c *measure.Cell) *Flow {
 	if c.Spec.Traffic != measure.Bulk || c.Experiment != "" && c.Experiment != Base || len(c.Runs) == 0 {
 		return nil
@@ -43,8 +40,8 @@ func NewFlow(cat *Catalogue, d *measure.Document, c *measure.Cell) *Flow {
 	return f
 }
 
-// FlowOf is the traffic of the cell's direction in a run, of this cell or of
-// an experiment; empty where it was not made.
+// FlowOf returns the traffic of the cell's direction in a run, of this cell or of an experiment; empty if there
+// was none.
 func (f *Flow) FlowOf(r *measure.Run) (seen measure.Flow) {
 	for _, x := range r.Flows {
 		if x.From == f.Cell.From && x.To == f.Cell.To || len(r.Flows) == 1 {
@@ -54,9 +51,8 @@ func (f *Flow) FlowOf(r *measure.Run) (seen measure.Flow) {
 	return seen
 }
 
-// RunShown is the complete run nearest the median of the runs: one that was
-// like most. Without a complete one it is the last; of a cell without any an
-// empty one.
+// RunShown returns the complete run nearest the median of the runs, the most typical one. Without a complete one
+// it is the last run; a cell without runs gives an empty one.
 func RunShown(c *measure.Cell) *measure.Run {
 	if len(c.Runs) == 0 {
 		return &measure.Run{}
@@ -80,7 +76,7 @@ func RunShown(c *measure.Cell) *measure.Run {
 func (f *Flow) diagnose() measure.Diagnosis {
 	var d measure.Diagnosis
 	var held []Judged
-	var lacking []string // of what usually binds, facts are missing
+	var lacking []string // causes that usually bind, with missing facts
 	for n, r := range f.Cat.Causes {
 		switch o := r.Apply(f); {
 		case o == nil:
@@ -98,7 +94,7 @@ func (f *Flow) diagnose() measure.Diagnosis {
 			d.NotChecked = append(d.NotChecked, measure.Unsettled{Cause: r.Cause, Fact: Line(o.Fact), Why: Line(o.Text), Tests: r.Tests, Capture: o.capture})
 		}
 	}
-	if slices.ContainsFunc(held, fillsLink) { // then the rate hangs on nothing else
+	if slices.ContainsFunc(held, fillsLink) { // then nothing else limits the rate
 		for _, j := range held {
 			j.Outcome.NotBinding = !fillsLink(j)
 		}
@@ -112,19 +108,18 @@ func (f *Flow) diagnose() measure.Diagnosis {
 	return d
 }
 
-// fillsLink tells of the finding that the link is full for certain.
+// fillsLink reports whether the finding is that the link is certainly full.
 func fillsLink(j Judged) bool {
 	return j.Rule.Cause == LinkFull && j.Outcome.Confidence == measure.Certain
 }
 
-// binds tells whether a cause that holds says more than "nothing was found": the
-// rate hangs on it, or it is certain. Of packets alone being certain is not
-// enough: they show what is off for certain where it costs nothing, too.
+// binds reports whether a cause that holds says more than "nothing was found": it limits the rate, or it is
+// certain. For captures without counters, certainty is not enough: they also prove anomalies that cost nothing.
 func (f *Flow) binds(j Judged) bool {
 	return !j.Outcome.NotBinding || j.Outcome.Confidence == measure.Certain && !f.PacketsOnly()
 }
 
-// nothing is the finding where no rule holds.
+// nothing returns the finding if no rule holds.
 func (f *Flow) nothing(lacking []string) measure.Finding {
 	n := measure.Finding{
 		Cause: measure.CauseNone, Where: measure.Where{Place: measure.AtPath, From: f.Cell.From, To: f.Cell.To},
@@ -147,8 +142,8 @@ func (f *Flow) nothing(lacking []string) measure.Finding {
 	return n
 }
 
-// Whole is what is said of all main cells together: the findings of the cell
-// that falls shortest, then those of the others that name something new.
+// Whole returns the findings of all main cells together: those of the cell with the greatest shortfall, then new
+// ones of the others.
 func Whole(d *measure.Document) []measure.Finding {
 	var all []measure.Finding
 	for _, c := range byNeed(d) {
@@ -161,8 +156,8 @@ func Whole(d *measure.Document) []measure.Finding {
 	return Settle(all)
 }
 
-// byNeed are the diagnosed cells, those that are not well first, then the
-// slower ones; what ran beside the main ones comes last.
+// byNeed returns the diagnosed cells: unhealthy ones first, then the slower ones, with cells beside the main ones
+// last.
 func byNeed(d *measure.Document) []*measure.Cell {
 	var cells []*measure.Cell
 	for i := range d.Cells {

@@ -8,33 +8,30 @@ import (
 	"thru/internal/measure"
 )
 
-// Base is the experiment that all others are held against: the traffic that
-// was asked for.
+// Base is the experiment to which all others are compared: the requested traffic.
 const Base = "base"
 
-// Experiment is a short test that differs from the base in one thing, and so
-// tells causes apart.
+// Experiment is a short test that differs from the base in one thing, and so distinguishes causes.
 type Experiment struct {
 	ID    string        // stable: "streams-8"
 	Title string        // what it tries, in a few words
 	Time  time.Duration // measured time
-	// vary makes the Spec of the base the one of the experiment; false where
-	// it would tell nothing here.
+	// Vary changes the Spec of the base into that of the experiment; false if it would show nothing here.
 	Vary func(f *Flow, s *measure.Spec) bool
 }
 
-// Trial is an experiment that is to be made, for whose sake, and how.
+// Trial is an experiment to run, the causes it is for, and how to run it.
 type Trial struct {
 	Experiment
 	Spec   measure.Spec
-	Causes []string      // that it is to tell
-	Rest   time.Duration // before it, without traffic
-	Again  bool          // one more run of an experiment that was made, or of the base in turn with it
+	Causes []string      // that it distinguishes
+	Rest   time.Duration // idle time before it
+	Again  bool          // one more run of an earlier experiment, or of the base in turn with it
 	OfBase bool
-	Cell   int // index of the cell that the run is of; -1: one of its own
+	Cell   int // index of the cell that gets the run; -1: a new one
 }
 
-// Name is what Next is told in made of the trials that are not to come again.
+// Name is the trial's name in the made list of Next.
 func (t Trial) Name() string {
 	if t.Again {
 		return t.ID + " again"
@@ -42,7 +39,7 @@ func (t Trial) Name() string {
 	return t.ID
 }
 
-// Next is Next by these rules.
+// Next is cause.Next with this catalogue.
 func Next(d *measure.Document, cat *Catalogue, cell int, made []string) (Trial, bool) {
 	c := &d.Cells[cell]
 	f := NewFlow(cat, d, c)
@@ -79,8 +76,8 @@ func Next(d *measure.Document, cat *Catalogue, cell int, made []string) (Trial, 
 	return Trial{}, false
 }
 
-// lengthen is a longer run before all other experiments, of a rate that fell
-// within the base: what others would be held against is not steady.
+// lengthen asks for a longer run before all other experiments if the rate fell within the base: the baseline of
+// the others is not steady.
 func (f *Flow) lengthen(made []string) (Trial, bool) {
 	x, _ := ExperimentOf(Longer)
 	s := quick(f.Cell.Spec, x)
@@ -90,8 +87,8 @@ func (f *Flow) lengthen(made []string) (Trial, bool) {
 	return Trial{Experiment: x, Spec: s, Causes: []string{"token-bucket"}, Cell: -1}, true
 }
 
-// again is one more run of an experiment, or of the base, in turn: where its gain may
-// be chance, and would make the cause certain were it none.
+// again asks for one more run of an experiment, or of the base, in turn, if its gain may be chance and would
+// otherwise make the cause certain.
 func (f *Flow) again(r Rule, id string, made []string) (Trial, bool) {
 	c := f.Experiment(id)
 	if c == nil {
@@ -113,7 +110,7 @@ func (f *Flow) again(r Rule, id string, made []string) (Trial, bool) {
 	return t, o != nil && o.State == Holds && o.Confidence == measure.Certain
 }
 
-// indexOf a cell in the document; -1 without one.
+// indexOf returns the index of a cell in the document; -1 if it has none.
 func (f *Flow) indexOf(c *measure.Cell) int {
 	for i := range f.Doc.Cells {
 		if c == &f.Doc.Cells[i] {
@@ -123,21 +120,20 @@ func (f *Flow) indexOf(c *measure.Cell) int {
 	return -1
 }
 
-// passes tells whether data could pass in an experiment: where none does, more
-// of the same or a faster one would only wait for it in vain.
+// passes reports whether data could pass in an experiment: if none does, more or faster traffic would only wait in
+// vain.
 func (f *Flow) passes(x Experiment) bool {
 	bps, known := f.Goodput()
 	return x.ID == SmallSegments || x.ID == Captured || known && bps > 0
 }
 
-// Settled tells whether the first finding of a cell is certain, so that no
-// experiment is needed.
+// Settled reports whether the first finding of a cell is certain, so that no experiment is needed.
 func Settled(c *measure.Cell) bool {
 	return len(c.Findings) > 0 && c.Findings[0].Confidence == measure.Certain
 }
 
-// open are the causes that an experiment could tell something of: those that
-// hold without being certain, in their order, then those that wait for one.
+// open returns the causes that an experiment could decide: those that hold without being certain, in their order,
+// then those that need one.
 func open(c *measure.Cell) []string {
 	var causes []string
 	for _, x := range c.Findings {
@@ -153,7 +149,7 @@ func open(c *measure.Cell) []string {
 	return causes
 }
 
-// decides are those of the causes that an experiment tells something of.
+// decides returns those of the causes that an experiment can decide.
 func decides(cat *Catalogue, id string, causes []string) []string {
 	var told []string
 	for _, cause := range causes {
@@ -164,7 +160,7 @@ func decides(cat *Catalogue, id string, causes []string) []string {
 	return told
 }
 
-// RuleOf is the rule of a cause.
+// RuleOf returns the rule of a cause.
 func RuleOf(cat *Catalogue, cause string) (Rule, bool) {
 	for _, r := range cat.Causes {
 		if r.Cause == cause {
@@ -174,13 +170,13 @@ func RuleOf(cat *Catalogue, cause string) (Rule, bool) {
 	return Rule{}, false
 }
 
-// judged is what the rule of another cause says of the flow by its counters.
+// judged returns what the rule of another cause finds in the flow's counters.
 func (f *Flow) judged(cause string) *Outcome {
 	r, _ := RuleOf(f.Cat, cause)
 	return r.Judge(f)
 }
 
-// ExperimentOf is the experiment of that id.
+// ExperimentOf returns the experiment of that id.
 func ExperimentOf(id string) (Experiment, bool) {
 	for _, x := range Experiments() {
 		if x.ID == id {
@@ -190,16 +186,15 @@ func ExperimentOf(id string) (Experiment, bool) {
 	return Experiment{}, false
 }
 
-// quick is a Spec like the base's, as short as the experiment is.
+// quick returns the base's Spec with the short time of the experiment.
 func quick(base measure.Spec, x Experiment) measure.Spec {
 	base.Duration = int64(x.Time)
 	base.Amount, base.Verify, base.BindPort = 0, false, 0
 	return base
 }
 
-// NextOf words the test that would tell a cause for certain: the first that was
-// not made and that differs from this flow. Who reads it may have other
-// programs than the one that measured.
+// NextOf words the test that would decide a cause: the first one not yet made that differs from this flow. The
+// reader may have other programs than the one that measured.
 func (f *Flow) NextOf(r Rule) string {
 	if f.PacketsOnly() {
 		return f.nextOfFile(r)
@@ -222,8 +217,7 @@ func (f *Flow) NextOf(r Rule) string {
 	return ""
 }
 
-// nextOfFile words what the reader of a capture can do next: the test itself is
-// over.
+// nextOfFile words what the reader of a capture file can do next; the test itself is over.
 func (f *Flow) nextOfFile(r Rule) string {
 	one := len(f.CapturePoints) == 1
 	switch {

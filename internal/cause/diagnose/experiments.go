@@ -35,11 +35,11 @@ const (
 const (
 	ShortTrial = 2 * time.Second
 	longTrial  = 12 * time.Second
-	// captureTrial shows more than slow start, and fits the bound of a capture up to a few Gb/s.
+	// captureTrial goes beyond slow start, and fits the size limit of a capture up to a few Gb/s.
 	captureTrial = 3 * time.Second
 )
 
-// Experiments is the catalogue, the cheapest first.
+// Experiments returns the catalogue, the cheapest first.
 func Experiments() []Experiment {
 	return []Experiment{
 		{SmallSegments, "the same in segments of 536 bytes at a low rate", ShortTrial, varySegments},
@@ -67,7 +67,7 @@ func Experiments() []Experiment {
 
 func varyStreams(n int) func(*Flow, *measure.Spec) bool {
 	return func(_ *Flow, s *measure.Spec) bool {
-		if n == 1 && s.Streams == 1 || n > 1 && s.Streams >= n || s.Rate > 0 { // a rate is each stream's: it would be another question
+		if n == 1 && s.Streams == 1 || n > 1 && s.Streams >= n || s.Rate > 0 { // the rate is per stream, so more streams would change the question
 			return false
 		}
 		s.Streams = n
@@ -81,21 +81,21 @@ func varyNoWindow(_ *Flow, s *measure.Spec) bool {
 	return had
 }
 
-// VaryWindow asks for twice the window that was advertised on average.
+// VaryWindow asks for twice the mean advertised window.
 func VaryWindow(f *Flow, s *measure.Spec) bool {
 	w, ok := f.SendWindow()
 	if !ok || w <= 0 || s.Window.Recv > 0 || 2*w > measure.MaxWindow {
 		return false
 	}
 	s.Window.Recv = int64(2 * w)
-	if s.Engine != measure.Native { // other programs know one size for both ends
+	if s.Engine != measure.Native { // other programs set one size for both ends
 		s.Window.Send = s.Window.Recv
 	}
 	return true
 }
 
-// varyBuffer asks for twice the buffer that the sender's kernel gave, of which
-// the kernel tells the double (socket(7), SO_SNDBUF).
+// varyBuffer asks for twice the buffer that the sender's kernel gave; the kernel reports the double (socket(7),
+// SO_SNDBUF).
 func varyBuffer(f *Flow, s *measure.Spec) bool {
 	has := int64(f.SendBuffer())
 	if has <= 0 || s.Window.Send > 0 || has > measure.MaxWindow {
@@ -105,7 +105,7 @@ func varyBuffer(f *Flow, s *measure.Spec) bool {
 	return s.Engine == measure.Native
 }
 
-// largeMessage is well above what a call needs to cost nothing (C-19).
+// largeMessage is well above the length at which the cost of a call vanishes (C-19).
 const largeMessage = 1 << 20
 
 func varyMessage(_ *Flow, s *measure.Spec) bool {
@@ -124,8 +124,7 @@ func varyLean(_ *Flow, s *measure.Spec) bool {
 	return true
 }
 
-// varyControl takes the first of the congestion controls that the sender's
-// host has and does not use already.
+// varyControl takes the first of the congestion controls that the sender's host has and does not use already.
 func varyControl(names ...string) func(*Flow, *measure.Spec) bool {
 	return func(f *Flow, s *measure.Spec) bool {
 		used := f.Congestion()
@@ -142,7 +141,7 @@ func varyControl(names ...string) func(*Flow, *measure.Spec) bool {
 	}
 }
 
-// varyUnpaced takes a control that does not pace, where the one in use does.
+// varyUnpaced takes a congestion control that does not pace if the current one does.
 func varyUnpaced(f *Flow, s *measure.Spec) bool {
 	return Paces(f.Congestion()) && varyControl("cubic", "reno")(f, s)
 }
@@ -153,9 +152,8 @@ func varyPlace(_ *Flow, s *measure.Spec) bool {
 	return placed
 }
 
-// Bounds of the datagrams of an experiment: below the least nothing can be
-// told apart, above the most the hosts are what is measured. A known link is
-// overfilled only a little.
+// Limits of the datagrams of an experiment: below the minimum nothing can be distinguished, above the maximum the
+// hosts are what is measured. A known link is exceeded only slightly.
 const (
 	leastUDPTrial = 1_000_000
 	MostUDPTrial  = 2_000_000_000
@@ -163,9 +161,8 @@ const (
 	batchRate     = 400_000_000 // bit/s up to which datagrams leave one by one, evenly spaced
 )
 
-// varyUDP sends datagrams that fill the path's packets at a multiple of the
-// goodput, but not more than a little above what the link is known to carry.
-// A higher multiple is not tried where a lower one did not pass.
+// varyUDP sends datagrams that fill the path's packets at a multiple of the goodput, at most slightly above the
+// known link rate. It does not try a higher multiple if a lower one did not pass.
 func varyUDP(times float64) func(*Flow, *measure.Spec) bool {
 	return func(f *Flow, s *measure.Spec) bool {
 		bps, ok := f.Goodput()
@@ -177,7 +174,7 @@ func varyUDP(times float64) func(*Flow, *measure.Spec) bool {
 		if c := f.Cell.Ceiling; c != nil {
 			most = min(most, overLink*float64(c.LinkBps))
 		}
-		if times > 1 && (f.UdpPassed() >= most || f.offersNoMore()) { // all that may be tried, or that the sender can, has passed
+		if times > 1 && (f.UdpPassed() >= most || f.offersNoMore()) { // the maximum, or all that the sender can send, has passed
 			return false
 		}
 		rate = min(rate, most)
@@ -195,9 +192,8 @@ func varyUDP(times float64) func(*Flow, *measure.Spec) bool {
 	}
 }
 
-// tellingTime is how long datagrams at a rate have to be sent for enough of them
-// to be lost, as often as TCP's segments are, in ns: no less than the usual time,
-// and a few times as much at most.
+// tellingTime returns how long to send datagrams at a rate so that enough of them are lost if they are lost as
+// often as TCP's segments, in ns: at least the usual time, and a few times as much at most.
 func (f *Flow) tellingTime(bps, usual int64) int64 {
 	const enough, most = 1.5 * FewEvents, 4
 	again, _ := f.AgainPct()
@@ -208,7 +204,7 @@ func (f *Flow) tellingTime(bps, usual int64) int64 {
 	return int64(min(max(float64(usual), enough/perSecond*1e9), most*float64(usual)))
 }
 
-// datagram is the payload of one that fills a packet of the path.
+// datagram returns the payload of a datagram that fills a packet of the path.
 func (f *Flow) datagram() int64 {
 	const headersIPv6, usual = 48, 1400
 	if direction, _ := f.Direction(); direction != nil && direction.MTU != nil && direction.MTU.Bytes > headersIPv6+measure.MinDatagram {
@@ -217,8 +213,8 @@ func (f *Flow) datagram() int64 {
 	return usual
 }
 
-// varySegments sends so slowly and in such small segments that no packet of
-// the sender's kernel is larger than the path's MTU, segmentation or not.
+// varySegments sends so slowly and in such small segments that no packet of the sender's kernel exceeds the path's
+// MTU, with or without segmentation offload.
 func varySegments(f *Flow, s *measure.Spec) bool {
 	const smallMSS, lowRate = 536, 2_000_000
 	s.MSS, s.Rate, s.Streams = smallMSS, lowRate, 1
@@ -230,14 +226,13 @@ func varyLonger(f *Flow, s *measure.Spec) bool {
 	return s.Rate == 0
 }
 
-// varyRested is for what may be a bucket that a rest within the budget fills.
+// varyRested repeats the test after a rest, for a token bucket that refills within the budget.
 func varyRested(f *Flow, s *measure.Spec) bool {
 	_, ok := f.restTime()
 	return ok && varyLonger(f, s)
 }
 
-// Congestion is the congestion control that the sender's kernel used; "" where
-// it is not known.
+// Congestion returns the congestion control that the sender's kernel used; "" if it is not known.
 func (f *Flow) Congestion() string {
 	for _, s := range f.Sender.Streams() {
 		if s.Congestion != "" {

@@ -10,7 +10,7 @@ import (
 	"thru/internal/stat"
 )
 
-// Goodput at the receiver in bit/s, of the run that is judged.
+// Goodput returns the receiver's goodput in bit/s in the judged run.
 func (f *Flow) Goodput() (float64, bool) {
 	if f.Run.Goodput != nil {
 		return *f.Run.Goodput, true
@@ -21,16 +21,16 @@ func (f *Flow) Goodput() (float64, bool) {
 	return 0, false
 }
 
-// Rate is the goodput, or 0 where it is not known.
+// Rate returns the goodput, or 0 if it is not known.
 func (f *Flow) Rate() float64 {
 	bps, _ := f.Goodput()
 	return bps
 }
 
-// IsRateLimited tells whether a rate was asked for, or is all that an end point allows.
+// IsRateLimited reports whether the user requested a rate, or an end point limits it.
 func (f *Flow) IsRateLimited() bool { return f.Cell.Spec.Rate > 0 || f.Cell.Spec.MaxRate > 0 }
 
-// wide makes a counter of 32 bits one of 64.
+// wide converts a 32-bit counter to 64 bits.
 func wide(x *uint32) *uint64 {
 	if x == nil {
 		return nil
@@ -38,7 +38,7 @@ func wide(x *uint32) *uint64 {
 	return new(uint64(*x))
 }
 
-// span makes a length of time in ns, which is never less than 0, a counter.
+// span converts a time in ns, at least 0, to a counter.
 func span(ns *int64) *uint64 {
 	if ns == nil {
 		return nil
@@ -46,14 +46,13 @@ func span(ns *int64) *uint64 {
 	return new(uint64(*ns))
 }
 
-// RwndPct is the share of the busy time in which the peer's window held the
-// sender up.
+// RwndPct returns the share of the busy time in which the peer's receive window limited the sender.
 func (f *Flow) RwndPct() (float64, bool) {
 	return f.Sender.Seen.Delta(measure.WindowLimited).Pct(f.Sender.Seen.Delta(measure.BusyTime))
 }
 
-// AgainPct is the share of data segments that were sent again. Where the
-// kernel's count of segments is not known it is that of the bytes.
+// AgainPct returns the share of data segments that were retransmitted. If the kernel's segment count is not known,
+// it is the share of bytes.
 func (f *Flow) AgainPct() (float64, bool) {
 	segments := f.Sender.Seen.Delta(measure.Retransmits)
 	if pct, ok := segments.Pct(f.Sender.Seen.Delta(measure.SegmentsSent)); ok {
@@ -66,8 +65,8 @@ func (f *Flow) AgainPct() (float64, bool) {
 	return 100 * again / (float64(f.Sender.Seen.Bytes)/f.MSS() + again), true
 }
 
-// mean of a figure over the streams of an end, from their courses, else from
-// the readings of each second.
+// mean returns the mean of a figure over the streams of an end, from their time lines, or else from the readings
+// of each second.
 func (e *End) mean(timeline func(*measure.Timeline) *measure.Spread, second func(*measure.TCPInfo) *uint64) (float64, bool) {
 	var all []float64
 	for i, s := range e.Streams() {
@@ -96,57 +95,56 @@ func (e *End) mean(timeline func(*measure.Timeline) *measure.Spread, second func
 	return stat.Mean(all), true
 }
 
-// Figures of one stream of the sender, the mean of all.
+// Figures of one stream of the sender, averaged over all streams.
 
-// InFlight is sent and not acknowledged, in bytes.
+// InFlight returns the bytes sent and not acknowledged.
 func (f *Flow) InFlight() (float64, bool) {
 	n, ok := f.Sender.mean(func(c *measure.Timeline) *measure.Spread { return c.InFlight }, func(t *measure.TCPInfo) *uint64 { return wide(t.Unacked) })
 	return n * f.MSS(), ok
 }
 
-// Cwnd is the congestion window in bytes.
+// Cwnd returns the congestion window in bytes.
 func (f *Flow) Cwnd() (float64, bool) {
 	n, ok := f.Sender.mean(func(c *measure.Timeline) *measure.Spread { return c.Cwnd }, func(t *measure.TCPInfo) *uint64 { return wide(t.Cwnd) })
 	return n * f.MSS(), ok
 }
 
-// SendWindow is the window that the receiver advertises, in bytes.
+// SendWindow returns the window that the receiver advertises, in bytes.
 func (f *Flow) SendWindow() (float64, bool) {
 	return f.Sender.mean(func(c *measure.Timeline) *measure.Spread { return c.SendWnd }, func(t *measure.TCPInfo) *uint64 { return wide(t.SendWnd) })
 }
 
-// NotSent is what waits in the sender's socket, in bytes.
+// NotSent returns the unsent bytes in the sender's socket.
 func (f *Flow) NotSent() (float64, bool) {
 	return f.Sender.mean(func(c *measure.Timeline) *measure.Spread { return c.NotSent }, func(t *measure.TCPInfo) *uint64 { return wide(t.NotSent) })
 }
 
-// unread is what waits in the receiver's socket for the program, in bytes.
+// unread returns the bytes in the receiver's socket that the program has not read.
 func (f *Flow) unread() (float64, bool) {
 	return f.Receiver.mean(func(c *measure.Timeline) *measure.Spread { return c.Unread }, nil)
 }
 
-// Pacing is the rate at which the kernel lets a stream's segments go, in bit/s.
+// Pacing returns the pacing rate of a stream in bit/s.
 func (f *Flow) Pacing() (float64, bool) {
 	bytes, ok := f.Sender.mean(func(c *measure.Timeline) *measure.Spread { return c.Pacing }, func(t *measure.TCPInfo) *uint64 { return t.PacingRate })
 	return 8 * bytes, ok && bytes < math.MaxUint32*1e6 // "no limit" is all ones
 }
 
-// LoadedRTT is the mean round trip under load in ns.
+// LoadedRTT returns the mean round-trip time under load in ns.
 func (f *Flow) LoadedRTT() (float64, bool) {
 	ns, ok := f.Sender.mean(func(c *measure.Timeline) *measure.Spread { return c.RTT }, func(t *measure.TCPInfo) *uint64 { return span(t.RTT) })
 	return ns, ok && ns > 0
 }
 
-// RTT is the mean round trip under load, and its least, in ns; false where one
-// of them is not known.
+// RTT returns the mean round-trip time under load and the minimum, in ns; false if one of them is not known.
 func (f *Flow) RTT() (loaded, least float64, ok bool) {
 	loaded, ok1 := f.LoadedRTT()
 	least, ok2 := f.BaseRTT()
 	return loaded, least, ok1 && ok2
 }
 
-// BaseRTT is the round trip of the empty path in ns: the least that the
-// sender's kernel saw, the idle one before the traffic, or that of the probe.
+// BaseRTT returns the round-trip time of the empty path in ns: the minimum that the sender's kernel saw, that of
+// the idle path before the traffic, or that of the probe.
 func (f *Flow) BaseRTT() (float64, bool) {
 	var all []float64
 	for _, s := range f.Sender.Streams() {
@@ -168,7 +166,7 @@ func (f *Flow) BaseRTT() (float64, bool) {
 	return slices.Min(all), true
 }
 
-// MSS is the payload of the sender's segments in bytes; 0 where it is not known.
+// MSS returns the payload of the sender's segments in bytes; 0 if it is not known.
 func (f *Flow) MSS() float64 {
 	for _, s := range f.Sender.Streams() {
 		if s.TCP != nil && s.TCP.SendMSS != nil && *s.TCP.SendMSS > 0 {
@@ -181,15 +179,14 @@ func (f *Flow) MSS() float64 {
 	return 0
 }
 
-// Segment is the payload of a full segment in bytes: where it is not known, that of MTU 1500.
+// Segment returns the payload of a full segment in bytes, or that of MTU 1500 if it is not known.
 func (f *Flow) Segment() float64 { return cmp.Or(f.MSS(), scene.UsualMSS) }
 
-// Threads. A hot thread is on a CPU, waits for one, or is blocked in its
-// socket calls: shares of the measured time in percent, of the stream with the
-// busiest thread.
+// Threads has the time shares of the stream with the busiest thread: on a CPU, waiting for one, or blocked in
+// socket calls, in percent of the measured time.
 type Threads struct{ Run, Wait, Blocked float64 }
 
-// Threads of an end's streams.
+// Threads returns those of the end's streams.
 func (e *End) Threads() (Threads, bool) {
 	var busiest Threads
 	known := false
@@ -209,14 +206,14 @@ func (e *End) Threads() (Threads, bool) {
 	return busiest, known
 }
 
-// Counter of the end's protocol stack that moved in the measured time, such as
-// "TcpExt.TCPTimeouts". It is of the whole host. A counter that did not move is
-// 0; without readings it is not known.
+// Counter returns the increase of a counter of the host's protocol stack in the measured time, such as
+// "TcpExt.TCPTimeouts". It covers the whole host. A counter that did not change is 0; without readings it is not
+// known.
 func (e *End) Counter(name string) (float64, bool) {
 	return e.Seen.Protocol(name).Float()
 }
 
-// Bins are the rates of the flow's seconds in bit/s.
+// Bins returns the rates of the flow's seconds in bit/s.
 func (f *Flow) Bins() []float64 {
 	if f.Receiver.Seen != nil && f.Receiver.Seen.Reported == "" || f.Sender.Seen == nil {
 		return stat.Bins(f.Receiver.Seen)
@@ -224,8 +221,8 @@ func (f *Flow) Bins() []float64 {
 	return stat.Bins(f.Sender.Seen)
 }
 
-// Flatness is how much the rates of the seconds differ from their median, in
-// percent (the median of the deviations); it takes three seconds.
+// Flatness returns how much the rates of the seconds deviate from their median, in percent (median of the
+// deviations); it needs three seconds.
 func (f *Flow) Flatness() (float64, bool) {
 	bins := f.Bins()
 	if len(bins) < 3 {
@@ -237,8 +234,8 @@ func (f *Flow) Flatness() (float64, bool) {
 	return stat.MedianDeviation(bins), true
 }
 
-// CeilingShare is the goodput in percent of what the link can carry, where its
-// rate is known; of flows that share a link at the same time that of all.
+// CeilingShare returns the goodput in percent of the link's ceiling, if its rate is known; for flows that share a
+// link at the same time, that of all of them.
 func (f *Flow) CeilingShare() (float64, bool) {
 	if f.Cell.Ceiling == nil {
 		return 0, false

@@ -10,7 +10,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Advise is a remedy in words; at nil it belongs to no host.
+// Advise returns a fix in words; with nil it belongs to no host.
 func Advise(at *End, text string) *measure.Fix {
 	r := &measure.Fix{Advice: text}
 	if at != nil {
@@ -19,11 +19,11 @@ func Advise(at *End, text string) *measure.Fix {
 	return r
 }
 
-// Machine is the end's host, for what is to be done there, and Adapter the interface by which it reaches the other end.
+// Machine returns the end's host, to word fixes for it.
 func (e *End) Machine() *scene.Host { return scene.HostOf(e.Name, e.Facts) }
 func (e *End) Adapter() *scene.Face { return e.Machine().FaceOf(e.FaceName()) }
 
-// FaceName is the interface by which the end reaches the other; "" where it is not known.
+// FaceName returns the interface by which the end reaches the other; "" if it is not known.
 func (e *End) FaceName() string {
 	if r := e.Route(); r != nil {
 		return r.Interface
@@ -31,19 +31,18 @@ func (e *End) FaceName() string {
 	return ""
 }
 
-// SpreadInterrupts has more CPUs take the packets that the end receives.
+// SpreadInterrupts spreads the packets that the end receives over more CPUs.
 func (e *End) SpreadInterrupts() *measure.Fix {
 	f := e.Adapter()
 	return f.Host.Fix(scene.Interrupts(f))
 }
 
-// Word is a name as a shell takes it: one that is no plain word is replaced by
-// a word in capitals, which the reader has to fill in.
+// Word quotes a name for a shell: one that is no plain word is replaced by a placeholder in capitals, which the
+// reader fills in.
 func Word(name string) string { return knob.Interface("linux", name) }
 
-// RaiseWindow lets a connection of this end have the window that the path
-// needs: for the rate of its link, or where that is not known for twice the
-// goodput.
+// RaiseWindow gives a connection of this end the window that the path needs: for the rate of its link, or for
+// twice the goodput if that is not known.
 func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Fix {
 	bps, ok := f.Goodput()
 	rate, of := 2*bps, "twice the goodput"
@@ -56,7 +55,7 @@ func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Fix {
 	streams := float64(max(1, f.Cell.Streams))
 	window := int64(min(stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, int64(f.Segment())), measure.MaxWindow))
 	for _, s := range e.Streams() {
-		if s.Window.Usable > window { // what is set must not become less
+		if s.Window.Usable > window { // never reduce the current setting
 			return Advise(e, fmt.Sprintf("%s at a round trip of %s takes a window of %s, and the buffer has room for %s: see what else holds it", of, unit.Duration(int64(rttNs)), unit.Size(window), unit.Size(s.Window.Usable)))
 		}
 	}
@@ -72,7 +71,7 @@ func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Fix {
 	return r
 }
 
-// SwitchOn turns an option of TCP on where it is off.
+// SwitchOn turns a TCP option on where it is off.
 func (f *Flow) SwitchOn(option scene.Switch, where measure.Where) *measure.Fix {
 	for _, e := range f.Ends() {
 		if where.Place == e.Place {
@@ -94,9 +93,8 @@ func (f *Flow) UseControl(name string) *measure.Fix {
 	return h.Fix(r)
 }
 
-// LostOption tells which end did not offer an option of TCP, or that it was
-// taken out on the way, by the handshake of the path's probe, else by the
-// setting of the hosts. The place is the path where nobody knows.
+// LostOption returns which end did not offer a TCP option, or that the path removed it, by the handshake of the
+// path's probe, or else by the hosts' settings. If that is not known, the place is the path.
 func (f *Flow) LostOption(of func(*measure.SYN) *bool, option scene.Switch) (measure.Where, string) {
 	p, setting := f.Path(), knob.Sysctl(option.Knob)
 	if p != nil && p.Handshake != nil {
@@ -110,7 +108,7 @@ func (f *Flow) LostOption(of func(*measure.SYN) *bool, option scene.Switch) (mea
 			switch {
 			case has(x.sent) && lacks(x.seen):
 				return measure.Where{Place: measure.AtPath}, "a device on the way takes it out"
-			case lacks(x.sent) && (x.from == p.From || has(hs.SYNSeen)): // who is not offered it does not offer it either
+			case lacks(x.sent) && (x.from == p.From || has(hs.SYNSeen)): // an end that is not offered the option does not offer it either
 				return f.placeOf(x.from), x.from + " does not offer it"
 			}
 		}
@@ -123,7 +121,7 @@ func (f *Flow) LostOption(of func(*measure.SYN) *bool, option scene.Switch) (mea
 	return measure.Where{Place: measure.AtPath}, ""
 }
 
-// placeOf is the end of that name.
+// placeOf returns the end of that name.
 func (f *Flow) placeOf(name string) measure.Where {
 	for _, e := range f.Ends() {
 		if e.Name == name {

@@ -8,20 +8,20 @@ import (
 	"thru/internal/measure"
 )
 
-// Flow is one cell with what the rules ask of it.
+// Flow is one cell with the data that the rules need.
 type Flow struct {
-	Cat              *Catalogue // where another cause is looked up
+	Cat              *Catalogue // to look up other causes
 	Doc              *measure.Document
 	Cell             *measure.Cell
 	Run              *measure.Run
 	Sender, Receiver *End
-	Anew             []measure.Gate  // judged from the facts, where the document has no gates; see judgedGates
-	supposed         string          // an experiment whose gain is taken to be no chance: would that make a cause certain?
+	Anew             []measure.Gate  // gates judged from the facts if the document has none; see judgedGates
+	supposed         string          // an experiment whose gain is assumed to be real: would that make a cause certain?
 	CapturePoints    []*CapturePoint // where its packets were captured
-	Crossing         *Crossed        // what two of them tell together; nil where there is nothing to compare
+	Crossing         *Crossed        // comparison of two of them; nil if there is nothing to compare
 }
 
-// End is one of its ends. What was not seen there is nil.
+// End is one end of the flow. Data that was not seen there is nil.
 type End struct {
 	*scene.Host
 	Flow  *Flow
@@ -29,8 +29,8 @@ type End struct {
 	Seen  *measure.Evidence
 	Face  *measure.Interface // by which it reaches the other
 
-	Placements []measure.HostPlacement // what lies below it, by each inventory that knows it
-	NoPlace    string                  // why that is not known, where it was asked
+	Placements []measure.HostPlacement // its host placement, one for each inventory that knows it
+	NoPlace    string                  // why it is not known, if it was requested
 }
 
 func newEnd(f *Flow, place, name string, seen *measure.Evidence) *End {
@@ -48,13 +48,13 @@ func newEnd(f *Flow, place, name string, seen *measure.Evidence) *End {
 	return e
 }
 
-// IsUDP tells of a flow of datagrams.
+// IsUDP reports whether the flow is of datagrams.
 func (f *Flow) IsUDP() bool { return f.Cell.Protocol == measure.UDP }
 
-// Ends are both, the sender first.
+// Ends returns both ends, the sender first.
 func (f *Flow) Ends() []*End { return []*End{f.Sender, f.Receiver} }
 
-// Other end of the flow.
+// Other returns the other end of the flow.
 func (e *End) Other() *End {
 	if e == e.Flow.Sender {
 		return e.Flow.Receiver
@@ -62,28 +62,27 @@ func (e *End) Other() *End {
 	return e.Flow.Sender
 }
 
-// Sends tells the two ends apart.
+// Sends reports whether this end is the sender.
 func (e *End) Sends() bool { return e.Place == measure.AtSender }
 
-// Where is the place of a cause at this end.
+// Where returns the place of a cause at this end.
 func (e *End) Where() measure.Where { return measure.Where{Place: e.Place, EndPoint: e.Name} }
 
-// OnCPU is the same with the number of a CPU.
+// OnCPU returns Where with a CPU number.
 func (e *End) OnCPU(core int) measure.Where {
 	w := e.Where()
 	w.CPU = &core
 	return w
 }
 
-// OnFace is the same with the interface towards the other end, where it is known.
+// OnFace returns Where with the interface to the other end, if it is known.
 func (e *End) OnFace() measure.Where {
 	w := e.Where()
 	w.Interface = e.FaceName()
 	return w
 }
 
-// Owner is the end in the words of a sentence: "the receiver's", or where both
-// are one host "this host's".
+// Owner returns the end as a possessive: "the receiver's", or "this host's" if both are one host.
 func (e *End) Owner() string {
 	if e.Flow.OnOneMachine() {
 		return "this host's"
@@ -91,7 +90,7 @@ func (e *End) Owner() string {
 	return "the " + e.Place + "'s"
 }
 
-// Streams of the end; none where nothing was seen.
+// Streams returns the streams of the end; none if nothing was seen.
 func (e *End) Streams() []measure.Stream {
 	if e.Seen == nil {
 		return nil
@@ -99,7 +98,7 @@ func (e *End) Streams() []measure.Stream {
 	return e.Seen.Streams
 }
 
-// Span is the measured time of the end in ns.
+// Span returns the measured time of the end in ns.
 func (e *End) Span() int64 {
 	if e.Seen == nil {
 		return 0
@@ -107,7 +106,7 @@ func (e *End) Span() int64 {
 	return e.Seen.MeasuredNs
 }
 
-// Why is the reason that the end gives for a fact that it lacks.
+// Why returns the end's reason for a missing fact.
 func (e *End) Why(fact string) string {
 	switch {
 	case e.Seen == nil:
@@ -123,10 +122,10 @@ func (e *End) Why(fact string) string {
 	return "neither the kernel of the " + e.Place + " nor the thru that ran there tells"
 }
 
-// Lacks is the outcome of a rule without one of its facts.
+// Lacks returns the outcome of a rule that misses a fact of this end.
 func (e *End) Lacks(fact string) *Outcome { return Missing(fact+" of the "+e.Place, e.Why(fact)) }
 
-// Path between the two ends as it was probed; nil where it was not.
+// Path returns the probed path between the two ends; nil if it was not probed.
 func (f *Flow) Path() *measure.Path {
 	for i := range f.Doc.Paths {
 		p := &f.Doc.Paths[i]
@@ -137,8 +136,8 @@ func (f *Flow) Path() *measure.Path {
 	return nil
 }
 
-// Direction is the direction of the path that the data takes, and back the other
-// one. Both are nil where the path was not probed.
+// Direction returns the facts of the data's direction, and back those of the opposite one. Both are nil if the
+// path was not probed.
 func (f *Flow) Direction() (direction, back *measure.DirectionFacts) {
 	p := f.Path()
 	switch {
@@ -150,7 +149,7 @@ func (f *Flow) Direction() (direction, back *measure.DirectionFacts) {
 	return &p.Back, &p.Forward
 }
 
-// OnOneMachine tells that no link lies between the ends.
+// OnOneMachine reports whether there is no link between the ends.
 func (f *Flow) OnOneMachine() bool {
 	if f.Cell.From == f.Cell.To {
 		return true
@@ -166,7 +165,7 @@ func (f *Flow) OnOneMachine() bool {
 	return false
 }
 
-// FixOf takes over what a gate says is to be done.
+// FixOf takes over the fix of a gate.
 func (e *End) FixOf(g measure.Gate) *measure.Fix {
 	r := &measure.Fix{EndPoint: g.FixAt, Commands: g.Fix, Advice: g.Advice, Risk: g.Risk}
 	if len(g.Fix) > 0 {
@@ -178,18 +177,18 @@ func (e *End) FixOf(g measure.Gate) *measure.Fix {
 	return r
 }
 
-// Proof is a counter of this end.
+// Proof returns a counter of this end as evidence.
 func (e *End) Proof(counter string, value float64, unit string) measure.Proof {
 	return measure.Proof{EndPoint: e.Name, Counter: counter, Value: value, Unit: unit, SpanNs: e.Span()}
 }
 
-// Above and below hold a proof against the bar that it has crossed.
+// Above adds to a proof the threshold that it exceeds.
 func Above(p measure.Proof, bar float64) measure.Proof { p.Threshold, p.Above = &bar, true; return p }
 
-// UnderBar adds to a proof the bar that it lies below.
+// UnderBar adds to a proof the threshold that it is below.
 func UnderBar(p measure.Proof, bar float64) measure.Proof { p.Threshold = &bar; return p }
 
-// Route of the end towards the other; nil where it is not known.
+// Route returns the end's route to the other; nil if it is not known.
 func (e *End) Route() *measure.Route {
 	if e.Seen == nil {
 		return nil
@@ -197,8 +196,7 @@ func (e *End) Route() *measure.Route {
 	return e.Seen.Route
 }
 
-// Has tells whether an address, with or without a prefix length, is the one that
-// the other end sends to.
+// Has reports whether an address, with or without a prefix length, is the one to which the other end sends.
 func (e *End) Has(addr string) bool {
 	plain, _, _ := strings.Cut(addr, "/")
 	return plain != "" && (e.Point.Addr == plain || strings.HasPrefix(e.Point.Addr, plain+":"))

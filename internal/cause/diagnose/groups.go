@@ -10,16 +10,15 @@ import (
 	"thru/internal/stat"
 )
 
-// Sweep are the groups of a plan that differ only in how many flows they have,
-// the fewest first.
+// Sweep is a set of groups of a plan that differ only in their number of flows, the fewest first.
 type Sweep struct {
 	Axis   string // "end_points" or "streams"
 	Groups []*measure.Group
-	Counts []int // of each
+	Counts []int // number of flows of each group
 }
 
-// Sweeps of a document, with at least two groups that have an aggregate. A group
-// of which a pair was lost carries less for another reason, and is left out.
+// Sweeps returns the sweeps of a document with at least two groups that have an aggregate. It leaves out a group
+// with a failed pair, which carries less for another reason.
 func Sweeps(d *measure.Document) []Sweep {
 	var all []Sweep
 	for _, axis := range []string{"end_points", "streams"} {
@@ -47,7 +46,7 @@ func Sweeps(d *measure.Document) []Sweep {
 	return all
 }
 
-// countOn parts the number on an axis from the other axes.
+// countOn separates the number on an axis from the other axes.
 func countOn(axes []measure.Axis, axis string) (n int, rest []measure.Axis, ok bool) {
 	for _, a := range axes {
 		if a.Name != axis {
@@ -59,7 +58,7 @@ func countOn(axes []measure.Axis, axis string) (n int, rest []measure.Axis, ok b
 	return n, rest, ok
 }
 
-// directions of the flows of a group, each once.
+// directions lists the directions of a group's flows, each once.
 func directions(d *measure.Document, group int) string {
 	var all []string
 	for _, c := range CellsOf(d, group) {
@@ -69,7 +68,7 @@ func directions(d *measure.Document, group int) string {
 	return strings.Join(slices.Compact(all), "\n")
 }
 
-// CellsOf are the flows of data of a group that were measured.
+// CellsOf returns the measured data flows of a group.
 func CellsOf(d *measure.Document, group int) []*measure.Cell {
 	var all []*measure.Cell
 	for i := range d.Cells {
@@ -80,7 +79,7 @@ func CellsOf(d *measure.Document, group int) []*measure.Cell {
 	return all
 }
 
-// IsRateLimitedGroup tells whether a rate was asked for of any of its flows.
+// IsRateLimitedGroup reports whether any of its flows had a requested rate.
 func IsRateLimitedGroup(d *measure.Document, group int) bool {
 	return slices.ContainsFunc(CellsOf(d, group), func(c *measure.Cell) bool { return c.Spec.Rate > 0 || c.Spec.MaxRate > 0 })
 }
@@ -97,10 +96,10 @@ func (s *Sweep) sort() {
 	}
 }
 
-// FallBar is by how many percent more flows must carry less.
+// FallBar is by how many percent the rate must fall with more flows.
 const FallBar = 5
 
-// BestOf is which of a sweep carries most.
+// BestOf returns the index of the fastest group of a sweep.
 func BestOf(s Sweep) int {
 	best := 0
 	for i, g := range s.Groups {
@@ -111,8 +110,8 @@ func BestOf(s Sweep) int {
 	return best
 }
 
-// MemberSpeed is the speed of the members of a bond in bit/s, where all have
-// the same, and how many carry traffic at a time.
+// MemberSpeed returns the speed of the members of a bond in bit/s, if all have the same, and how many carry
+// traffic at a time.
 func MemberSpeed(i *measure.Interface) (bps float64, n int) {
 	if i == nil || i.Bond == nil || i.Bond.Active != "" || i.Bond.Mode == "active-backup" {
 		return 0, 0
@@ -129,6 +128,6 @@ func MemberSpeed(i *measure.Interface) (bps float64, n int) {
 	return bps, n
 }
 
-// GroupGainBar is from where on another measurement speaks for what it did: a change
-// has to bring 2% (package stat).
+// GroupGainBar is the least ratio at which another measurement counts as a gain: a change has to bring 2% (package
+// stat).
 const GroupGainBar = 1.02

@@ -9,14 +9,13 @@ import (
 	"thru/internal/measure"
 )
 
-// What a host can do that looks like a cause from inside its guest (Rule.Unseen).
+// Effects of a host that look like a cause from inside its guest (Rule.Unseen).
 const (
 	HostTime    = "takes its CPU time"
 	HostPackets = "drops or holds its packets"
 )
 
-// unlessHost lowers what is certain by what the ends saw, where the host of one of
-// them could be the cause instead.
+// unlessHost lowers the certainty of what the ends saw if the host of one of them could be the cause instead.
 func (f *Flow) unlessHost(r Rule, o *Outcome) *Outcome {
 	if o == nil || o.State != Holds || o.Confidence != measure.Certain {
 		return o
@@ -33,8 +32,7 @@ func (f *Flow) unlessHost(r Rule, o *Outcome) *Outcome {
 	return &x
 }
 
-// askHosts names what would tell an outcome from what the hosts of the ends can do;
-// "" where they do not.
+// askHosts names what would distinguish an outcome from effects of the ends' hosts; "" if they have none.
 func (f *Flow) askHosts(r Rule, o *Outcome) string {
 	if r.Unseen == "" {
 		return ""
@@ -57,11 +55,11 @@ func (f *Flow) askHosts(r Rule, o *Outcome) string {
 	return next
 }
 
-// hostMay tells whether the end's host can do that to the outcome's place: tells is
-// what would tell, ask that the host is to be asked.
+// hostMay reports whether the end's host can have that effect at the outcome's place: tells is the fact that would
+// decide, ask that the host must be queried.
 func (e *End) hostMay(do string, o *Outcome) (tells string, ask bool) {
 	onPath := o.Where.Place == "" || o.Where.Place == measure.AtPath
-	counted := o.Where.Below != "" // by the host itself
+	counted := o.Where.Below != "" // counted by the host itself
 	switch {
 	case do == HostTime && !onPath && o.Where.EndPoint != e.Name, do == HostPackets && (!onPath || !e.isGuest() || e.Flow.staysInGuest()):
 		return "", false
@@ -79,8 +77,8 @@ func (e *End) hostMay(do string, o *Outcome) (tells string, ask bool) {
 	return "what the host of " + e.Name + " drops at its port: " + p.Why, false
 }
 
-// stolenOf is the steal that a guest sees itself: it is weighed against its full
-// CPUs alone, since steal with time to spare delays no packet for long.
+// stolenOf returns the steal time that the guest itself sees. It counts only on its full CPUs: steal with idle
+// time left delays no packet for long.
 func (e *End) stolenOf(do string) float64 {
 	if do != HostTime {
 		return 0
@@ -88,21 +86,20 @@ func (e *End) stolenOf(do string) float64 {
 	return e.OwnSteal().Mean
 }
 
-// isGuest tells whether the end is a virtual machine.
+// isGuest reports whether the end is a virtual machine.
 func (e *End) isGuest() bool {
 	is, _ := e.Host.Guest()
 	return is || e.Guest() != nil
 }
 
-// staysInGuest tells that no host lies between the ends: both are in one kernel.
+// staysInGuest reports whether no hypervisor is between the ends: both are in one kernel.
 func (f *Flow) staysInGuest() bool { return f.OnSameCPUs() || f.Relation() == measure.SameMachine }
 
-// OnESXi tells that a hypervisor was asked, which is ESXi.
+// OnESXi reports whether an ESXi hypervisor was queried.
 func (e *End) OnESXi() bool { return e.Kind() == measure.KindVSphere || e.Kind() == measure.KindESXi }
 
-// HidesSteal tells of a guest that cannot see by itself that its host takes its
-// CPUs away. Only Linux under KVM or Xen does (steal of /proc/stat): VMware and
-// Hyper-V count it as the guest's own time, and no other system asks.
+// HidesSteal reports whether a guest cannot see that its host takes its CPUs away. Only Linux under KVM or Xen can
+// (steal of /proc/stat): VMware and Hyper-V count it as the guest's own time, and no other system reads it.
 func (e *End) HidesSteal() bool {
 	if !e.isGuest() || e.OnESXi() {
 		return e.isGuest()
@@ -114,8 +111,8 @@ func (e *End) HidesSteal() bool {
 	return e.Kind() == "" && !slices.Contains(sees, e.HypervisorName())
 }
 
-// isDecidedInside tells whether the first finding of the cell is all that can be told from
-// inside its guests: no experiment makes it surer.
+// isDecidedInside reports whether the first finding of the cell is as certain as its guests can make it: no
+// experiment makes it more certain.
 func (f *Flow) isDecidedInside() bool {
 	if len(f.Cell.Findings) == 0 {
 		return false

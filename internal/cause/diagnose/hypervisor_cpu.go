@@ -9,20 +9,20 @@ import (
 // LimitedBar is the percentage of the time of a virtual CPU that a limit holds back (esxtop %MLMTD); less is rounding.
 const LimitedBar = 1
 
-// GuestCPU is what the host did with the virtual CPUs of a guest.
+// GuestCPU is what the host did with a guest's virtual CPUs.
 type GuestCPU struct {
 	Ready, costop, Limited            Gauges
 	ReadyKnown, StopKnown, LimitKnown bool
 	Wait, Stop                        Gauge   // ready and co-stop of the CPUs that the end's threads may use
-	Net                               float64 // ready of them in percent, a limit left out
+	Net                               float64 // their ready time in percent, without that of a limit
 	Limit                             Gauge   // held back by a limit
 	Unlimited                         bool    // no limit took any of their time
-	Full                              bool    // the guest's CPU had no time to spare
+	Full                              bool    // the guest's CPU had no idle time
 }
 
-// CPUs reads them for the virtual CPUs that the end's threads may use: what is
-// taken of others is no loss to the flow. A CPU that a limit holds back counts as
-// ready too (esxtop: %RDY includes %MLMTD), so that is taken off.
+// CPUs reads the counters of the virtual CPUs that the end's threads may use; time taken from others does not slow
+// the flow. A CPU that a limit holds back also counts as ready (esxtop: %RDY includes %MLMTD), so that is
+// subtracted.
 func (e *End) CPUs() GuestCPU {
 	b := GuestCPU{Ready: e.OfGuest(measure.CounterReady), costop: e.OfGuest(measure.CounterCoStop), Limited: e.OfGuest(measure.CounterLimited)}
 	bound := e.boundCores()
@@ -36,14 +36,14 @@ func (e *End) CPUs() GuestCPU {
 	return b
 }
 
-// stolenByHost is the time in percent for which the host kept the end's virtual
-// CPUs waiting, or held them to a limit; 0 where it did not tell.
+// stolenByHost returns the percentage of time that the host kept the end's virtual CPUs waiting, or held them to a
+// limit; 0 if it is not reported.
 func (e *End) stolenByHost() float64 {
 	b := e.CPUs()
 	return max(b.Net, b.Limit.Mean)
 }
 
-// LimitOf words the limit of the end's guest; known tells whether the inventory says.
+// LimitOf words the CPU limit of the end's guest; known reports whether the inventory has it.
 func (e *End) LimitOf() (limit string, known bool) {
 	if e.Guest() == nil {
 		return "", false
@@ -58,7 +58,7 @@ func (e *End) LimitOf() (limit string, known bool) {
 	}
 }
 
-// hasNoQuota tells of a guest of KVM that no quota is set for it.
+// hasNoQuota reports whether a KVM guest has no quota.
 func (e *End) hasNoQuota() bool {
 	limit, known := e.LimitOf()
 	return e.Kind() == measure.KindKVM && known && limit == ""

@@ -4,15 +4,14 @@ import (
 	"thru/internal/measure"
 )
 
-// Port is what the hypervisor's switch dropped at the port of the end's guest,
-// in the direction of the data.
+// Port has the drops of the hypervisor's switch at the port of the end's guest, in the data direction.
 type Port struct {
 	Dropped     float64 // packets
 	At          Gauge
-	Share       Gauge // of the packets, where that is what is told (esxtop %DRPTX, %DRPRX)
+	Share       Gauge // of the packets, if the source reports that (esxtop %DRPTX, %DRPRX)
 	Known       bool
 	Shares      bool
-	Ring        float64 // times that the guest's ring was full, or packets that it had no buffer for
+	Ring        float64 // times that the guest's ring was full, or packets that found no buffer in it
 	RingAt      Gauge
 	RingCounted bool
 	Why         string
@@ -41,7 +40,7 @@ func (e *End) Port() Port {
 			p.RingCounted = true
 		}
 	}
-	if p.Known { // vmxnet3 has a second ring: the first one is full without a loss
+	if p.Known { // vmxnet3 has a second ring: the first fills up without a loss
 		p.Ring = min(p.Ring, p.Dropped)
 	}
 	return p

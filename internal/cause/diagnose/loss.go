@@ -6,16 +6,16 @@ import (
 	"thru/internal/measure"
 )
 
-// Bars of the loss rules, in percent.
+// Thresholds of the loss rules, in percent.
 const (
-	AgainBar = 0.001 // of segments sent again, below which loss costs nothing to speak of
+	AgainBar = 0.001 // of retransmitted segments, below which loss costs next to nothing
 	LostBar  = 0.002 // of datagrams
 )
 
 // BbrBar is the loss in percent that bbr does not slow down for (draft-ietf-ccwg-bbr: version 1 up to 20, later ones 2 a round trip).
 const BbrBar = 10
 
-// PathLossPct is the share of a cell's datagrams that the path lost, not a host.
+// PathLossPct returns the percentage of a cell's datagrams that the path lost, not a host.
 func PathLossPct(c *measure.Cell) float64 {
 	d := c.Datagrams
 	if d == nil || d.Sent == 0 {
@@ -30,15 +30,15 @@ func PathLossPct(c *measure.Cell) float64 {
 	return max(0, 100*float64(lost)/float64(d.Sent))
 }
 
-// Surplus is what datagrams above a rate showed: the rate that came through,
-// the share that did not, and how long those that did waited.
+// Surplus describes datagrams above the passing rate: the rate that passed, the share that did not, and the delay
+// of those that did.
 type Surplus struct {
 	Capacity, LostPct float64
 	Wait              Wait
 	cell              *measure.Cell
 }
 
-// Surplus of the experiments that sent more than passes; false where all passed.
+// Surplus returns that of the experiments that sent more than passes; false if all passed.
 func (f *Flow) Surplus() (Surplus, bool) {
 	bps, _ := f.Goodput()
 	for _, c := range f.DatagramTrials() {
@@ -49,12 +49,11 @@ func (f *Flow) Surplus() (Surplus, bool) {
 	return Surplus{}, false
 }
 
-// LeastCapacity is what has to come through of datagrams, over the goodput of
-// TCP: where it is less, a host or a device is short of packets a second, and
-// the rate of TCP's large ones is not what was found.
+// LeastCapacity is the least ratio of passing datagrams to TCP goodput: below it a host or a device is limited in
+// packets per second, and the test did not find the rate of TCP's larger packets.
 const LeastCapacity = 0.9
 
-// DatagramTrials are the experiments that sent more datagrams than TCP carried.
+// DatagramTrials returns the experiments that sent more datagrams than TCP carried.
 func (f *Flow) DatagramTrials() []*measure.Cell {
 	var cells []*measure.Cell
 	for _, id := range []string{UdpAbove, UdpThrice, UdpTenfold, UdpThirtyfold} {
@@ -65,7 +64,7 @@ func (f *Flow) DatagramTrials() []*measure.Cell {
 	return cells
 }
 
-// UdpPassed is the highest rate of datagrams that the path let pass, in bit/s.
+// UdpPassed returns the highest datagram rate that the path passed, in bit/s.
 func (f *Flow) UdpPassed() (most float64) {
 	for _, c := range f.DatagramTrials() {
 		if PathLossPct(c) < SurplusBar {
@@ -75,8 +74,8 @@ func (f *Flow) UdpPassed() (most float64) {
 	return most
 }
 
-// offersNoMore tells whether the sender fell short of the rate of an
-// experiment: then higher ones ask too much of it, and say nothing of the path.
+// offersNoMore reports whether the sender fell short of an experiment's rate: higher rates would test the sender,
+// not the path.
 func (f *Flow) offersNoMore() bool {
 	return slices.ContainsFunc(f.DatagramTrials(), func(c *measure.Cell) bool {
 		d := c.Datagrams

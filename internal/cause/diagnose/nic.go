@@ -1,14 +1,14 @@
 package diagnose
 
-// Bars of packets and interrupts.
+// Thresholds of packets and interrupts.
 const (
 	OneShare     = 0.95   // of all interrupts or packets on one CPU or queue
-	FewPackets   = 1000   // a second: below it they fill no CPU
-	ManyCounted  = 10_000 // packets from which a share of them tells something
-	OfRetransmit = 0.5    // of the segments sent again: drops above it may be theirs
+	FewPackets   = 1000   // per second: below it they fill no CPU
+	ManyCounted  = 10_000 // packets from which a share is meaningful
+	OfRetransmit = 0.5    // of the retransmissions: drops above it may explain them
 )
 
-// Flows are the connections of the end that ran at the same time.
+// Flows returns the number of the end's concurrent connections.
 func (e *End) Flows() (n int) {
 	c := e.Flow.Cell
 	if c.AtOnce > 1 {
@@ -21,8 +21,8 @@ func (e *End) Flows() (n int) {
 	return max(n, c.Streams, 1)
 }
 
-// MeanPacket is the mean length of the packets that the kernel handed to the
-// interface, or took from it, in bytes: above the MTU where they were merged.
+// MeanPacket returns the mean length of the packets between the kernel and the interface, in bytes; it exceeds the
+// MTU if packets are merged.
 func (e *End) MeanPacket() (float64, bool) {
 	n := e.NIC()
 	if n == nil {
@@ -43,5 +43,5 @@ func (f *Flow) Dropped(e *End, n float64, counter, format string) *Outcome {
 	return f.Blame(Possible(format, n).By(Above(e.Proof(counter, n, "packets"), 0)), n)
 }
 
-// MostBacklog is the most packets that are proposed: more is more delay than use.
+// MostBacklog is the largest backlog proposed, in packets: more adds more delay than use.
 const MostBacklog = 1 << 20

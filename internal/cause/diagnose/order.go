@@ -20,9 +20,8 @@ func Weight(confidence string) int {
 	return slices.Index([]string{measure.Possible, measure.Likely, measure.Certain}, confidence)
 }
 
-// InOrder puts what binds first: what the rate hangs on before what is only
-// to be mended, the surer before the less sure, and a root before what it
-// brings along. Of equals the catalogue decides.
+// InOrder puts the binding causes first: causes that limit the rate before those merely worth fixing, more certain
+// before less certain, and a root before its effects. The catalogue's order breaks ties.
 func InOrder(all []Judged) []Judged {
 	for i := range all {
 		all[i].Because = rootOf(all[i], all)
@@ -45,8 +44,7 @@ func InOrder(all []Judged) []Judged {
 	return rootsFirst(all)
 }
 
-// rootOf is the surest cause that brings this one along; one that is merely
-// possible explains nothing.
+// rootOf returns the most certain cause that has this one as its effect; a merely possible one explains nothing.
 func rootOf(j Judged, all []Judged) string {
 	best, sure := "", -1
 	for _, o := range all {
@@ -58,8 +56,7 @@ func rootOf(j Judged, all []Judged) string {
 	return best
 }
 
-// rootsFirst moves each root before the first cause that it brings along,
-// however sure that one is.
+// rootsFirst moves each root before the first of its effects, however certain that is.
 func rootsFirst(all []Judged) []Judged {
 	var out []Judged
 	var add func(j Judged)
@@ -80,19 +77,19 @@ func rootsFirst(all []Judged) []Judged {
 	return out
 }
 
-// Repeated tells whether the same was said of another cell: the same cause at the
-// same place, whatever the direction.
+// Repeated reports whether another cell has the same finding: the same cause at the same place, whatever the
+// direction.
 func Repeated(all []measure.Finding, x measure.Finding) bool {
 	return slices.ContainsFunc(all, func(o measure.Finding) bool {
 		same := o.Cause == x.Cause && o.Where.EndPoint == x.Where.EndPoint && o.Where.Interface == x.Where.Interface
-		if x.Where.EndPoint == "" { // of the path: each direction is one
+		if x.Where.EndPoint == "" { // on the path: each direction is separate
 			same = same && (o.Where.From == x.Where.From || x.Healthy)
 		}
 		return same
 	})
 }
 
-// Settle leaves "none" out where something is wrong elsewhere.
+// Settle removes "none" if another cell has a fault.
 func Settle(all []measure.Finding) []measure.Finding {
 	if len(all) == 0 || all[0].Healthy || all[0].Cause == measure.CauseNone {
 		return all
@@ -100,8 +97,7 @@ func Settle(all []measure.Finding) []measure.Finding {
 	return slices.DeleteFunc(all, func(x measure.Finding) bool { return x.Cause == measure.CauseNone })
 }
 
-// sortCells puts the cells that are held back before those that are well, main
-// ones before those beside them, and then the slower ones first.
+// sortCells puts limited cells before healthy ones, main cells before the others, and then slower ones first.
 func sortCells(cells []*measure.Cell) {
 	rank := func(c *measure.Cell) int {
 		n := 0

@@ -11,23 +11,23 @@ import (
 	"thru/internal/stat"
 )
 
-// CapturePoint is a capture of the flow. Its connections are those of the direction of
-// the data, and its counts are of all of them.
+// CapturePoint is a capture of the flow. Its connections are oriented in the data direction, and its counts are of
+// all of them.
 type CapturePoint struct {
 	*measure.Capture
 	At          string               // Capture.Place; "": not known
-	Connections []measure.Connection // those with the most data first
+	Connections []measure.Connection // the one with the most data first
 	Data, Acks  measure.Direction
 }
 
-// Crossed is what two captures tell together, of all connections.
+// Crossed compares two captures, over all connections.
 type Crossed struct {
-	Left, Right *CapturePoint // the left one is nearer to the sender
+	Left, Right *CapturePoint // Left is nearer to the sender
 	conns       []measure.CrossedConn
 	Data, Acks  measure.Crossed
 }
 
-// findPackets fills what was captured of the flow.
+// findPackets fills the captures of the flow.
 func (f *Flow) findPackets() {
 	x := f.packets()
 	if f.IsUDP() {
@@ -43,8 +43,7 @@ func (f *Flow) findPackets() {
 	f.Crossing = f.newCrossed(c, x)
 }
 
-// newCapturePoint is a capture with those connections that carry the data: beside them a
-// program may talk over others.
+// newCapturePoint returns a capture with the connections that carry the data; a program may have others.
 func (f *Flow) newCapturePoint(c *measure.Capture, sender *measure.Evidence) *CapturePoint {
 	var conns []measure.Connection
 	most := int64(0)
@@ -60,10 +59,10 @@ func (f *Flow) newCapturePoint(c *measure.Capture, sender *measure.Evidence) *Ca
 	return capturePointOf(c, conns)
 }
 
-// leastPart of the data of the largest connection is what another one has to carry.
+// leastPart: a connection counts if it carries at least 1/leastPart of the data of the largest.
 const leastPart = 100
 
-// capturePointOf is a capture with these connections.
+// capturePointOf returns a capture with these connections.
 func capturePointOf(c *measure.Capture, conns []measure.Connection) *CapturePoint {
 	s := &CapturePoint{Capture: c, At: c.Place, Connections: conns}
 	if !slices.Contains([]string{measure.AtSender, measure.AtReceiver, measure.AtPath}, s.At) {
@@ -76,8 +75,8 @@ func capturePointOf(c *measure.Capture, conns []measure.Connection) *CapturePoin
 	return s
 }
 
-// isBackwards tells of a connection whose From is the receiver of this flow: of
-// two ways on one connection, a capture calls the busier one the data.
+// isBackwards reports whether a connection's From is the receiver of this flow: if a connection carries data in
+// both directions, a capture takes the busier one as the data.
 func (f *Flow) isBackwards(c measure.Connection, sender *measure.Evidence) bool {
 	if sender != nil {
 		for _, s := range sender.Streams {
@@ -93,7 +92,7 @@ func (f *Flow) isBackwards(c measure.Connection, sender *measure.Evidence) bool 
 	return hostOf(c.To) == f.Cell.From && hostOf(c.From) != f.Cell.From
 }
 
-// hostOf is the address of an end without its port.
+// hostOf returns the address of an end without its port.
 func hostOf(address string) string {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -102,8 +101,8 @@ func hostOf(address string) string {
 	return a.Addr().String()
 }
 
-// turned is the connection with the other end as From. What a capture tells of
-// the data of the busier way only is not known then.
+// turned returns the connection with the other end as From, without the figures that a capture has only for the
+// busier direction.
 func turned(c measure.Connection) measure.Connection {
 	t := measure.Connection{From: c.To, To: c.From, Index: c.Index, FirstPacket: c.FirstPacket, StartNs: c.StartNs, SpanNs: c.SpanNs,
 		SYN: c.SYN, SYNACK: c.SYNACK, OpenNs: c.OpenNs, OpenFarNs: c.OpenFarNs, MaxPacket: c.MaxPacket, Data: c.Acks, Acks: c.Data, EndedBy: c.EndedBy}
@@ -132,7 +131,7 @@ func addDirection(sum *measure.Direction, w measure.Direction) {
 	}
 }
 
-// addCount adds a count, and as many of its packets as there is room for.
+// addCount adds a count, and as many of its packet numbers as there is room for.
 func addCount(sum *measure.Count, c measure.Count) {
 	sum.N += c.N
 	sum.Bytes += c.Bytes
@@ -141,8 +140,7 @@ func addCount(sum *measure.Count, c measure.Count) {
 	sum.Packets = append(sum.Packets, c.Packets[:min(room, len(c.Packets))]...)
 }
 
-// newCrossed compares the connections of the data that are in both captures; nil
-// without any.
+// newCrossed compares the data connections that are in both captures; nil without any.
 func (f *Flow) newCrossed(c *measure.Crossing, x measure.Flow) *Crossed {
 	k := &Crossed{}
 	var left, right []measure.Connection
@@ -194,14 +192,13 @@ func addCrossed(sum *measure.Crossed, c measure.Crossed) {
 	}
 }
 
-// PacketsOnly tells of a flow of which captures are all that is known.
+// PacketsOnly reports whether captures are all that is known of the flow.
 func (f *Flow) PacketsOnly() bool {
 	reported := func(e *End) bool { return e.Seen == nil || e.Seen.Reported == measure.ByCapture }
 	return len(f.CapturePoints) > 0 && reported(f.Sender) && reported(f.Receiver)
 }
 
-// CapturePoint at the first of the places where there is a capture; nil where none is
-// at any of them.
+// CapturePoint returns the capture at the first of the places that has one; nil if none has.
 func (f *Flow) CapturePoint(places ...string) *CapturePoint {
 	for _, p := range places {
 		for _, s := range f.CapturePoints {
@@ -213,7 +210,7 @@ func (f *Flow) CapturePoint(places ...string) *CapturePoint {
 	return nil
 }
 
-// AnyCapturePoint is the capture that tells most of a sender.
+// AnyCapturePoint returns the capture that shows most of a sender.
 func (f *Flow) AnyCapturePoint() *CapturePoint {
 	if f.Crossing != nil && f.Crossing.Left.At != measure.AtReceiver {
 		return f.Crossing.Left
@@ -221,17 +218,15 @@ func (f *Flow) AnyCapturePoint() *CapturePoint {
 	return f.CapturePoint(measure.AtSender, measure.AtPath, "", measure.AtReceiver)
 }
 
-// Main is the connection with the most data.
+// Main returns the connection with the most data.
 func (s *CapturePoint) Main() *measure.Connection { return &s.Connections[0] }
 
-// Misses tells that the capture does not have all packets, so that what it lacks
-// proves nothing.
+// Misses reports whether the capture lacks packets, so that an absent packet proves nothing.
 func (s *CapturePoint) Misses() bool {
 	return s.Dropped != nil && *s.Dropped > 0 || 100*s.Data.Unseen.N > s.Data.Segments
 }
 
-// AgainPct is the share of the payload that was sent again, in percent; false
-// where too little passed to tell.
+// AgainPct returns the percentage of the payload that was retransmitted; false if too little passed to tell.
 func (s *CapturePoint) AgainPct() (float64, bool) {
 	if s.Data.Payload <= 0 || s.Data.Segments < LeastSegments {
 		return 0, false
@@ -242,10 +237,10 @@ func (s *CapturePoint) AgainPct() (float64, bool) {
 	return stat.Pct(float64(s.Data.Again.Segments()), float64(s.Data.Segments)), true
 }
 
-// LeastSegments have to be seen before nothing lost among them says something.
+// LeastSegments is how many segments must be seen before zero losses mean something.
 const LeastSegments = 100
 
-// Rate is the goodput of all connections in bit/s; 0 where it is not known.
+// Rate returns the goodput of all connections in bit/s; 0 if it is not known.
 func (s *CapturePoint) Rate() float64 {
 	sum := 0.0
 	for _, c := range s.Connections {
@@ -262,10 +257,9 @@ func (s *CapturePoint) Rate() float64 {
 	return sum
 }
 
-// RTT is the median round trip under load and the least, in ns. A capture at the
-// sender sees all of it from data to its acknowledgement, one at the receiver
-// from an acknowledgement to the data that it let go, one between them a part
-// by each.
+// RTT returns the median round-trip time under load and the minimum, in ns. A capture at the sender measures from
+// data to its acknowledgement, one at the receiver from an acknowledgement to the data that it releases, one in
+// between adds the two parts.
 func (s *CapturePoint) RTT() (loaded, least float64, ok bool) {
 	c := s.Main()
 	parts := []*measure.Delay{c.RTT, c.RTTBack}
@@ -284,16 +278,15 @@ func (s *CapturePoint) RTT() (loaded, least float64, ok bool) {
 	return loaded, max(1, least), true
 }
 
-// Bounds of a delay that is taken for a round trip.
+// Limits of a delay that counts as a round trip.
 const (
 	leastSamples = 10
 	mostNs       = 1e12
 )
 
-// Stands tells of a spot whether the round trip grows under load as it does
-// before a queue that fills; false where it is not known. What is seen of the
-// sender's side may also be a program that waits before it sends: then data does
-// not come all the time.
+// Stands reports whether the round-trip time grows under load as it does when a queue fills; known is false if
+// that cannot be told. On the sender's side a program that waits before it sends looks the same, but its data does
+// not flow continuously.
 func (s *CapturePoint) Stands() (queue, known bool) {
 	loaded, least, ok := s.RTT()
 	if !ok || !grows(loaded, least) {
@@ -304,14 +297,14 @@ func (s *CapturePoint) Stands() (queue, known bool) {
 	return true, seen || s.flows()
 }
 
-// grows tells of a round trip under load that it is well above the least.
+// grows reports whether the round-trip time under load is well above the minimum.
 func grows(loaded, least float64) bool {
 	times, by := loaded/least, loaded-least
 	return times > 1.4 && by > 0.7e6 || times > 1.15 && by > 3e6
 }
 
-// flows tells whether data passes in nearly every millisecond, as it does behind
-// a queue; at a low rate segments lie further apart.
+// flows reports whether data passes in nearly every millisecond, as it does behind a queue; at a low rate segments
+// are further apart.
 func (s *CapturePoint) flows() bool {
 	const slow, mostly = 20e6, 70
 	if s.Rate() < slow {
@@ -321,7 +314,7 @@ func (s *CapturePoint) flows() bool {
 	return stat.Pct(float64(c.Data.BusyMs)*1e6, float64(c.SpanNs)) > mostly
 }
 
-// Acked is how much of the main connection's data was acknowledged, in bytes.
+// Acked returns how much of the main connection's data was acknowledged, in bytes.
 func (s *CapturePoint) Acked() (float64, bool) {
 	c := s.Main().Timeline
 	if c == nil || len(c.Acked) == 0 {
@@ -330,7 +323,7 @@ func (s *CapturePoint) Acked() (float64, bool) {
 	return float64(max(0, slices.Max(c.Acked))), true
 }
 
-// MSS is the payload of a full segment in bytes.
+// MSS returns the payload of a full segment in bytes.
 func (s *CapturePoint) MSS() float64 {
 	if n := s.Main().MSS; n > 0 {
 		return float64(n)
@@ -338,12 +331,12 @@ func (s *CapturePoint) MSS() float64 {
 	return scene.UsualMSS
 }
 
-// Proof is a figure of the capture; packets are the numbers of those that show it.
+// Proof returns a figure of the capture as evidence; packets are the numbers of the packets that show it.
 func (s *CapturePoint) Proof(counter string, value float64, unit string, packets ...int64) measure.Proof {
 	return measure.Proof{EndPoint: s.EndPoint, Counter: counter, Value: value, Unit: unit, SpanNs: s.SpanNs, Packets: packets, Capture: s.name()}
 }
 
-// Count is the proof of a count.
+// Count returns a count as evidence.
 func (s *CapturePoint) Count(counter string, c measure.Count) measure.Proof {
 	return s.Proof(counter, float64(c.N), "packets", c.Packets...)
 }
@@ -359,17 +352,17 @@ func (s *CapturePoint) From() string {
 	return "at a place that is not known"
 }
 
-// CaptureAt says that a capture elsewhere would tell.
+// CaptureAt returns the outcome that a capture elsewhere would decide.
 func CaptureAt(place, fact string) *Outcome {
 	return captured(place, fact, "a capture at the "+place+" would tell")
 }
 
-// NoHandshake says of a fact that only the handshake has it.
+// NoHandshake returns the outcome that only the handshake has a fact.
 func NoHandshake(fact string) *Outcome {
 	return captured(measure.CaptureHandshake, fact, "the handshake is not in the capture")
 }
 
-// SecondCapture says why one capture does not tell, and that one at the other end would.
+// SecondCapture returns why one capture cannot decide, and that one at the other end would.
 func SecondCapture(fact, why string) *Outcome {
 	return captured(measure.CaptureAtOtherEnd, fact, why+"; a second one at the other end would tell")
 }
@@ -380,16 +373,16 @@ func captured(capture, fact, why string) *Outcome {
 	return o
 }
 
-// LostPct is the share of a class of packets that did not arrive, in percent.
+// LostPct returns the percentage of a class of packets that did not arrive.
 func LostPct(sent, lost measure.Count) float64 { return stat.Pct(float64(lost.N), float64(sent.N)) }
 
-// Arrived is how many of a class of packets did.
+// Arrived returns how many packets of a class arrived.
 func Arrived(sent, lost measure.Count) int64 { return max(0, sent.N-lost.N) }
 
-// Misses tells that one of the two captures does not have all packets.
+// Misses reports whether one of the two captures lacks packets.
 func (x *Crossed) Misses() bool { return x.Left.Misses() || x.Right.Misses() }
 
-// Sure is the confidence of what two captures prove: less where one has gaps.
+// Sure returns the confidence of a proof by two captures: lower if one has gaps.
 func (x *Crossed) Sure() string {
 	if x.Misses() {
 		return measure.Likely
@@ -397,10 +390,9 @@ func (x *Crossed) Sure() string {
 	return measure.Certain
 }
 
-// Join makes one outcome of what the counters of the ends say and what the
-// packets show; either may be nil. Packets that prove a cause win over counters
-// that speak against it. Otherwise what one holds and the other speaks against
-// loses a degree of confidence, so a possible cause is excluded.
+// Join combines the outcomes of the ends' counters and of the packets; either may be nil. Packets that prove a
+// cause win over counters that exclude it. Otherwise a cause that one finds and the other excludes loses a degree
+// of confidence; a merely possible one is then excluded.
 func Join(counted, shown *Outcome) *Outcome {
 	switch {
 	case counted == nil || shown == nil:
@@ -421,9 +413,9 @@ func Join(counted, shown *Outcome) *Outcome {
 	return Doubted(shown, counted)
 }
 
-// surer is what packets show where they are all that is known. The counters were
-// taken from the same packets: they may make it surer, but are no second witness
-// against it, and say no more of what the rate does not hang on.
+// surer returns the outcome if captures are all that is known. The counters come from the same packets: they may
+// make a cause more certain, but are no independent evidence against it, nor about causes that do not limit the
+// rate.
 func surer(counted, shown *Outcome) *Outcome {
 	if counted == nil || counted.State != Holds || shown.State != Holds || shown.NotBinding || Weight(counted.Confidence) <= Weight(shown.Confidence) {
 		return shown
@@ -434,7 +426,7 @@ func surer(counted, shown *Outcome) *Outcome {
 	return &o
 }
 
-// Both is the surer of two outcomes that hold, with the evidence of the other.
+// Both returns the more certain of two outcomes that hold, with the evidence of the other.
 func Both(counted, shown *Outcome) *Outcome {
 	o, other := *counted, shown
 	if Sureness(shown) > Sureness(counted) {
@@ -450,7 +442,7 @@ func Both(counted, shown *Outcome) *Outcome {
 	return &o
 }
 
-// Doubted is what holds by one and is spoken against by the other.
+// Doubted returns an outcome that one source finds and the other excludes.
 func Doubted(o, against *Outcome) *Outcome {
 	d := *o
 	d.Text = fmt.Sprintf("%s; but %s", o.Text, against.Text)
@@ -466,17 +458,16 @@ func Doubted(o, against *Outcome) *Outcome {
 	return &d
 }
 
-// Mathis is the rate that a loss of so many percent allows the connections of
-// a capture over a round trip in ns (methods.md, formula 6).
+// Mathis returns the rate in bit/s that a loss in percent allows the connections of a capture over a round-trip
+// time in ns (methods.md, formula 6).
 func (s *CapturePoint) Mathis(rttNs, pct float64) float64 {
 	return stat.Mathis(int64(s.MSS()), int64(rttNs), pct/100, 1.22) * float64(len(s.Connections))
 }
 
-// name of the capture: its file, or the end point that captured.
+// name returns the capture's file, or the end point that captured.
 func (s *CapturePoint) name() string { return cmp.Or(s.File, s.EndPoint) }
 
-// HopsBetween is by how much the time to live fell from one place to the other;
-// false where there are several, or it rose.
+// HopsBetween returns by how much the TTL fell between two places; false if there are several values, or it rose.
 func HopsBetween(from, to *CapturePoint, direction func(*measure.Connection) measure.Direction) (int, bool) {
 	a, b := direction(from.Main()).TTLs, direction(to.Main()).TTLs
 	if len(a) != 1 || len(b) != 1 || b[0] > a[0] {

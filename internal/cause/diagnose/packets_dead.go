@@ -8,21 +8,21 @@ import (
 	"thru/internal/unit"
 )
 
-// outage is a time in which nothing was acknowledged of what was under way.
+// outage is a time in which no data in flight was acknowledged.
 type outage struct {
 	AtNs, Ns float64 // since the connection's first packet
 	Ended    bool    // data was acknowledged after it
 	Acked    float64 // bytes, before it
 }
 
-// Bars of an outage.
+// Thresholds of an outage.
 const (
 	LeastOutageNs = 500e6 // 200 ms until the first timeout, and 400 until the second: a single loss takes less
-	leastSteps    = 3     // of the course
+	leastSteps    = 3     // of the time line
 )
 
-// LongestOutage of the main connection; false without one. Only the sender's side
-// tells it from a program that has nothing to send.
+// LongestOutage returns the longest outage of the main connection; false without one. Only the sender's side
+// distinguishes it from a program without data to send.
 func (s *CapturePoint) LongestOutage() (outage, bool) {
 	c := s.Main()
 	x := c.Timeline
@@ -48,8 +48,8 @@ func (s *CapturePoint) LongestOutage() (outage, bool) {
 	return longest, !closed && longest.Ns >= max(LeastOutageNs, leastSteps*step, 4*loaded)
 }
 
-// deadPackets says of a connection that never came to carry data why it did not,
-// with what shows it; "" where it did, or packets do not tell.
+// deadPackets returns why a connection never carried data, with the evidence; "" if it did, or packets do not show
+// it.
 func (f *Flow) deadPackets() (why string, proofs []measure.Proof) {
 	s := f.AnyCapturePoint()
 	if s == nil {
@@ -70,7 +70,7 @@ func (f *Flow) deadPackets() (why string, proofs []measure.Proof) {
 	return why, []measure.Proof{s.Count("sent again after a timeout", c.Data.Timeout)}
 }
 
-// unanswered words a SYN that opened nothing.
+// unanswered words a SYN that opened no connection.
 func (s *CapturePoint) unanswered() (why string, proofs []measure.Proof) {
 	c := s.Main()
 	to, back := c.To, c.Acks

@@ -7,7 +7,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Passing is a SYN or SYN-ACK as it was seen on its way, in that order.
+// Passing is a SYN or SYN-ACK as seen at several places along its path, in that order.
 type Passing struct {
 	Name string
 	End  *End // that sent it
@@ -15,8 +15,7 @@ type Passing struct {
 	As   []*measure.Opening
 }
 
-// Handshake is the SYN and the SYN-ACK of the flow at every capture; false where
-// no capture has both.
+// Handshake returns the SYN and the SYN-ACK of the flow at every capture; false if no capture has both.
 func (f *Flow) Handshake() (syn, synack Passing, ok bool) {
 	capturePoints := slices.Clone(f.CapturePoints)
 	if x := f.Crossing; x != nil {
@@ -49,7 +48,7 @@ func (f *Flow) Handshake() (syn, synack Passing, ok bool) {
 	return syn, synack, true
 }
 
-// PacketsProxy judges by captures whether a proxy ends the connection.
+// PacketsProxy judges by captures whether a proxy terminates the connection.
 func PacketsProxy(f *Flow) *Outcome {
 	if f.Crossing != nil {
 		return f.proxyCrossed(f.Crossing)
@@ -64,8 +63,8 @@ func PacketsProxy(f *Flow) *Outcome {
 	return f.proxyByTime(s)
 }
 
-// proxyCrossed compares a connection at two places: one that a box ends and opens
-// anew has other sequence numbers and options behind it.
+// proxyCrossed compares a connection at two places: behind a box that terminates and reopens it, sequence numbers
+// and options differ.
 func (f *Flow) proxyCrossed(x *Crossed) *Outcome {
 	changed := func(what string) (measure.Change, bool) {
 		for _, c := range x.conns {
@@ -96,20 +95,18 @@ func (f *Flow) proxyCrossed(x *Crossed) *Outcome {
 // changedNumbers is what a Change calls sequence numbers that differ.
 const changedNumbers = "sequence numbers"
 
-// differs tells whether a packet of the handshake is another one at the second
-// place: a clamp changes the MSS alone.
+// differs reports whether a handshake packet differs at the second place: a clamp changes only the MSS.
 func differs(p Passing) bool {
 	return len(p.As) > 1 && (Rewritten(&p.As[0].SYN, &p.As[1].SYN) || Rewritten(&p.As[1].SYN, &p.As[0].SYN))
 }
 
-// proxyByTTL judges an answer to the SYN that came over another number of
-// routers than all that followed.
+// proxyByTTL judges a SYN-ACK that crossed another number of routers than all later packets.
 func (f *Flow) proxyByTTL(s *CapturePoint) *Outcome {
 	c := s.Main()
 	if c.SYNACK == nil || c.FromOpened == nil || !*c.FromOpened || len(c.Acks.TTLs) == 0 || c.SYNACK.TTL == 0 {
 		return nil
 	}
-	if c.Acks.TTLs[0] == c.SYNACK.TTL || len(c.Acks.TTLs) > 2 { // several ways
+	if c.Acks.TTLs[0] == c.SYNACK.TTL || len(c.Acks.TTLs) > 2 { // several paths
 		return nil
 	}
 	return Possible("the SYN was answered with a TTL of %d, what follows has %d: something else answered it", c.SYNACK.TTL, c.Acks.TTLs[0]).
@@ -118,7 +115,7 @@ func (f *Flow) proxyByTTL(s *CapturePoint) *Outcome {
 		AddFix(Advise(nil, "find the firewall or load balancer that answers for the other end (a SYN proxy)"))
 }
 
-// proxyByTime judges an answer to the SYN that came much sooner than any to data.
+// proxyByTime judges a SYN-ACK that came much sooner than any acknowledgement of data.
 func (f *Flow) proxyByTime(s *CapturePoint) *Outcome {
 	c := s.Main()
 	const open = "sequence numbers at both ends"
@@ -126,7 +123,7 @@ func (f *Flow) proxyByTime(s *CapturePoint) *Outcome {
 		return CaptureAt(measure.AtReceiver, open)
 	}
 	hs, data := float64(*c.OpenFarNs), float64(c.RTT.Min)
-	slow := 0.0 // what a full segment takes to leave on a slow link
+	slow := 0.0 // time that a full segment takes to leave on a slow link
 	if bps := s.Rate(); bps > 0 {
 		slow = 2 * s.MSS() * 8e9 / bps
 	}

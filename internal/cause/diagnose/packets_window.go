@@ -7,24 +7,23 @@ import (
 	"thru/internal/stat"
 )
 
-// ClosedFew is the percentage of the time below which a closed window costs nothing to speak of.
+// ClosedFew is the percentage of the time below which a closed window costs next to nothing.
 const ClosedFew = 2
 
-// windowUse is how the receiver's window holds the sender up, by packets.
+// windowUse describes, from packets, how the receiver's window limits the sender.
 type windowUse struct {
 	Pct    float64 // of the time in which it was used up
 	Binds  bool
-	Clear  bool // it does not
+	Clear  bool // the window does not limit
 	Window float64
 	Bound  float64 // rate that the windows of all connections allow, in bit/s
-	Off    float64 // by how many percent that misses the goodput
+	Off    float64 // by how many percent that differs from the goodput
 	RTT    float64 // ns
 	Proof  measure.Proof
 }
 
-// WindowLimited judges the receiver's window at a spot; false where its packets do
-// not tell. Only at the sender all that is under way is seen: elsewhere the
-// window is held against the goodput.
+// WindowLimited judges the receiver's window at a capture point; false if its packets do not show it. Only a
+// capture at the sender sees all data in flight; elsewhere the window is compared with the goodput.
 func (s *CapturePoint) WindowLimited() (windowUse, bool) {
 	c := s.Main()
 	loaded, _, ok := s.RTT()
@@ -53,13 +52,13 @@ func (s *CapturePoint) WindowLimited() (windowUse, bool) {
 	return h, true
 }
 
-// weighs is the share of the data, in percent, that a connection carries at least
-// for its closed window to be the flow's.
+// weighs is the least percentage of the data that a connection must carry for its closed window to count for the
+// flow.
 const weighs = 5
 
-// ClosedPct is the share of the time in which the receiver's window was closed,
-// in percent, of all connections that carry data to speak of. What is too little
-// to fill a window says nothing: some programs close theirs as they end.
+// ClosedPct returns the percentage of the time in which the receiver's window was closed, over all connections
+// with a relevant amount of data. An amount too small to fill a window means nothing: some programs close their
+// window at the end.
 func (s *CapturePoint) ClosedPct() float64 {
 	var zero, span float64
 	for _, c := range s.Connections {
@@ -73,16 +72,14 @@ func (s *CapturePoint) ClosedPct() float64 {
 	return stat.Pct(zero, span)
 }
 
-// LeastFill is less than any window holds of a program that moves data, in bytes.
+// LeastFill is less than the window of any program that moves data, in bytes.
 const LeastFill = 10_000
 
-// IdleBar is the share of the time, in percent, above which a sender that has
-// nothing to send is what the rate hangs on.
+// IdleBar is the percentage of the time above which a sender without data to send limits the rate.
 const IdleBar = 50
 
-// IdlePct is the share of the time, in percent, in which the main connection had
-// nothing under way and nothing was sent. A capture at the sender sees it;
-// elsewhere only what is longer than a round trip tells, less that.
+// IdlePct returns the percentage of the time in which the main connection had nothing in flight and sent nothing.
+// A capture at the sender sees it; elsewhere only gaps longer than a round trip count, minus the round trip.
 func (s *CapturePoint) IdlePct() (float64, bool) {
 	c := s.Main()
 	x := c.Timeline
@@ -99,7 +96,7 @@ func (s *CapturePoint) IdlePct() (float64, bool) {
 	}
 	idle, run, sent, acked := 0.0, 0.0, x.Sent[0], x.Acked[0]
 	for i, next := range x.Sent[1:] {
-		if max(sent, next) == sent && acked >= sent { // all that was sent before the step is acknowledged, and no more is sent in it
+		if max(sent, next) == sent && acked >= sent { // everything sent before the step is acknowledged, and nothing more is sent in it
 			run += float64(x.StepNs)
 		} else {
 			idle, run = idle+max(0, run-margin), 0

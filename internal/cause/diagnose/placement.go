@@ -12,11 +12,10 @@ import (
 	"thru/internal/unit"
 )
 
-// What lies below the ends of a flow: the hypervisor's inventory of the virtual
-// machine, and counters of its host over the run. Without an inventory none of
-// this says anything, and a rule stands on what the ends saw themselves.
+// Host placement of a flow's ends: the hypervisor's inventory of the virtual machine, and the counters of its host
+// over the run. Without an inventory these functions report nothing, and a rule relies on what the ends saw.
 
-// findPlacements looks up where the end is, among all inventories of the document.
+// findPlacements looks up the end in all inventories of the document.
 func (e *End) findPlacements() {
 	x := e.Point
 	e.Placements, e.NoPlace = x.Placement.HostPlacement(e.Flow.Doc.Inventories), x.NoPlace
@@ -25,8 +24,7 @@ func (e *End) findPlacements() {
 	}
 }
 
-// Guest is the virtual machine that the end is; nil where that is not known, or
-// it is none.
+// Guest returns the virtual machine that the end is; nil if that is not known, or it is none.
 func (e *End) Guest() *measure.Guest {
 	if len(e.Placements) == 0 {
 		return nil
@@ -34,7 +32,7 @@ func (e *End) Guest() *measure.Guest {
 	return e.Placements[0].Guest
 }
 
-// Kind of the source that knows where the end is.
+// Kind returns the kind of the inventory source that knows the end.
 func (e *End) Kind() string {
 	if len(e.Placements) == 0 {
 		return ""
@@ -42,8 +40,7 @@ func (e *End) Kind() string {
 	return e.Placements[0].Inventory.Kind
 }
 
-// during is the measured time of the run by the clock of who ran the command;
-// false where it is not known.
+// during returns the measured time of the run by the controller's clock; false if it is not known.
 func (e *End) during() (begin, end time.Time, ok bool) {
 	r := e.Flow.Run
 	if r.StartedAt.IsZero() && r.MeasuredFrom == nil || r.WaitedNs < 0 || r.WaitedNs > int64(longestRun) {
@@ -58,26 +55,26 @@ func (e *End) during() (begin, end time.Time, ok bool) {
 	return begin, end, ok && begin.Before(end) && end.Sub(begin) <= longestRun
 }
 
-// longestRun bounds a time that a document may hold.
+// longestRun limits a time in a document.
 const longestRun = 30 * 24 * time.Hour
 
-// Gauge is one counter of what lies below over the measured time.
+// Gauge is one counter of the hypervisor over the measured time.
 type Gauge struct {
 	Instance  string
 	Counter   string
-	Native    string // what its source calls it
+	Native    string // its name at the source
 	Mean, sum float64
-	SpanNs    int64 // that the samples cover
+	SpanNs    int64 // covered by the samples
 }
 
-// Gauges are those of one counter.
+// Gauges are the instances of one counter.
 type Gauges struct {
-	Placement *measure.HostPlacement // whose they are
+	Placement *measure.HostPlacement // where they were read
 	All       []Gauge
-	Why       string // there are none
+	Why       string // why there are none
 }
 
-// OfGuest reads a counter of the end's virtual machine, ofBed one of its host.
+// OfGuest reads a counter of the end's virtual machine.
 func (e *End) OfGuest(counter string) Gauges {
 	return e.Read(counter, func(b *measure.HostPlacement) string {
 		if b.Guest == nil {
@@ -87,8 +84,7 @@ func (e *End) OfGuest(counter string) Gauges {
 	})
 }
 
-// Read takes the samples of a counter that lie in the measured time, of the
-// first inventory that has two of them.
+// Read takes the samples of a counter within the measured time, from the first inventory that has two of them.
 func (e *End) Read(counter string, id func(*measure.HostPlacement) string) Gauges {
 	r := Gauges{Why: "no hypervisor that was asked knows where it is"}
 	for i := range e.Placements {
@@ -101,7 +97,7 @@ func (e *End) Read(counter string, id func(*measure.HostPlacement) string) Gauge
 	return r
 }
 
-// readOf takes those of one inventory, of what has that id there; "" is nothing.
+// readOf reads them from one inventory, for the object with that id; "" gives nothing.
 func (e *End) readOf(b *measure.HostPlacement, counter, id string) Gauges {
 	r := Gauges{Placement: b}
 	if id == "" {
@@ -124,7 +120,7 @@ func (e *End) readOf(b *measure.HostPlacement, counter, id string) Gauges {
 		}
 		if twin := slices.IndexFunc(r.All, func(o Gauge) bool { return o.Instance == x.Instance }); twin < 0 {
 			r.All = append(r.All, x)
-		} else if x.Mean > r.All[twin].Mean { // two commands that tell the same
+		} else if x.Mean > r.All[twin].Mean { // two commands that report the same
 			r.All[twin] = x
 		}
 	}
@@ -134,8 +130,8 @@ func (e *End) readOf(b *measure.HostPlacement, counter, id string) Gauges {
 	return r
 }
 
-// OfPort reads a counter of the guest's adapter that carries the test, of the
-// first inventory that tells it apart. why is empty where it was read.
+// OfPort reads a counter of the guest's adapter that carries the test, from the first inventory that separates
+// adapters. why is empty if it was read.
 func (e *End) OfPort(counter string) (x Gauge, why string) {
 	why = "no hypervisor that was asked knows where it is"
 	for i := range e.Placements {
@@ -154,8 +150,8 @@ func (e *End) OfPort(counter string) (x Gauge, why string) {
 	return x, why
 }
 
-// noCounter says that an inventory has no such counter, and why where it says so: of
-// the counter ("series.NAME"), or of all of a guest, a host or the source.
+// noCounter says that an inventory has no such counter, with the reason if it has one: for the counter
+// ("series.NAME"), or for a whole guest, host or source.
 func noCounter(b *measure.HostPlacement, counter string) string {
 	why := b.Inventory.Source + " told no " + counter + " of it"
 	of := []string{b.Inventory.Source}
@@ -173,7 +169,7 @@ func noCounter(b *measure.HostPlacement, counter string) string {
 	return why
 }
 
-// gaugeOf sums up what a series tells of a span; few is why it does not.
+// gaugeOf summarises the samples of a series within a span; few is why it cannot.
 func gaugeOf(s *measure.Series, begin, end time.Time) (x Gauge, few string) {
 	every := time.Duration(s.EveryNs)
 	if every <= 0 || every > longestRun {
@@ -196,11 +192,11 @@ func gaugeOf(s *measure.Series, begin, end time.Time) (x Gauge, few string) {
 	return x, ""
 }
 
-// mostValue is above all that a counter can be.
+// mostValue is above the maximum of any counter.
 const mostValue = 1e15
 
-// sane tells whether a value can be one of that counter. A share of time above
-// all of it comes of samples that are a little longer than they say.
+// sane reports whether a value is possible for that counter. A share of time above 100% comes from samples that
+// are slightly longer than they claim.
 func sane(counter string, v float64) (float64, bool) {
 	if math.IsNaN(v) || v < 0 || v > mostValue {
 		return 0, false
@@ -211,10 +207,10 @@ func sane(counter string, v float64) (float64, bool) {
 	return v, true
 }
 
-// known tells whether there are any.
+// known reports whether there are any.
 func (r Gauges) known() bool { return len(r.All) > 0 }
 
-// Of is the one of an instance; false where there is none.
+// Of returns the gauge of an instance; false if there is none.
 func (r Gauges) Of(instance string) (Gauge, bool) {
 	i := slices.IndexFunc(r.All, func(x Gauge) bool { return x.Instance == instance })
 	if i < 0 {
@@ -223,7 +219,7 @@ func (r Gauges) Of(instance string) (Gauge, bool) {
 	return r.All[i], true
 }
 
-// Worst is the one with the highest mean.
+// Worst returns the gauge with the highest mean.
 func (r Gauges) Worst() (Gauge, bool) {
 	if !r.known() {
 		return Gauge{}, false
@@ -231,7 +227,7 @@ func (r Gauges) Worst() (Gauge, bool) {
 	return slices.MaxFunc(r.All, func(a, b Gauge) int { return cmp.Compare(a.Mean, b.Mean) }), true
 }
 
-// parts is the mean of those virtual CPUs; of all that are told where none are named.
+// parts returns the mean over those virtual CPUs; over all if none are named.
 func (r Gauges) parts(cores []int) (Gauge, bool) {
 	var mine []Gauge
 	for _, x := range r.All {
@@ -250,8 +246,8 @@ func (r Gauges) parts(cores []int) (Gauge, bool) {
 	return x, true
 }
 
-// ofCPUs is what a share of time is of those virtual CPUs; of the whole guest,
-// the mean of its CPUs, where they are not told apart.
+// ofCPUs returns a share of time of those virtual CPUs; if the CPUs are not separate, the guest's total divided by
+// its CPUs.
 func (r Gauges) ofCPUs(cores []int) (Gauge, bool) {
 	if x, ok := r.parts(cores); ok {
 		return x, true
@@ -259,8 +255,8 @@ func (r Gauges) ofCPUs(cores []int) (Gauge, bool) {
 	return r.Of("")
 }
 
-// Whole is what a counter says of all parts: the one without an instance, else
-// the sum of the others; of a share of packets the worst.
+// Whole combines all instances of a counter: the total if there is one, else the sum; of a share of packets the
+// worst.
 func (r Gauges) Whole() (Gauge, bool) {
 	if x, ok := r.Of(""); ok || !r.known() {
 		return x, ok
@@ -276,9 +272,8 @@ func (r Gauges) Whole() (Gauge, bool) {
 	return all, true
 }
 
-// ofNIC is what it says of the guest's adapter that carries the test. An
-// inventory names adapters in its own way, so it is asked by its own key. A guest
-// with one adapter needs none.
+// ofNIC returns the gauge of the guest's adapter that carries the test. Each inventory names adapters its own way,
+// so its own key is used. A guest with one adapter needs none.
 func (r Gauges) ofNIC() (Gauge, bool) {
 	g, n := r.Placement.Guest, r.Placement.NIC
 	if n != nil && n.Key != "" {
@@ -293,7 +288,7 @@ func (r Gauges) ofNIC() (Gauge, bool) {
 	return r.Whole()
 }
 
-// Relation is how the two ends lie to each other; "" where it is not known.
+// Relation returns how the two ends are placed relative to each other; "" if it is not known.
 func (f *Flow) Relation() string {
 	for _, r := range f.Doc.Relations {
 		if r.From == f.Cell.From && r.To == f.Cell.To || r.From == f.Cell.To && r.To == f.Cell.From {

@@ -6,8 +6,8 @@ import (
 	"thru/internal/measure"
 )
 
-// Either judges a cause that can be at both ends, and gives the outcome of the
-// end that it is surer of; the sender's where they are alike.
+// Either judges a cause that can be at both ends, and returns the outcome of the end where it is more certain; the
+// sender's if they are equal.
 func (f *Flow) Either(judge func(*End) *Outcome) *Outcome {
 	a := judge(f.Sender)
 	if f.Cell.From == f.Cell.To {
@@ -23,8 +23,7 @@ func (f *Flow) Either(judge func(*End) *Outcome) *Outcome {
 	return a
 }
 
-// Sureness orders outcomes: what holds, the surer the more, then what is not
-// known, then what does not hold.
+// Sureness orders outcomes: causes that hold, by certainty, then unknown, then excluded ones.
 func Sureness(o *Outcome) int {
 	switch {
 	case o.State == Excluded:
@@ -37,22 +36,20 @@ func Sureness(o *Outcome) int {
 	return 5 + Weight(o.Confidence)
 }
 
-// Bars of the quota, in percent.
+// Thresholds of the quota, in percent.
 const (
 	StealBar    = 5  // of a CPU, as %RDY on ESXi
-	StealLikely = 25 // of a full CPU: from here on it outweighs what runs differ by
+	StealLikely = 25 // of a full CPU: from here it outweighs the differences between runs
 )
 
-// Stolen is what the hypervisor took of the CPUs that the flow needs at an end,
-// in percent of their time.
+// Stolen is what the hypervisor took of the CPUs that the flow needs at an end, in percent of their time.
 type Stolen struct {
 	Cores      []measure.CPU
 	Mean, Busy float64
 }
 
-// OwnSteal is that of the CPUs that the end's threads may use, or of the one that
-// is full of received packets, where more was taken of it. What is taken of other
-// CPUs is no loss to the flow.
+// OwnSteal returns the steal of the CPUs that the end's threads may use, or of the CPU full of received packets,
+// whichever is higher. Steal of other CPUs does not slow the flow.
 func (e *End) OwnSteal() (x Stolen) {
 	x.Cores = e.Own(e.Counters().CPUs)
 	x.Mean, _ = StealOf(x.Cores)
@@ -67,8 +64,7 @@ func (e *End) OwnSteal() (x Stolen) {
 	return x
 }
 
-// Own are those CPUs that the end's threads are bound to; all where one of them
-// may run on any.
+// Own returns those CPUs to which the end's threads are bound; all if one of them may run on any.
 func (e *End) Own(all []measure.CPU) []measure.CPU {
 	bound := e.boundCores()
 	if bound == nil {
@@ -77,8 +73,7 @@ func (e *End) Own(all []measure.CPU) []measure.CPU {
 	return slices.DeleteFunc(slices.Clone(all), func(c measure.CPU) bool { return !slices.Contains(bound, c.Core) })
 }
 
-// boundCores are the CPUs that the end's threads are bound to, each once; nil
-// where one of them may run on any.
+// boundCores returns the CPUs to which the end's threads are bound, each once; nil if one of them may run on any.
 func (e *End) boundCores() (bound []int) {
 	for _, s := range e.Streams() {
 		if s.CPU == nil {

@@ -10,24 +10,24 @@ import (
 	"thru/internal/unit"
 )
 
-// Rule is one cause of the catalogue, with how it is recognised.
+// Rule is one cause of the catalogue and how it is recognised.
 type Rule struct {
 	Cause       string   // stable id, kebab-case
 	Title       string   // what it is, in a few words
-	Seen        string   // evidence that it is recognised by, with the counters and bars
-	Distinction string   // what tells it from its neighbours
+	Seen        string   // evidence for it, with the counters and thresholds
+	Distinction string   // what distinguishes it from similar causes
 	Fix         string   // what to do, in words; the finding has the commands
-	Effect      string   // what it costs, with a figure that was measured somewhere
+	Effect      string   // what it costs, with a measured figure
 	Source      string   // where counters, thresholds and figures come from
-	Tests       []string // experiments that tell, the most telling first
-	Brings      []string // causes whose evidence this one brings along: it is their root
-	Unseen      string   // what the host of a guest can do that looks like this from inside; with none it stays certain there
-	Binds       bool     // it usually binds: where it was not checked, "nothing was found" says little
+	Tests       []string // experiments that decide, the most decisive first
+	Brings      []string // causes that are its effects: it is their root
+	Unseen      string   // effect of a guest's host that looks like this from inside; without one it stays certain in a guest
+	Binds       bool     // it usually binds: if it was not checked, "nothing was found" means little
 	UDP         bool     // it is judged for datagrams
 	TCP         bool     // it is judged for TCP
 
 	Judge   func(*Flow) *Outcome // by the counters of the ends, the path's probe and experiments
-	Packets func(*Flow) *Outcome // by captures of the flow; nil: packets say nothing of it
+	Packets func(*Flow) *Outcome // by captures of the flow; nil: packets do not show it
 }
 
 // Catalogue is all that a judgement may look up.
@@ -36,7 +36,7 @@ type Catalogue struct {
 	Gates  []gate.Rule
 }
 
-// state is what a rule found.
+// state is the result of a rule.
 type state int
 
 const (
@@ -45,50 +45,50 @@ const (
 	Unknown
 )
 
-// Outcome of a rule for one flow.
+// Outcome is the result of a rule for one flow.
 type Outcome struct {
 	State           state
-	Confidence      string // of one that holds
+	Confidence      string // of a cause that holds
 	Text            string // summary; why it is excluded; why the fact is missing
 	Fact            string // that is missing
 	Healthy         bool
-	NotBinding      bool     // it holds, but the rate does not hang on it
-	RuledOutEffects []string // causes that often bring it along, and did not here
+	NotBinding      bool     // it holds, but does not limit the rate
+	RuledOutEffects []string // causes that often bring it along, and are excluded here
 	Where           measure.Where
 	Evidence        []measure.Proof
 	Effect          *measure.Effect
 	Next            string
 	Fix             *measure.Fix
-	experiment      bool   // of a fact that is missing: an experiment would tell
-	capture         string // and which capture would
+	experiment      bool   // for a missing fact: an experiment would decide
+	capture         string // for a missing fact: the capture that would decide
 }
 
-// HoldsWith is the outcome of a cause that holds, with that confidence.
+// HoldsWith returns the outcome of a cause that holds, with that confidence.
 func HoldsWith(confidence, format string, args ...any) *Outcome {
 	return &Outcome{Confidence: confidence, Text: fmt.Sprintf(format, args...)}
 }
 
-// Certain is the outcome of a cause that holds. Its words, as those of Likely and
-// Possible, are the part of a sentence that follows "4.1 of 10 Gb/s:".
+// Certain returns the outcome of a cause that holds. Its words, as those of Likely and Possible, continue a
+// sentence after "4.1 of 10 Gb/s:".
 func Certain(format string, args ...any) *Outcome { return HoldsWith(measure.Certain, format, args...) }
 
-// Likely is the outcome of a cause whose neighbours are not ruled out.
+// Likely returns the outcome of a cause while similar causes are not ruled out.
 func Likely(format string, args ...any) *Outcome { return HoldsWith(measure.Likely, format, args...) }
 
-// Possible is the outcome of a cause of which only a condition holds.
+// Possible returns the outcome of a cause of which only a condition holds.
 func Possible(format string, args ...any) *Outcome {
 	return HoldsWith(measure.Possible, format, args...)
 }
 
-// No says what speaks against a cause.
+// No returns the outcome of a cause that is excluded, and why.
 func No(format string, args ...any) *Outcome {
 	return &Outcome{State: Excluded, Text: fmt.Sprintf(format, args...)}
 }
 
-// Missing says which fact a rule lacks, and why.
+// Missing returns which fact a rule lacks, and why.
 func Missing(fact, why string) *Outcome { return &Outcome{State: Unknown, Fact: fact, Text: why} }
 
-// Untried says that an experiment has to tell, or that it failed.
+// Untried returns that an experiment has to decide, or that it failed.
 func (f *Flow) Untried(experiment string) *Outcome {
 	o := Missing("the experiment "+experiment, "`thru explain` makes it")
 	if why := f.failure(experiment); why != "" {
@@ -98,16 +98,16 @@ func (f *Flow) Untried(experiment string) *Outcome {
 	return o
 }
 
-// At says where the cause is.
+// At sets where the cause is.
 func (o *Outcome) At(w measure.Where) *Outcome { o.Where = w; return o }
 
-// By adds counters that show it.
+// By adds the counters that show it.
 func (o *Outcome) By(proofs ...measure.Proof) *Outcome {
 	o.Evidence = append(o.Evidence, proofs...)
 	return o
 }
 
-// Costs says what it costs; a bound of 0 is not known.
+// Costs sets what it costs; a bound of 0 is not known.
 func (o *Outcome) Costs(bound float64, text, from string) *Outcome {
 	o.Effect = &measure.Effect{Text: text, From: from}
 	if bound > 0 {
@@ -116,22 +116,22 @@ func (o *Outcome) Costs(bound float64, text, from string) *Outcome {
 	return o
 }
 
-// Then says which test would tell.
+// Then sets the test that would decide.
 func (o *Outcome) Then(next string) *Outcome { o.Next = next; return o }
 
-// AddFix adds the remedy.
+// AddFix adds the fix.
 func (o *Outcome) AddFix(r *measure.Fix) *Outcome { o.Fix = r; return o }
 
-// Well says that it is no fault.
+// Well marks it as no fault.
 func (o *Outcome) Well() *Outcome { o.Healthy = true; return o }
 
-// MarkNotBinding says that the rate does not hang on it: something to mend all the same.
+// MarkNotBinding marks a cause that does not limit the rate but should be fixed.
 func (o *Outcome) MarkNotBinding() *Outcome { o.NotBinding = true; return o }
 
-// Apply judges the rule for a flow; nil where it does not apply.
+// Apply judges the rule for a flow; nil if it does not apply.
 func (r Rule) Apply(f *Flow) *Outcome { return f.unlessHost(r, r.inside(f)) }
 
-// inside judges it by what is seen at the ends, whatever lies below them.
+// inside judges it by what the ends see, regardless of their hypervisors.
 func (r Rule) inside(f *Flow) *Outcome {
 	if f.IsUDP() && !r.UDP || !f.IsUDP() && !r.TCP {
 		return nil
@@ -146,7 +146,7 @@ func (r Rule) inside(f *Flow) *Outcome {
 	return Join(r.Judge(f), shown)
 }
 
-// Finding words an outcome for the document.
+// Finding converts an outcome to a finding of the document.
 func (f *Flow) Finding(j Judged) measure.Finding {
 	o := j.Outcome
 	x := measure.Finding{
@@ -160,7 +160,7 @@ func (f *Flow) Finding(j Judged) measure.Finding {
 		x.Effect.BoundBps = nil
 	}
 	if x.Effect != nil && x.Effect.BoundBps != nil && f.Rate() > ExceedBar**x.Effect.BoundBps {
-		x.Effect = nil // what was carried refutes it
+		x.Effect = nil // the measured rate refutes it
 	}
 	if x.Where.From == "" {
 		x.Where.From, x.Where.To = f.Cell.From, f.Cell.To
@@ -171,16 +171,15 @@ func (f *Flow) Finding(j Judged) measure.Finding {
 	return x
 }
 
-// Numbers leaves out what is no number, which JSON cannot hold: a document of
-// absurd figures makes such of them.
+// Numbers removes NaN and infinities, which JSON cannot hold: they come from documents with absurd figures.
 func Numbers(proofs []measure.Proof) []measure.Proof {
 	return slices.DeleteFunc(proofs, func(p measure.Proof) bool {
 		return !IsNumber(p.Value) || p.Threshold != nil && !IsNumber(*p.Threshold)
 	})
 }
 
-// longestLine bounds a text that can hold names from a foreign host, in characters.
+// longestLine limits a text that can hold names from an untrusted host, in characters.
 const longestLine = 300
 
-// Line makes one line of printable text.
+// Line converts a text to one line of printable characters.
 func Line(text string) string { return unit.Line(text, longestLine) }

@@ -7,13 +7,13 @@ import (
 	"thru/internal/unit"
 )
 
-// UsualMessage is from where on larger ones are known to bring nothing (C-19).
+// UsualMessage is the message length from which larger ones bring nothing (C-19).
 const UsualMessage = 64 << 10
 
-// IsSmall tells of a length that was asked for, and that larger ones may beat.
+// IsSmall reports whether a requested message length may be too small.
 func IsSmall(length int64) bool { return length > 0 && length < UsualMessage }
 
-// AsIsAsked is the finding of a flow that carries the rate it was asked for.
+// AsIsAsked returns the finding of a flow that carries its requested rate.
 func (f *Flow) AsIsAsked() *Outcome {
 	bps, _ := f.Goodput()
 	rate := float64(f.Cell.Spec.Rate)
@@ -30,23 +30,22 @@ func (f *Flow) AsIsAsked() *Outcome {
 	return No("the rate that was asked for was not reached")
 }
 
-// Paces tells the congestion controls whose segments leave at a rate of their own.
+// Paces reports whether a congestion control paces its segments itself.
 func Paces(control string) bool { return control == "bbr" || control == "bbr2" || control == "bbr3" }
 
-// NearNs is a round trip in ns, as on a LAN or within a host, under which pacing
-// costs more than it saves: small bursts take more of the CPUs too.
+// NearNs is a round-trip time in ns, as on a LAN or within a host, below which pacing costs more than it saves:
+// small bursts also take more CPU time.
 const NearNs = 1e6
 
-// MayBePaced tells that a control that paces sends to a near host, and no other
-// was tried: then a full CPU may be what the pacing costs.
+// MayBePaced reports whether a pacing congestion control sends to a near host, and no other was tried: pacing may
+// then explain a full CPU.
 func (f *Flow) MayBePaced() bool {
 	base, ok := f.BaseRTT()
 	other := f.Experiment(OtherControl)
 	return Paces(f.Congestion()) && ok && base < NearNs && (other == nil || Paces(ControlOf(other))) && f.Cell.Spec.Rate == 0
 }
 
-// ControlOf is the congestion control that a cell's sender used: what its
-// kernel says, else what was asked for.
+// ControlOf returns the congestion control of a cell's sender: the kernel's report, or else the requested one.
 func ControlOf(c *measure.Cell) string {
 	for _, r := range c.Runs {
 		for _, f := range r.Flows {

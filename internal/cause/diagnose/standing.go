@@ -6,16 +6,15 @@ import (
 	"thru/internal/measure"
 )
 
-// A queue is judged by how many packets stand in it, which is its delay times
-// the rate of its port: 1 ms is one packet at 10 Mb/s, and 800 at 10 Gb/s.
+// A queue is judged by the number of packets in it, which is its delay times the rate of its port: 1 ms is one
+// packet at 10 Mb/s, and 800 at 10 Gb/s.
 const (
-	ShortRow = 16  // packets wait behind each other on any path; a queue that is full has more
-	fewRow   = 4   // of a slow port, where a round trip that more than doubles is theirs
-	longRow  = 128 // of a fast port, where so many wait for less than hosts may take
+	ShortRow = 16  // packets wait behind each other on any path; a full queue has more
+	fewRow   = 4   // of a slow port, where they explain a round trip that more than doubles
+	longRow  = 128 // of a fast port, where so many wait for less time than hosts may add
 )
 
-// Queued tells by how many times its least the round trip grew under load, and
-// by how much in ns.
+// Queued returns the ratio of the round-trip time under load to the minimum, and the difference in ns.
 func (f *Flow) Queued() (times, by float64, ok bool) {
 	loaded, base, ok := f.RTT()
 	if !ok || base <= 0 {
@@ -24,7 +23,7 @@ func (f *Flow) Queued() (times, by float64, ok bool) {
 	return loaded / base, loaded - base, true
 }
 
-// HasQueue tells whether a queue on the path is filled by the flow itself.
+// HasQueue reports whether the flow itself fills a queue on the path.
 func (f *Flow) HasQueue() bool {
 	times, by, ok := f.Queued()
 	if !ok || by <= 0 || by < fullShare*f.mostQueued() {
@@ -40,8 +39,8 @@ func (f *Flow) HasQueue() bool {
 	return times > 2 && by > 0.2e6 && row >= longRow && !f.Sender.IsFull() && !f.Receiver.IsFull()
 }
 
-// mostQueued is by how much the longest reading of the round trip exceeds the
-// least, in ns; 0 where only means are known.
+// mostQueued returns by how much the longest round-trip reading exceeds the minimum, in ns; 0 if only means are
+// known.
 func (f *Flow) mostQueued() float64 {
 	base, _ := f.BaseRTT()
 	most := 0.0
@@ -53,7 +52,7 @@ func (f *Flow) mostQueued() float64 {
 	return most
 }
 
-// empties tells that the queue ran empty within the run: it holds bursts, and does not stand.
+// empties reports whether the queue ran empty within the run: it absorbs bursts, and is not a standing queue.
 func (f *Flow) empties() bool {
 	base, ok := f.BaseRTT()
 	least := math.Inf(1)
@@ -65,14 +64,14 @@ func (f *Flow) empties() bool {
 	return ok && least-base < stillShare*f.mostQueued()
 }
 
-// Bars of what a window or a buffer holds, of what the empty path does at this rate.
+// Thresholds of a window's or buffer's size relative to what the empty path holds at this rate.
 const (
-	FitsBar  = 1.5 // below it nearly all of it is under way
-	roomyBar = 2   // from here on half of it or more stands in a queue
+	FitsBar  = 1.5 // below it nearly all of it is in flight
+	roomyBar = 2   // from here half of it or more is in a queue
 )
 
-// Room is by how many times a window or buffer of so many bytes a stream
-// exceeds what the empty path holds at this rate; 0 where it is not known.
+// Room returns the ratio of a window or buffer of so many bytes per stream to what the empty path holds at this
+// rate; 0 if it is not known.
 func (f *Flow) Room(bytes float64) float64 {
 	base, ok := f.BaseRTT()
 	bps := f.Rate()
@@ -82,16 +81,15 @@ func (f *Flow) Room(bytes float64) float64 {
 	return bytes * 8e9 / base * float64(max(1, len(f.Sender.Streams()))) / bps
 }
 
-// Lengthens tells that more than so many bytes a stream would only make a queue
-// longer: the path is full with half of them, which a flat rate shows, or with far less.
+// Lengthens reports whether more than so many bytes per stream would only lengthen a queue: half of them already
+// fill the path, as a flat rate shows, or far less.
 func (f *Flow) Lengthens(bytes float64) bool {
 	flat, known := f.Flatness()
 	room := f.Room(bytes)
 	return f.HasQueue() && (room >= 2*roomyBar || room >= roomyBar && known && flat < FlatBar)
 }
 
-// WindowBinds tells whether the receiver's window is what holds the sender up,
-// and no queue that it fills.
+// WindowBinds reports whether the receiver's window limits the sender, and not a queue that the window fills.
 func (f *Flow) WindowBinds() bool {
 	held, _, _ := f.WindowLimited()
 	w, _ := f.SendWindow()
@@ -99,37 +97,35 @@ func (f *Flow) WindowBinds() bool {
 	return held > RwndBar && (behind > UnreadBar || !f.Lengthens(w))
 }
 
-// Bars of what datagrams waited, in ns.
+// Thresholds of the datagrams' waiting time, in ns.
 const (
-	hostWait   = 100e3 // bursts of a sender and batches of a receiver make so much without a queue
-	unseenWait = 1e6   // where the greatest delay is not known, a host that stood still for once may have made less
+	hostWait   = 100e3 // bursts of a sender and batches of a receiver cause this much without a queue
+	unseenWait = 1e6   // without a known maximum delay, a host that stalled once may have caused less
 )
 
-// fullShare is how large the mean delay is at least, of the greatest, behind a
-// queue that stays full: 0.4 to 1 were measured of round trips; where a host stood
-// still for once it is far less.
+// fullShare is the least ratio of the mean to the maximum delay behind a queue that stays full: measured round
+// trips gave 0.4 to 1; if a host stalled once it is far less.
 const (
 	fullShare  = 0.25
 	stillShare = 0.1 // far less
 )
 
-// Two clocks drift apart by 100 ppm at most: a port of Ethernet keeps its own
-// within 100 (IEEE 802.3), an oscillator of a host mostly within 50. Delays that
-// grow evenly are half of their greatest on average.
+// Two clocks drift apart by at most 100 ppm: an Ethernet port keeps within 100 (IEEE 802.3), a host's oscillator
+// mostly within 50. Delays that grow evenly average half of their maximum.
 const (
 	driftShare = 100e-6 / 2
 	evenGrowth = 0.6
 )
 
-// Wait is how long the datagrams that came through waited over the least.
+// Wait is how long the received datagrams waited above the minimum.
 type Wait struct {
 	Mean, most float64 // ns; 0: not known
-	row        float64 // ns that shortRow packets take at the rate that came through
-	drift      float64 // ns of the mean that clocks may have made which drift apart
+	row        float64 // ns that ShortRow packets take at the received rate
+	drift      float64 // ns of the mean that clock drift may explain
 	known      bool
 }
 
-// WaitOf is that of a cell.
+// WaitOf returns the waiting time of a cell.
 func WaitOf(c *measure.Cell) Wait {
 	d := c.Datagrams
 	if d == nil || d.DelayMeanNs == nil {
@@ -139,7 +135,7 @@ func WaitOf(c *measure.Cell) Wait {
 	if bps := RateOf(c); bps > 0 {
 		w.row = max(hostWait, ShortRow*8e9*float64(d.Bytes)/bps)
 	}
-	if d.SkewPPM != nil { // the receiver took it out
+	if d.SkewPPM != nil { // the receiver removed it
 		w.drift = 0
 	}
 	if d.DelayMaxNs != nil {
@@ -148,8 +144,8 @@ func WaitOf(c *measure.Cell) Wait {
 	return w
 }
 
-// Stands tells that they stood in a queue that was full all along. Neither this
-// nor isClear holds where it cannot be told.
+// Stands reports whether the datagrams stood in a queue that was full throughout. If that cannot be told, neither
+// Stands nor IsClear is true.
 func (w Wait) Stands() bool {
 	switch {
 	case !w.known || w.Mean < w.row:
@@ -162,8 +158,8 @@ func (w Wait) Stands() bool {
 	return w.Mean >= fullShare*w.most
 }
 
-// IsClear tells that no queue stood: they hardly waited, or little longer since
-// a host stood still now and then.
+// IsClear reports whether there was no standing queue: datagrams hardly waited, or slightly longer because a host
+// stalled now and then.
 func (w Wait) IsClear() bool {
 	return w.known && (w.Mean < w.row || w.Mean < 2*w.row && w.Mean < stillShare*w.most)
 }

@@ -5,7 +5,7 @@ import (
 	"thru/internal/stat"
 )
 
-// CrowdedEnd is an end whose host other work kept busy without the test; nil where none was.
+// CrowdedEnd returns an end whose host was kept busy by other work; nil if there is none.
 func (f *Flow) CrowdedEnd() *End {
 	for _, e := range f.Ends() {
 		if stat.IdleBusy(e.Seen) >= stat.MostOtherWork {
@@ -15,7 +15,7 @@ func (f *Flow) CrowdedEnd() *End {
 	return nil
 }
 
-// StealOf is the share of time that the hypervisor took from a CPU, in percent.
+// StealOf returns the percentage of time that the hypervisor took from a CPU.
 func StealOf(cpus []measure.CPU) (float64, bool) {
 	if len(cpus) == 0 {
 		return 0, false

@@ -10,9 +10,8 @@ import (
 	"thru/internal/unit"
 )
 
-// Tried are the other measured cells of this direction that differ from this
-// one in what free makes equal, and in nothing else that matters: "with
-// another number of streams". The cells may be of a ladder, or experiments.
+// Tried returns the other measured cells of this direction that differ from this one only in what free makes
+// equal: "with another number of streams". The cells may belong to a ladder or to experiments.
 func (f *Flow) Tried(free func(*measure.Spec)) []*measure.Cell {
 	var cells []*measure.Cell
 	mine, mineFree := comparable(f.Cell.Spec), comparable(f.Cell.Spec)
@@ -31,7 +30,7 @@ func (f *Flow) Tried(free func(*measure.Spec)) []*measure.Cell {
 	return cells
 }
 
-// comparable leaves out of a Spec what does not change the outcome.
+// comparable clears the fields of a Spec that do not change the outcome.
 func comparable(s measure.Spec) measure.Spec {
 	s.Duration, s.Ramp, s.NoRamp, s.Interval, s.EachStream, s.FarOutput, s.FirstStream, s.BindPort, s.Together, s.Capture = 0, 0, false, 0, false, false, 0, 0, false, 0
 	s.IO, s.IOForced = dataPath(s), false
@@ -40,17 +39,17 @@ func comparable(s measure.Spec) measure.Spec {
 	return s
 }
 
-// dataPath that a Spec stands for.
+// dataPath returns the data path of a Spec.
 func dataPath(s measure.Spec) string { return cmp.Or(s.IO, measure.IOCopy) }
 
-// WithStreams are the cells with another number of streams, fewest first.
+// WithStreams returns the cells with another number of streams, fewest first.
 func (f *Flow) WithStreams() []*measure.Cell {
 	cells := f.Tried(func(s *measure.Spec) { s.Streams = 0 })
 	slices.SortStableFunc(cells, func(a, b *measure.Cell) int { return cmp.Compare(a.Streams, b.Streams) })
 	return cells
 }
 
-// WithMost is the cell with the most streams, if that are more than these; nil without one.
+// WithMost returns the cell with the most streams, if it has more than this one; nil without one.
 func (f *Flow) WithMost() *measure.Cell {
 	cells := f.WithStreams()
 	if n := len(cells); n > 0 && cells[n-1].Streams > f.Cell.Streams {
@@ -59,8 +58,8 @@ func (f *Flow) WithMost() *measure.Cell {
 	return nil
 }
 
-// Experiment is the measured cell of an experiment of this direction; nil
-// where it was not made, or failed: what it carried until then is no evidence.
+// Experiment returns the measured cell of an experiment of this direction; nil if it was not made or failed: the
+// partial result of a failed run is no evidence.
 func (f *Flow) Experiment(id string) *measure.Cell {
 	for i := range f.Doc.Cells {
 		if c := &f.Doc.Cells[i]; f.isOf(c, id) && passed(c) {
@@ -70,13 +69,12 @@ func (f *Flow) Experiment(id string) *measure.Cell {
 	return nil
 }
 
-// isOf tells whether a cell is of an experiment of this direction.
+// isOf reports whether a cell belongs to an experiment of this direction.
 func (f *Flow) isOf(c *measure.Cell, id string) bool {
 	return c.Experiment == id && c.From == f.Cell.From && c.To == f.Cell.To
 }
 
-// failure says why an experiment of this direction failed; "" where it did not,
-// or was not made.
+// failure returns why an experiment of this direction failed; "" if it did not, or was not made.
 func (f *Flow) failure(id string) string {
 	for i := range f.Doc.Cells {
 		if c := &f.Doc.Cells[i]; f.isOf(c, id) && c.Error != nil && f.Experiment(id) == nil {
@@ -86,12 +84,12 @@ func (f *Flow) failure(id string) string {
 	return ""
 }
 
-// passed tells whether a cell has a figure, and a run of it came to its end.
+// passed reports whether a cell has a figure and a completed run.
 func passed(c *measure.Cell) bool {
 	return stat.Measured(c) && (c.Error == nil || slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return r.Error == nil }))
 }
 
-// RateOf is the goodput of a measured cell.
+// RateOf returns the goodput of a measured cell.
 func RateOf(c *measure.Cell) float64 {
 	if c == nil || c.Goodput == nil {
 		return 0
@@ -99,9 +97,8 @@ func RateOf(c *measure.Cell) float64 {
 	return c.Goodput.Value
 }
 
-// Against is how another cell fares against this one, with all runs of either and
-// those that an explanation made in turns with it. Every rule that holds the base
-// against an experiment asks here.
+// Against compares another cell with this one, with all runs of either and those that an explanation made in
+// turns. Every rule that compares the base with an experiment uses it.
 func (f *Flow) Against(c *measure.Cell) stat.Turns {
 	if c == nil {
 		return stat.Turns{}
@@ -117,8 +114,7 @@ func (f *Flow) Against(c *measure.Cell) stat.Turns {
 	return t
 }
 
-// inTurn are the runs of this cell's traffic that took turns with an experiment; nil
-// where there are none.
+// inTurn returns the cell with the base runs made in turns with an experiment; nil if there are none.
 func (f *Flow) inTurn(c *measure.Cell) *measure.Cell {
 	same := comparable(quick(f.Cell.Spec, Experiment{}))
 	for i := range f.Doc.Cells {
@@ -130,7 +126,7 @@ func (f *Flow) inTurn(c *measure.Cell) *measure.Cell {
 	return nil
 }
 
-// figures are the goodputs of a cell's runs: of those that came to their end, where any did.
+// figures returns the goodputs of a cell's runs: of the completed ones, if there are any.
 func figures(c *measure.Cell) []float64 {
 	if len(c.Runs) < 2 && c.Goodput != nil {
 		return []float64{c.Goodput.Value}
@@ -143,11 +139,11 @@ func figures(c *measure.Cell) []float64 {
 	return stat.RunFigures(&whole)
 }
 
-// GainBar is how much better an experiment has to be to speak for itself.
+// GainBar is the least gain at which an experiment is evidence.
 const GainBar = stat.TurnsBar
 
-// Gains adds by how many times an experiment exceeds the base. It makes a cause
-// certain where no scatter of runs brings that about.
+// Gains adds the ratio of an experiment to the base. It makes a cause certain if the scatter of runs cannot
+// explain the gain.
 func (o *Outcome) Gains(p measure.Proof, t stat.Turns) *Outcome {
 	if t.Sure {
 		o.Confidence = measure.Certain
@@ -155,7 +151,7 @@ func (o *Outcome) Gains(p measure.Proof, t stat.Turns) *Outcome {
 	return o.By(InTurns(p, t, GainBar))
 }
 
-// InTurns makes a proof of a gain, with the runs that it rests on.
+// InTurns returns a proof of a gain, with the runs that it rests on.
 func InTurns(p measure.Proof, t stat.Turns, bar float64) measure.Proof {
 	p.Value, p.Note = t.Times, fmt.Sprintf("%s in turns with %s of the base", unit.Plural(t.Trial, "run"), unit.Plural(t.Base, "run"))
 	if t.Base == 1 && t.Trial == 1 {

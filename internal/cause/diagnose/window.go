@@ -9,16 +9,16 @@ import (
 	"thru/internal/unit"
 )
 
-// Bars of the window rules, in percent.
+// Thresholds of the window rules, in percent.
 const (
-	RwndBar   = 50 // of the busy time: above it the peer's window is what the sender mostly waits for
-	RwndClear = 15 // below it the window is not what binds
-	FitBar    = 30 // by how much window over round trip may miss the goodput
+	RwndBar   = 50 // of the busy time: above it the sender mostly waits for the peer's window
+	RwndClear = 15 // below it the window does not bind
+	FitBar    = 30 // by how much window / round-trip time may differ from the goodput
 	UnreadBar = 40 // of the advertised and filled window: above it the reader is behind
 )
 
-// WindowFit is the rate that the advertised windows of all streams allow over
-// the round trip, and by how many percent that misses the goodput.
+// WindowFit returns the rate in bit/s that the advertised windows of all streams allow over the round-trip time,
+// and by how many percent it differs from the goodput.
 func (f *Flow) WindowFit() (bound, offPct float64, ok bool) {
 	w, ok1 := f.SendWindow()
 	loaded, ok2 := f.LoadedRTT()
@@ -30,8 +30,7 @@ func (f *Flow) WindowFit() (bound, offPct float64, ok bool) {
 	return bound, 100 * math.Abs(bound-bps) / bps, true
 }
 
-// UnreadShare is how much of the receiver's room is taken by data that the
-// program has not read yet, in percent.
+// UnreadShare returns the percentage of the receiver's buffer that holds data that the program has not read yet.
 func (f *Flow) UnreadShare() (float64, bool) {
 	waits, ok := f.unread()
 	w, okToo := f.SendWindow()
@@ -41,9 +40,9 @@ func (f *Flow) UnreadShare() (float64, bool) {
 	return 100 * waits / (waits + w), true
 }
 
-// WindowLimited is how much of the time the receiver's window held the sender up,
-// in percent, with the proof: by the kernel's own clock, or where the control
-// paces and so hardly ever meets the window, by how often that was used up.
+// WindowLimited returns the percentage of the time in which the receiver's window limited the sender, with the
+// evidence: by the kernel's timer or, for a pacing congestion control, which hardly ever reaches the window, by
+// how often the window was used up.
 func (f *Flow) WindowLimited() (float64, measure.Proof, bool) {
 	pct, ok := f.RwndPct()
 	p := f.Sender.Proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct")
@@ -58,8 +57,8 @@ func (f *Flow) WindowLimited() (float64, measure.Proof, bool) {
 	return pct, p, ok
 }
 
-// windowOver judges the same where no kernel counted the time: the congestion
-// window is larger than the receiver's, and that fits the goodput.
+// windowOver judges the same if no kernel counted the time: the congestion window is larger than the receiver's,
+// which fits the goodput.
 func (f *Flow) windowOver() (float64, measure.Proof, bool) {
 	w, ok1 := f.SendWindow()
 	cwnd, ok2 := f.Cwnd()
@@ -73,8 +72,7 @@ func (f *Flow) windowOver() (float64, measure.Proof, bool) {
 	return 100, f.Sender.Proof("congestion window over the receiver's", 100*cwnd/w, "pct"), true
 }
 
-// windowFull is the share of readings in which the peer's window was used up, of
-// those in which there was anything to send.
+// windowFull returns the percentage of readings with data to send in which the peer's window was used up.
 func (e *End) windowFull() (float64, bool) {
 	var all []float64
 	for _, s := range e.Streams() {
@@ -92,11 +90,11 @@ func (e *End) windowFull() (float64, bool) {
 	return stat.Mean(all), true
 }
 
-// LateNs is how long data may wait for a reader that is not late, in ns.
+// LateNs is the longest time that data waits for a reader that keeps up, in ns.
 const LateNs = 5e6
 
-// WaitsNs is how long data waits on average to be read, by what is unread over
-// the rate (Little's law); 0 where it is not known.
+// WaitsNs returns the mean time in ns that data waits to be read: unread bytes over the rate (Little's law); 0 if
+// it is not known.
 func (e *End) WaitsNs() float64 {
 	waits, ok := e.Flow.unread()
 	if bps := e.Flow.Rate(); ok && bps > 0 {
@@ -105,26 +103,25 @@ func (e *End) WaitsNs() float64 {
 	return 0
 }
 
-// IsBehind tells of a reader whose delay is a good part of the round trip, for more
-// than the packets that a kernel hands over at once: as
-// long as the program does not read, its kernel holds acknowledgements back.
+// IsBehind reports whether the reader's delay is a large part of the round-trip time, for more than the packets
+// that a kernel hands over at once: while the program does not read, its kernel delays acknowledgements.
 func (e *End) IsBehind() bool {
 	base, ok := e.Flow.BaseRTT()
 	unread, _ := e.Flow.unread()
 	return ok && e.WaitsNs() > max(LateNs, base/4) && unread > ShortRow*e.Flow.MSS()
 }
 
-// BlockedBar is the share of time blocked in send() above which a sender waits for room.
+// BlockedBar is the percentage of time blocked in send() above which a sender waits for buffer space.
 const BlockedBar = 50
 
-// sendSide is what was seen of the sender's socket, in bytes of a stream.
+// sendSide describes the sender's socket, in bytes per stream.
 type sendSide struct {
 	blocked                     float64 // percent of the time in send()
 	buffer, flight, waits, cwnd float64
-	few                         bool // the buffer holds next to nothing
+	few                         bool // the buffer holds very few segments
 }
 
-// sendSide of the flow; false where a part of it is not known.
+// sendSide returns it for the flow; false if a part of it is not known.
 func (f *Flow) sendSide(t Threads) (s sendSide, ok bool) {
 	s = sendSide{blocked: t.Blocked, buffer: f.SendBuffer()}
 	var ok1, ok2, ok3 bool
@@ -135,7 +132,7 @@ func (f *Flow) sendSide(t Threads) (s sendSide, ok bool) {
 	return s, s.buffer > 0 && ok1 && ok2 && ok3
 }
 
-// SendBuffer is the size of the send buffer, in bytes.
+// SendBuffer judges the size of the send buffer.
 func SendBuffer(f *Flow) *Outcome {
 	t, ok := f.Sender.Threads()
 	if !ok {
@@ -155,7 +152,7 @@ func SendBuffer(f *Flow) *Outcome {
 	switch more := f.Against(f.Experiment(MoreBuffer)); {
 	case more.Times > GainBar:
 		o.Gains(f.Sender.Proof("goodput with twice the buffer over this", 0, ""), more)
-	case s.blocked < BlockedBar || f.FitOf(s.flight) > SendFitBar: // readings say little of what is so short
+	case s.blocked < BlockedBar || f.FitOf(s.flight) > SendFitBar: // readings of so short a time mean little
 		o.Confidence, bar, carried = measure.Possible, fewBlocked, s.buffer
 	case known && again < 0.01 && base > 0 && loaded < FitsBar*base && s.blocked > 80:
 		o.Confidence = measure.Certain
@@ -168,7 +165,7 @@ func SendBuffer(f *Flow) *Outcome {
 		AddFix(f.RaiseWindow(f.Sender, base))
 }
 
-// otherThanBuffer is what speaks against the sender's buffer; nil where nothing does.
+// otherThanBuffer returns the outcome that excludes the sender's buffer; nil if nothing does.
 func (f *Flow) otherThanBuffer(s sendSide) *Outcome {
 	rwnd, _, _ := f.WindowLimited()
 	switch {
@@ -192,15 +189,15 @@ func (f *Flow) otherThanBuffer(s sendSide) *Outcome {
 	return nil
 }
 
-// A buffer of so few segments (their bookkeeping counts) makes a wake-up of the thread of each
-// of them: it is busy with that for a good part of the time that it would be blocked, and a
-// reading finds what has just been acknowledged as often as what is under way.
+// A buffer of so few segments (including their bookkeeping) wakes the thread for each of them: these wake-ups take
+// a good part of the time that it would be blocked, and a reading finds just-acknowledged data as often as data in
+// flight.
 const (
 	fewSegments = 16
 	fewBlocked  = 20 // percent of the time in send()
 )
 
-// mostInFlight is the most that a reading found under way in a stream, in bytes.
+// mostInFlight returns the highest reading of a stream's bytes in flight.
 func (f *Flow) mostInFlight() float64 {
 	most := 0.0
 	for _, s := range f.Sender.Streams() {
@@ -211,11 +208,11 @@ func (f *Flow) mostInFlight() float64 {
 	return most * f.MSS()
 }
 
-// SendFitBar is by how many percent what is under way over the round trip may
-// miss the goodput, where the buffer is to be what binds.
+// SendFitBar is by how many percent the bytes in flight over the round-trip time may differ from the goodput if
+// the buffer is to be the limit.
 const SendFitBar = 40
 
-// BoundOf is the rate of all streams that have so many bytes each under way.
+// BoundOf returns the rate of all streams with so many bytes each in flight.
 func (f *Flow) BoundOf(flight float64) float64 {
 	loaded, ok := f.LoadedRTT()
 	if !ok {
@@ -224,7 +221,7 @@ func (f *Flow) BoundOf(flight float64) float64 {
 	return stat.WindowRate(flight, int64(loaded)) * float64(max(1, len(f.Sender.Streams())))
 }
 
-// FitOf is by how many percent that misses the goodput.
+// FitOf returns by how many percent that rate differs from the goodput.
 func (f *Flow) FitOf(flight float64) float64 {
 	bps := f.Rate()
 	if bps <= 0 {
@@ -233,8 +230,8 @@ func (f *Flow) FitOf(flight float64) float64 {
 	return 100 * math.Abs(f.BoundOf(flight)-bps) / bps
 }
 
-// SendBuffer is SO_SNDBUF of the sender's streams as the kernel has it, which
-// is with its bookkeeping, in bytes; 0 where it is not known.
+// SendBuffer returns SO_SNDBUF of the sender's streams as the kernel has it, including its bookkeeping, in bytes;
+// 0 if it is not known.
 func (f *Flow) SendBuffer() float64 {
 	for _, s := range f.Sender.Streams() {
 		if s.Window.Granted > 0 {

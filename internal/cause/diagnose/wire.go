@@ -9,12 +9,11 @@ import (
 	"thru/internal/measure"
 )
 
-// mostPlacements bounds how many interfaces are followed below one: a document from
-// elsewhere may have them in a circle.
+// mostPlacements limits how many interfaces below one are followed: a foreign document may have a cycle.
 const mostPlacements = 64
 
-// Ports are the interfaces with a wire behind them by which this end reaches
-// the other: its own one, or those that a bond, a VLAN or a tunnel lies on.
+// Ports returns the interfaces with a wire by which this end reaches the other: its own one, or those under a
+// bond, VLAN or tunnel.
 func (e *End) Ports() []*measure.Interface {
 	if e.Face == nil {
 		return nil
@@ -42,7 +41,7 @@ func (e *End) Ports() []*measure.Interface {
 	return wired
 }
 
-// isWired tells of an interface whose speed is that of a wire.
+// isWired reports whether an interface's speed is that of a wire.
 func isWired(i *measure.Interface) bool {
 	if i.Nominal != nil && *i.Nominal {
 		return false
@@ -53,11 +52,10 @@ func isWired(i *measure.Interface) bool {
 	return i.PCI != nil || i.SpeedBps != nil
 }
 
-// HasFace tells whether the interfaces of an end are known, so that a wire
-// that is not among them is not there.
+// HasFace reports whether the interfaces of an end are known, so that a wire missing among them does not exist.
 func (e *End) HasFace() bool { return e.Face != nil }
 
-// SpeedOf an interface in bit/s; 0 where it is not known.
+// SpeedOf returns an interface's speed in bit/s; 0 if it is not known.
 func SpeedOf(i *measure.Interface) float64 {
 	if i.SpeedBps == nil || *i.SpeedBps <= 0 {
 		return 0
@@ -65,15 +63,14 @@ func SpeedOf(i *measure.Interface) float64 {
 	return float64(*i.SpeedBps)
 }
 
-// OnPort is the place of a cause at one of an end's interfaces.
+// OnPort returns the place of a cause at one of an end's interfaces.
 func (e *End) OnPort(i *measure.Interface) measure.Where {
 	w := e.Where()
 	w.Interface = i.Name
 	return w
 }
 
-// Counters are what the host of the end counted in the measured time; none where nothing
-// was seen.
+// Counters returns what the host of the end counted in the measured time; empty if nothing was read.
 func (e *End) Counters() measure.HostSpan {
 	if e.Seen == nil || e.Seen.Host == nil {
 		return measure.HostSpan{}
@@ -81,12 +78,11 @@ func (e *End) Counters() measure.HostSpan {
 	return *e.Seen.Host
 }
 
-// NIC is what the interface of the end counted in the measured time.
+// NIC returns what the interface of the end counted in the measured time.
 func (e *End) NIC() *measure.NICSpan { return e.Counters().NIC }
 
-// Counted sums the counters of a driver that moved and whose names have one of
-// the parts and none of the others, and names the largest of them. Counters
-// that count the same twice are why the largest is what is returned.
+// Counted sums the increased driver counters whose names have one of the parts and none of the others, and names
+// the largest. It returns the largest because some counters count the same packets twice.
 func Counted(n *measure.NICSpan, parts, but []string) (most float64, name string) {
 	for _, key := range slices.Sorted(maps.Keys(n.Driver)) {
 		low := strings.ToLower(key)
@@ -98,11 +94,11 @@ func Counted(n *measure.NICSpan, parts, but []string) (most float64, name string
 	return most, name
 }
 
-// LinkIsFull tells that the link itself carries all that it can, so that nothing else binds.
+// LinkIsFull reports whether the link itself carries all that it can, so that nothing else binds.
 func (f *Flow) LinkIsFull() bool {
 	share, ok := f.CeilingShare()
 	return ok && share >= LinkFullBar
 }
 
-// IsNumber tells a figure from what a document of wild values makes of one.
+// IsNumber reports whether a figure is finite; absurd documents produce NaN and infinities.
 func IsNumber(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
