@@ -1,8 +1,6 @@
-// Package advise turns what a diagnosis found, and what the gates say of the
-// hosts, into an ordered list of changes to try: what binds first, each with its
-// reason, the figure that it should bring, its risk, and the commands that do
-// the same by hand, with those that undo them. It is pure: a document in, a list
-// out, so that advice can be had from a stored result too.
+// Package advise turns the findings of a diagnosis and the gates of the hosts into an ordered list of changes to
+// try: the binding one first, each with its reason, the expected gain, its risk, and the commands to make and to
+// undo it as a manual step. It is pure, a document in and a list out, so it can also advise on a stored result.
 package advise
 
 import (
@@ -12,24 +10,23 @@ import (
 	"thru/internal/measure"
 )
 
-// Seen is what a tuning has come to know so far. The zero Seen is that of one
-// that begins, and of advice from a stored result.
+// Seen is what a tuning has learnt so far. The zero Seen is for the start of a tuning, and for advice on a stored
+// result.
 type Seen struct {
-	// Kept are the ids of the proposals that were kept, in order.
+	// Kept are the ids of the kept proposals, in order.
 	Kept []string
-	// Undone are the ids of those that were tried and brought nothing, each with
-	// how many had been kept by then (len(Kept)). One comes again only where a
-	// finding asks for it, or a gate of the buffers, and more has been kept since:
-	// what held the path up then may have hidden what it brings.
+	// Undone are the ids of those that were tried without a gain, each with how many had been kept by then
+	// (len(Kept)). One returns only if a finding or a gate of the buffers asks for it and more has been kept
+	// since: the earlier bottleneck may have hidden its gain.
 	Undone map[string]int
-	// Never are the ids of those that must not come again, whatever is found:
-	// declined, failed, not in use, or changed by somebody else meanwhile.
+	// Never are the ids of those that must not return, whatever is found: declined, failed, not in force, or
+	// changed by somebody else meanwhile.
 	Never map[string]bool
-	// Only are the ids of the knobs that may be proposed; none: all.
+	// Only are the ids of the knobs that may be proposed; empty: all.
 	Only []string
 }
 
-// Propose is Propose by these rules.
+// Propose is cause.Propose with these rules.
 func Propose(doc *measure.Document, rules []Rule, seen Seen) []measure.Proposal {
 	sc := newAdvice(doc)
 	sc.rules = rules
@@ -60,8 +57,7 @@ func Propose(doc *measure.Document, rules []Rule, seen Seen) []measure.Proposal 
 	return slices.DeleteFunc(now, func(p measure.Proposal) bool { return !seen.lets(p, sc.isOfTight(p.Gate)) })
 }
 
-// add appends a proposal, or where the same one is there already says in it who
-// else asks for it.
+// add appends a proposal, or adds the additional reason to an equal one in the list.
 func add(list []measure.Proposal, p measure.Proposal) []measure.Proposal {
 	i := slices.IndexFunc(list, func(o measure.Proposal) bool {
 		return o.ID == p.ID || len(p.Settings) == 0 && p.Test == nil && o.Title == p.Title && ofHost(o) == ofHost(p)
@@ -75,7 +71,7 @@ func add(list []measure.Proposal, p measure.Proposal) []measure.Proposal {
 	return list
 }
 
-// ofHost is the end point whose advice in words it is; "" of the path.
+// ofHost returns the end point of an advice in words; "" for the path.
 func ofHost(p measure.Proposal) string {
 	if len(p.Commands) == 0 {
 		return ""
@@ -83,8 +79,8 @@ func ofHost(p measure.Proposal) string {
 	return p.Commands[0].EndPoint
 }
 
-// lets tells whether a proposal may come, after what was seen; tight: a gate asks for it
-// that says what is known to bind.
+// lets reports whether a proposal may be made after what was seen; tight: a gate asks for it whose limit is known
+// to bind.
 func (s Seen) lets(p measure.Proposal, tight bool) bool {
 	if s.Never[p.ID] || !s.wants(p) {
 		return false
@@ -93,7 +89,7 @@ func (s Seen) lets(p measure.Proposal, tight bool) bool {
 	return !tried || (p.Cause != "" || tight) && len(s.Kept) > before
 }
 
-// wants tells whether all knobs of a proposal may be proposed.
+// wants reports whether all knobs of a proposal may be proposed.
 func (s Seen) wants(p measure.Proposal) bool {
 	if len(s.Only) == 0 {
 		return true

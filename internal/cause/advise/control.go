@@ -12,13 +12,13 @@ import (
 	"thru/internal/unit"
 )
 
-// Shown expects what another measurement of the document has shown.
+// Shown sets the expected rate to that of another measurement of the document.
 func (w *Direction) Shown(d Draft, x *measure.Cell) Draft {
 	return d.Bring(x.Goodput.Value, "measured in this result", "%s, as the same traffic carried with it in this result", unit.Rate(x.Goodput.Value))
 }
 
-// CongestionOf is what connections of the direction get, "" not known: what the host
-// says now, else of the probe, of the run, of the facts.
+// CongestionOf returns the congestion control of connections of the direction, "" if not known: the host's current
+// value, else that of the probe, of the run, or of the facts.
 func CongestionOf(w *Direction) string {
 	if route := w.From.RouteTo(w.Peer(w.From)); route != nil && route.Value != "" {
 		return strings.ToLower(route.Value)
@@ -35,9 +35,8 @@ func CongestionOf(w *Direction) string {
 	return strings.ToLower(w.From.Value(knob.Congestion, ""))
 }
 
-// Use has the sender of the direction use a congestion control: where a route
-// names one, by the route, and where the system refuses another, too. A test
-// can ask for one by itself as long as no route names one.
+// Use makes the sender of the direction use a congestion control: through the route if a route names one, or if
+// the system refuses another. While no route names one, a test can request it itself.
 func Use(w *Direction, want, hope string) []Draft {
 	h := w.From
 	route := h.RouteTo(w.Peer(h))
@@ -76,8 +75,8 @@ func Use(w *Direction, want, hope string) []Draft {
 	return list
 }
 
-// FairQueue is the qdisc that paces each connection, where the interface has a
-// plain one; nothing where it has it, or one that somebody has set up.
+// FairQueue proposes the qdisc that paces each connection if the interface has a default one; nothing if it has fq
+// already, or a deliberately configured one.
 func FairQueue(w *Direction, h *scene.Host, face string) []Draft {
 	s := h.State(knob.Qdisc, face)
 	if !s.Known || s.Refused != "" || !slices.Contains([]string{"pfifo_fast", "fq_codel", "noqueue"}, s.Value) || s.Possible != "" && !s.Offers("fq") || h.FaceOf(face).KindName() == "veth" {
@@ -86,7 +85,7 @@ func FairQueue(w *Direction, h *scene.Host, face string) []Draft {
 	return []Draft{Change(h, knob.Qdisc, face, "fq", "%s of %s has the qdisc fq, which paces connections", face, h.Name).ForDirection(w)}
 }
 
-// needsFairQueue tells of kernels whose TCP does not pace by itself: before 4.13.
+// needsFairQueue reports whether the kernel's TCP cannot pace by itself: before 4.13.
 func needsFairQueue(h *scene.Host) bool {
 	if h.Kernel == nil || !h.IsLinux() {
 		return false

@@ -12,13 +12,13 @@ import (
 	"thru/internal/stat"
 )
 
-// advice is a document with what several rules ask of it.
+// advice is a document with the data that several rules need.
 type advice struct {
 	*scene.Scene
 	doc        *measure.Document
 	rules      []Rule
-	kept       []string     // ids of the proposals that were kept
-	directions []*Direction // directions, what needs help most first
+	kept       []string     // ids of the kept proposals
+	directions []*Direction // the one most in need of help first
 }
 
 // Direction is one direction of the data.
@@ -26,7 +26,7 @@ type Direction struct {
 	*advice
 	From, To *scene.Host
 	Cell     *measure.Cell // its last measurement; nil: none
-	path     *measure.Path // that was probed; nil: none
+	path     *measure.Path // the probed path; nil: none
 	There    *measure.DirectionFacts
 	Back     *measure.DirectionFacts
 }
@@ -49,13 +49,13 @@ func newAdvice(doc *measure.Document) *advice {
 	return sc
 }
 
-// isMain tells of a cell that says what a direction carries: no experiment, no
-// run of a comparison, and no short figure beside the main one.
+// isMain reports whether a cell shows what a direction carries: no experiment, no run of a comparison, and no
+// short baseline.
 func isMain(c *measure.Cell) bool {
 	return !c.Baseline && (c.Experiment == "" || c.Experiment == "base") && c.Spec.Traffic == measure.Bulk
 }
 
-// rank puts what is held back before what is well, and both before what was not measured.
+// rank sorts limited directions before healthy ones, and both before unmeasured ones.
 func (w *Direction) rank() int {
 	switch {
 	case w.Cell == nil || len(w.Cell.Findings) == 0:
@@ -66,7 +66,7 @@ func (w *Direction) rank() int {
 	return 0
 }
 
-// direction between two end points; a new one where there is none.
+// direction returns the one between two end points, a new one if there is none.
 func (sc *advice) direction(from, to string) *Direction {
 	for _, w := range sc.directions {
 		if w.From.Name == from && w.To.Name == to {
@@ -83,31 +83,31 @@ func (w *Direction) probed(p *measure.Path, there, back *measure.DirectionFacts)
 	w.path, w.There, w.Back = p, there, back
 }
 
-// full tells that the link is full for certain in every direction that was measured.
+// full reports whether the link is certainly full in every measured direction.
 func (sc *advice) full() bool {
 	return sc.isMeasured() && !slices.ContainsFunc(sc.directions, func(w *Direction) bool { return w.isMeasured() && !w.full() })
 }
 
-// isMeasured tells whether any direction was.
+// isMeasured reports whether any direction was measured.
 func (sc *advice) isMeasured() bool {
 	return slices.ContainsFunc(sc.directions, (*Direction).isMeasured)
 }
 
-// isMeasured tells whether the direction was measured, and diagnosed.
+// isMeasured reports whether the direction was measured and diagnosed.
 func (w *Direction) isMeasured() bool { return w.Cell != nil && len(w.Cell.Findings) > 0 }
 
-// full tells that the link is full for certain in this direction.
+// full reports whether the link is certainly full in this direction.
 func (w *Direction) full() bool {
 	return w.isMeasured() && w.Cell.Findings[0].Cause == "link-rate" && w.Cell.Findings[0].Confidence == measure.Certain
 }
 
-// MayBeLimited tells of a direction that a setting may hold back: not of one that is full,
-// nor of one that carries no data where others do.
+// MayBeLimited reports whether a setting may limit the direction: it is neither full, nor without data while
+// others carry some.
 func (w *Direction) MayBeLimited() bool {
 	return !w.full() && (w.Cell != nil || !w.advice.isMeasured())
 }
 
-// Goodput of the direction in bit/s; 0 where it is not known.
+// Goodput returns the direction's goodput in bit/s; 0 if it is not known.
 func (w *Direction) Goodput() float64 {
 	if w.Cell == nil || w.Cell.Goodput == nil {
 		return 0
@@ -115,7 +115,7 @@ func (w *Direction) Goodput() float64 {
 	return sane(w.Cell.Goodput.Value)
 }
 
-// sane is a rate that arithmetic can be done with; else 0.
+// sane returns a rate that is safe for arithmetic; else 0.
 func sane(bps float64) float64 {
 	if math.IsNaN(bps) || bps < 0 || bps > scene.MostRate {
 		return 0
@@ -123,7 +123,7 @@ func sane(bps float64) float64 {
 	return bps
 }
 
-// RTT of the idle path in ns; 0 where it is not known.
+// RTT returns the round-trip time of the idle path in ns; 0 if it is not known.
 func (w *Direction) RTT() int64 {
 	const most = 100e9
 	switch {
@@ -135,7 +135,7 @@ func (w *Direction) RTT() int64 {
 	return 0
 }
 
-// Ceiling is the most that TCP can carry over the link, in bit/s; 0 where its rate is not known.
+// Ceiling returns the most that TCP can carry over the link, in bit/s; 0 if its rate is not known.
 func (w *Direction) Ceiling() float64 {
 	if w.Cell == nil || w.Cell.Ceiling == nil {
 		return 0
@@ -143,7 +143,7 @@ func (w *Direction) Ceiling() float64 {
 	return sane(w.Cell.Ceiling.Bps)
 }
 
-// atMost is a rate that is expected, but no more than the link carries.
+// atMost limits an expected rate to the link's ceiling.
 func (w *Direction) atMost(bps float64) float64 {
 	if c := w.Ceiling(); c > 0 {
 		return min(bps, c)
@@ -151,8 +151,8 @@ func (w *Direction) atMost(bps float64) float64 {
 	return bps
 }
 
-// Rate that a window is to hold, with the words for it: that of the link, else
-// twice the best that was measured between the two.
+// Rate returns the rate for which a window is sized, with the words for it: that of the link, else twice the best
+// measured between the two.
 func (w *Direction) Rate() (bps float64, of string) {
 	if w.Cell != nil && w.Cell.Ceiling != nil && w.Cell.Ceiling.LinkBps > 0 && w.Cell.Ceiling.LinkBps < scene.MostRate {
 		return float64(w.Cell.Ceiling.LinkBps), "the link's rate"
@@ -173,8 +173,8 @@ func (w *Direction) Rate() (bps float64, of string) {
 	return 2 * best, "twice the best that was measured"
 }
 
-// Window is what one connection needs under way, in bytes: the product of rate
-// and round trip in an even number of segments; 0 where one of them is not known.
+// Window returns how many bytes one connection needs in flight: rate times round-trip time as an even number of
+// segments; 0 if one of them is not known.
 func (w *Direction) Window() int64 {
 	bps, _ := w.Rate()
 	if bps <= 0 || w.RTT() <= 0 {
@@ -187,8 +187,7 @@ func (w *Direction) Window() int64 {
 	return int64(min(stat.WindowEven(stat.BDPBytes(bps, w.RTT())/float64(streams), scene.UsualMSS), measure.MaxWindow))
 }
 
-// Carries is the most that a window carries in the direction, in bit/s; 0 where
-// the round trip is not known.
+// Carries returns the highest rate of a window in the direction, in bit/s; 0 if the round-trip time is not known.
 func (w *Direction) Carries(window int64) float64 {
 	if w.RTT() <= 0 {
 		return 0
@@ -196,8 +195,8 @@ func (w *Direction) Carries(window int64) float64 {
 	return w.atMost(stat.WindowRate(float64(window), w.RTT()))
 }
 
-// Hope is what a direction that carries next to nothing may carry: what the link
-// does, else as much as the other direction; 0 where neither is known.
+// Hope returns what a direction that carries almost nothing may carry: the link's ceiling, else the rate of the
+// other direction; 0 if neither is known.
 func (w *Direction) Hope() float64 {
 	if c := w.Ceiling(); c > 0 {
 		return c
@@ -208,7 +207,7 @@ func (w *Direction) Hope() float64 {
 	return 0
 }
 
-// Face is the interface by which a host of the direction reaches the other; "" not known.
+// Face returns the interface by which a host of the direction reaches the other; "" if not known.
 func (w *Direction) Face(h *scene.Host) string {
 	leaves := w.There
 	if h == w.To && h != w.From {
@@ -220,7 +219,7 @@ func (w *Direction) Face(h *scene.Host) string {
 	return leaves.Route.Interface
 }
 
-// Peer is the address by which a host of the direction reaches the other; invalid where it is not known.
+// Peer returns the address by which a host of the direction reaches the other; invalid if not known.
 func (w *Direction) Peer(h *scene.Host) netip.Addr {
 	if w.path == nil {
 		return netip.Addr{}
@@ -236,7 +235,7 @@ func (w *Direction) Peer(h *scene.Host) netip.Addr {
 	return a.Unmap()
 }
 
-// Routed tells that a router lies between.
+// Routed reports whether there is a router between the ends.
 func (w *Direction) Routed() bool {
 	for _, o := range []*measure.DirectionFacts{w.There, w.Back} {
 		if o != nil && o.Route != nil && o.Route.Gateway != "" {
@@ -246,12 +245,11 @@ func (w *Direction) Routed() bool {
 	return false
 }
 
-// Local tells that both ends are one machine.
+// Local reports whether both ends are one machine.
 func (w *Direction) Local() bool { return w.From == w.To }
 
-// Best is the fastest measurement of the same traffic in this direction that
-// fits; nil where there is none. What a tuning measured before is of another
-// state of the hosts.
+// Best returns the fastest measurement of the same traffic in this direction that fits; nil if there is none.
+// Earlier measurements of a tuning are excluded: the hosts were in another state.
 func (w *Direction) Best(fits func(*measure.Cell) bool) *measure.Cell {
 	var best *measure.Cell
 	for i := range w.doc.Cells {
@@ -266,7 +264,7 @@ func (w *Direction) Best(fits func(*measure.Cell) bool) *measure.Cell {
 	return best
 }
 
-// Both ends of the direction, each once.
+// Both returns the ends of the direction, each once.
 func Both(w *Direction) []*scene.Host {
 	if w.Local() {
 		return []*scene.Host{w.From}
@@ -274,8 +272,8 @@ func Both(w *Direction) []*scene.Host {
 	return []*scene.Host{w.From, w.To}
 }
 
-// Receiving is the host whose packets a request is about: its own, else the
-// receiver of the direction.
+// Receiving returns the host whose received packets a request is about: its own, else the receiver of the
+// direction.
 func (r Request) Receiving() *scene.Host {
 	if r.At != nil {
 		return r.At

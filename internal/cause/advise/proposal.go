@@ -11,8 +11,8 @@ import (
 	"thru/internal/unit"
 )
 
-// proposal makes a draft complete: what the knobs are now, why, what it risks,
-// whether thru does it, and how it is done by hand.
+// proposal completes a draft: current values, reason, risk, whether thru makes the change, and the commands of the
+// manual step.
 func (sc *advice) proposal(r Request, d Draft) measure.Proposal {
 	p := measure.Proposal{ID: line(d.Name()), Title: line(d.Title), Settings: knob.Ordered(d.Settings), Test: d.Test, Why: line(r.why()), Expect: line(d.expect), Source: d.Source, OnlySaid: line(d.only)}
 	if d.from != nil && d.to != nil {
@@ -50,14 +50,14 @@ func (sc *advice) proposal(r Request, d Draft) measure.Proposal {
 	return p
 }
 
-// expectOf takes over what a knob is known to bring where nothing was computed.
+// expectOf uses the known effect of a knob if nothing was computed.
 func expectOf(p *measure.Proposal, k knob.Knob) {
 	if p.Expect == "" {
 		p.Expect, p.Source = k.Effect, k.Source
 	}
 }
 
-// joined texts, each once.
+// joined joins texts, each once.
 func joined(texts []string) string {
 	var list []string
 	for _, t := range texts {
@@ -68,7 +68,7 @@ func joined(texts []string) string {
 	return strings.Join(list, "; ")
 }
 
-// why is the reason with its figures: what was measured, and what was found.
+// why returns the reason with its figures: what was measured, and what was found.
 func (r Request) why() string {
 	if r.Finding == nil {
 		return fmt.Sprintf("%s: %s", r.Gate.Fact, r.Gate.Why)
@@ -90,7 +90,7 @@ func (r Request) why() string {
 	return route + ": " + text
 }
 
-// refused says why thru does not make a setting itself; "" it does, or was not asked.
+// refused returns why thru does not make a setting itself; "" if it does, or was not asked.
 func (sc *advice) refused(s measure.Setting) string {
 	h := sc.Named(s.EndPoint)
 	if why := refuses(h); why != "" {
@@ -108,8 +108,7 @@ func (sc *advice) refused(s measure.Setting) string {
 	return ""
 }
 
-// refuses says why thru does not change settings at this host at all; "" it does,
-// or was not asked.
+// refuses returns why thru does not change settings at this host at all; "" if it does, or was not asked.
 func refuses(h *scene.Host) string {
 	switch {
 	case h.Point.Speaks != "":
@@ -124,7 +123,7 @@ func refuses(h *scene.Host) string {
 	return ""
 }
 
-// commands are the same by hand, at each host in the order of the knobs.
+// commands returns the manual steps at each host, in the order of the knobs.
 func (sc *advice) commands(d Draft) []measure.Commands {
 	if d.words != nil {
 		return []measure.Commands{*d.words}
@@ -150,7 +149,7 @@ func (sc *advice) commands(d Draft) []measure.Commands {
 	return list
 }
 
-// ends that settings are of, each once, in their order.
+// ends returns the end points of the settings, each once, in their order.
 func ends(settings []measure.Setting) (names []string) {
 	for _, s := range settings {
 		if !slices.Contains(names, s.EndPoint) {

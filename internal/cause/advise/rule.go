@@ -14,37 +14,36 @@ import (
 	"thru/internal/unit"
 )
 
-// Rule says what to change where a cause of a slow result was found, or a gate
-// names it.
+// Rule lists what to change if the cause of a slow result was found, or a gate names it.
 type Rule struct {
 	Cause   string             // of a finding, or of a gate (docs/causes.md)
-	Urgent  int                // order of its gates among those that are urgent, from 1 on; 0: it is not
+	Urgent  int                // position of its gates among the urgent ones, from 1; 0: not urgent
 	Gates   []gate.Rule        // that name it
 	Propose []Proposer         // in order
-	Tight   func(Request) bool // a gate asks for what is known to bind: its changes come right after those of the first finding, and again after others were kept; nil of most causes
-	// LastResort is what to suppose of a direction that carries next to nothing, after all
-	// else; nil of most causes.
+	Tight   func(Request) bool // a gate shows a limit known to bind: its changes come right after those of the first finding, and again after others were kept; nil for most causes
+	// LastResort is the finding to assume for a direction that carries almost nothing, after everything else; nil
+	// for most causes.
 	LastResort func(*Direction) *measure.Finding
 }
 
-// Proposer lists the changes that help against what asks for one.
+// Proposer lists the changes that help against a finding or gate.
 type Proposer func(Request) []Draft
 
 // Draft is a change that a rule asks for.
 type Draft struct {
 	Settings []measure.Setting
 	Test     *measure.TestOptions
-	Id       string // of a test's option, of words, or of another way to set the same knob
+	Id       string // of a test option, of an advice in words, or of another way to set the same knob
 	Title    string
-	expect   string // "" where the knob's own effect is what to expect
+	expect   string // "" if the knob's own effect is expected
 	Bps      float64
 	Source   string
-	Risk     string      // more than the knob's own
-	late     bool        // after all that the gates ask for
-	Once     bool        // never again after something like it was kept
-	from, to *scene.Host // direction for whose sake it is; nil: whichever carries less
+	Risk     string      // in addition to the knob's own
+	late     bool        // after everything that the gates ask for
+	Once     bool        // never again after a similar change was kept
+	from, to *scene.Host // direction that it is for; nil: whichever carries less
 	words    *measure.Commands
-	only     string // why thru does not do it itself, beside what its settings say
+	only     string // why thru does not do it itself, in addition to the reasons of its settings
 }
 
 // Request is a finding or a gate that asks for a change.
@@ -53,13 +52,13 @@ type Request struct {
 	Cause     string
 	Finding   *measure.Finding // one of these
 	Gate      *measure.Gate
-	Direction *Direction  // direction that it is about, or one that the host takes part in; nil: none is known
-	At        *scene.Host // whose it is; nil: of the path
+	Direction *Direction  // direction that it is about, or one in which the host takes part; nil: not known
+	At        *scene.Host // host that it is about; nil: the path
 	iface     string
 }
 
-// byUrgency orders gates by what their causes may cost, the most first: what keeps a
-// rate down to a window a round trip, what loses, what takes CPU. Others follow.
+// byUrgency orders gates by the possible cost of their causes, the highest first: limits of one window per round
+// trip, then loss, then CPU cost. Others follow.
 func (sc *advice) byUrgency(a, b *measure.Gate) int {
 	place := func(g *measure.Gate) int {
 		i := slices.IndexFunc(sc.rules, func(r Rule) bool { return r.Cause == g.Cause && r.Urgent > 0 })
@@ -71,13 +70,12 @@ func (sc *advice) byUrgency(a, b *measure.Gate) int {
 	return cmp.Compare(place(a), place(b))
 }
 
-// isTight tells of a request by a gate of what is known to bind.
+// isTight reports whether a request comes from a gate whose limit is known to bind.
 func (sc *advice) isTight(r Request) bool {
 	return r.Direction != nil && slices.ContainsFunc(sc.rules, func(x Rule) bool { return x.Cause == r.Cause && x.Tight != nil && x.Tight(r) })
 }
 
-// isOfTight tells of a gate whose cause may be known to bind, receives of one that matters
-// for what its host receives.
+// isOfTight reports whether a gate's cause may be known to bind.
 func (sc *advice) isOfTight(id string) bool {
 	return sc.hasGate(func(r Rule, g gate.Rule) bool { return g.ID == id && r.Tight != nil })
 }
@@ -91,9 +89,9 @@ func (sc *advice) hasGate(fits func(Rule, gate.Rule) bool) bool {
 	})
 }
 
-// requests in order: findings, gates that fail, gates that warn, and what is tried where
-// next to nothing passes. Buffers that hold less than the path needs come right after the
-// first finding: where several faults are there at once, the others hide them.
+// requests returns, in order: findings, failed gates, warnings, and the last resorts if almost nothing passes.
+// Buffers smaller than the path needs come right after the first finding: if there are several faults at once, the
+// others hide them.
 func (sc *advice) requests() []Request {
 	var first, all []Request
 	for _, f := range sc.findings() {
@@ -121,8 +119,8 @@ func (sc *advice) requests() []Request {
 	return slices.Concat(first, all, sc.lastResorts())
 }
 
-// lastResorts are asked for each direction. What a finding has asked for already stays
-// where it is.
+// lastResorts returns the requests of last resort for each direction. What a finding has already asked for keeps
+// its place.
 func (sc *advice) lastResorts() (all []Request) {
 	for _, r := range sc.rules {
 		for _, w := range sc.directions {
@@ -137,8 +135,8 @@ func (sc *advice) lastResorts() (all []Request) {
 	return all
 }
 
-// findings of the last measurement of each direction, the one that needs help
-// most first; those of the whole where the cells have none.
+// findings returns those of the last measurement of each direction, the direction most in need of help first;
+// those of the whole document if the cells have none.
 func (sc *advice) findings() (all []*measure.Finding) {
 	for _, w := range sc.directions {
 		if w.Cell != nil {
@@ -173,8 +171,8 @@ func (sc *advice) asFinding(f *measure.Finding) Request {
 	return r
 }
 
-// asGate takes for a gate of a host the direction that it matters for: of what
-// it receives that to it, else that from it.
+// asGate assigns a gate of a host to the direction that it affects: to the host if it is about receiving, else
+// from the host.
 func (sc *advice) asGate(g *measure.Gate) Request {
 	r := Request{advice: sc, Cause: g.Cause, Gate: g, iface: g.Interface}
 	if g.EndPoint != "" {
@@ -194,8 +192,8 @@ func (sc *advice) asGate(g *measure.Gate) Request {
 	return r
 }
 
-// drafts are what the rules of the cause ask for, and the words of its remedy
-// where there is no other, or the fault lies between the hosts.
+// drafts returns the changes of the cause's rules, and the fix in words if there are none or the fault is between
+// the hosts.
 func (r Request) drafts() []Draft {
 	var list []Draft
 	if r.Direction != nil {
@@ -208,20 +206,20 @@ func (r Request) drafts() []Draft {
 			}
 		}
 	}
-	// It is judged where the fault is: in the direction of the finding, or in that
-	// which the host of the gate receives.
+	// The change is judged where the fault is: in the direction of the finding, or in the one that the gate's host
+	// receives.
 	for i, d := range list {
 		if d.from == nil && len(d.Settings) > 0 && (r.Finding != nil || r.Direction.To == r.At) {
 			list[i] = d.ForDirection(r.Direction)
 		}
 	}
-	// A setting helps against a fault of the path, and the fault is still there.
+	// A setting mitigates a fault of the path, but the fault remains.
 	if len(list) == 0 {
 		return r.words()
 	}
 	if r.Finding != nil && r.Finding.Where.Place == measure.AtPath {
 		for _, d := range r.words() {
-			d.words.Set, d.Risk = nil, "" // what can be set is proposed already
+			d.words.Set, d.Risk = nil, "" // the settings are proposed already
 			d.only = "it is a fault of the path: a setting of a host helps against it, and does not mend it"
 			if d.words.Words != "" {
 				list = append(list, d)
@@ -231,8 +229,7 @@ func (r Request) drafts() []Draft {
 	return list
 }
 
-// Here is the interface that a request is about at a host: the one that it
-// names, else that of the route.
+// Here returns the interface at a host that a request is about: the one it names, else that of the route.
 func (r Request) Here(h *scene.Host) string {
 	if r.iface != "" && h == r.At {
 		return r.iface
@@ -240,12 +237,12 @@ func (r Request) Here(h *scene.Host) string {
 	return r.Direction.Face(h)
 }
 
-// words are the remedy where no setting cures it; nothing where there is none.
+// words returns the fix in words if no setting helps; nothing if there is none.
 func (r Request) words() []Draft {
 	d := Draft{only: "no setting of a host that thru knows cures it"}
 	c := measure.Commands{}
 	switch {
-	case r.Finding != nil && r.Finding.BecauseOf != "": // the cause that brings it along is the one to mend
+	case r.Finding != nil && r.Finding.BecauseOf != "": // fix the root cause instead
 		return nil
 	case r.Finding != nil && r.Finding.Fix != nil:
 		m := r.Finding.Fix
@@ -292,24 +289,24 @@ func (r Request) place() string {
 	return name
 }
 
-// Change is a draft of one setting.
+// Change returns a draft of one setting.
 func Change(h *scene.Host, id, iface, value, title string, args ...any) Draft {
 	return Draft{Settings: []measure.Setting{h.Setting(id, iface, value)}, Title: fmt.Sprintf(title, args...)}
 }
 
-// ForDirection says for which direction it is.
+// ForDirection sets the draft's direction.
 func (d Draft) ForDirection(w *Direction) Draft {
 	d.from, d.to = w.From, w.To
 	return d
 }
 
-// Bring says what to expect, and what that is computed from. A rate of 0 is not known.
+// Bring sets the expected rate in bit/s and what it is computed from; 0 is not known.
 func (d Draft) Bring(bps float64, source, format string, args ...any) Draft {
 	d.Bps, d.Source, d.expect = sane(bps), source, fmt.Sprintf(format, args...)
 	return d
 }
 
-// AtLast has it come after all that the gates ask for.
+// AtLast moves the draft after everything that the gates ask for.
 func (d Draft) AtLast() Draft { d.late = true; return d }
 
 // And joins two drafts into one change.
@@ -318,7 +315,7 @@ func (d Draft) And(o Draft, title string, args ...any) Draft {
 	return d
 }
 
-// Name of a draft: "tcp-rmem@b", "tso@a:eth0", "tcp-rmem@b+tcp-wmem@a", "streams=4",
+// Name returns a draft's name: "tcp-rmem@b", "tso@a:eth0", "tcp-rmem@b+tcp-wmem@a", "streams=4",
 // "coalescing@b:eth0=50".
 func (d Draft) Name() string {
 	if len(d.Settings) == 0 || d.Id != "" {
@@ -328,11 +325,11 @@ func (d Draft) Name() string {
 	for _, s := range d.Settings {
 		parts = append(parts, knobKey(s))
 	}
-	slices.Sort(parts) // the same whichever end asked for it
+	slices.Sort(parts) // the same, whichever end asked for it
 	return strings.Join(parts, "+")
 }
 
-// knobKey is the knob of a setting, where it is: "tso@a:eth0".
+// knobKey returns the knob of a setting with its place: "tso@a:eth0".
 func knobKey(s measure.Setting) string {
 	if s.Interface != "" && s.Knob != knob.RouteCongestion {
 		return s.Knob + "@" + s.EndPoint + ":" + s.Interface
@@ -340,7 +337,7 @@ func knobKey(s measure.Setting) string {
 	return s.Knob + "@" + s.EndPoint
 }
 
-// wasKept tells whether a change of the same knob was kept.
+// wasKept reports whether a change of the same knob was kept.
 func (sc *advice) wasKept(s measure.Setting) bool {
 	return slices.ContainsFunc(sc.kept, func(id string) bool {
 		for part := range strings.SplitSeq(id, "+") {
@@ -352,9 +349,8 @@ func (sc *advice) wasKept(s measure.Setting) bool {
 	})
 }
 
-// TakesBack tells whether a setting would undo what was kept: what was shown to
-// help stands against a gate's rule of thumb, and an offload that was switched off
-// against every wish for less work.
+// TakesBack reports whether a setting would undo a kept change: a measured gain outweighs a gate's rule of thumb,
+// and an offload that was switched off stays off however much work it would save.
 func (r Request) TakesBack(s measure.Setting) bool {
 	if r.wasKept(s) && (r.Gate != nil || knob.Offload(s.Knob) != "" && s.Value == "on") {
 		return true
@@ -362,7 +358,7 @@ func (r Request) TakesBack(s measure.Setting) bool {
 	return slices.ContainsFunc(knob.Kept(r.Named(s.EndPoint).Facts), func(c measure.Changed) bool { return knob.TakesBack(c, s) })
 }
 
-// changes tells whether a draft differs from what is there.
+// changes reports whether a draft differs from the current values.
 func (sc *advice) changes(d Draft) bool {
 	return len(d.Settings) == 0 || slices.ContainsFunc(d.Settings, func(s measure.Setting) bool {
 		now := sc.Named(s.EndPoint).State(s.Knob, s.Interface)
@@ -370,7 +366,7 @@ func (sc *advice) changes(d Draft) bool {
 	})
 }
 
-// isLike tells whether what was kept sets one of the draft's knobs.
+// isLike reports whether a kept change sets one of the draft's knobs.
 func (d Draft) isLike(kept string) bool {
 	for part := range strings.SplitSeq(kept, "+") {
 		name, _, _ := strings.Cut(part, "@")
@@ -381,8 +377,8 @@ func (d Draft) isLike(kept string) bool {
 	return false
 }
 
-// longestLine bounds a text that can hold names from a foreign host, in characters.
+// longestLine limits a text that can hold names from an untrusted host, in characters.
 const longestLine = 300
 
-// line makes one line of printable text.
+// line converts a text to one line of printable characters.
 func line(text string) string { return unit.Line(text, longestLine) }

@@ -10,12 +10,11 @@ import (
 	"thru/internal/measure"
 )
 
-// Script writes the changes of one end point as two scripts: the first makes
-// them, in order, the second undoes them in reverse. They are for the shell of
-// its system: POSIX sh, or PowerShell on Windows. Each value is shown before it
-// is changed. Of several changes of the same knob the first is made; the others,
-// and what no knob does, stand there as comments. Both are empty where there is nothing to do at that
-// end point. Making them twice does no harm: each sets a value, none adds to one.
+// Script writes the changes of one end point as two scripts: the first makes them in order, the second undoes them
+// in reverse. They are for the shell of its system: POSIX sh, or PowerShell on Windows. Each value is shown before
+// it is changed. Of several changes of the same knob the script makes the first; the others, and manual steps
+// without a knob, are comments. Both are empty if there is nothing to do at that end point. Running them twice
+// does no harm: each command sets a value, none adds to one.
 func Script(proposals []measure.Proposal, endPoint string) (do, undo string) {
 	var makes, undoes []string
 	set := map[string]bool{}
@@ -29,7 +28,7 @@ func Script(proposals []measure.Proposal, endPoint string) (do, undo string) {
 			}
 			platform = c.Platform
 			made := fmt.Sprintf("%d. %s", i+1, p.Title)
-			if len(p.Settings) == 0 { // commands of a remedy: of a stored result anybody may have written them
+			if len(p.Settings) == 0 { // commands of a fix: anybody may have written those of a stored result
 				makes = append(makes, block(made+": look at it before you do it", p, c, true))
 				continue
 			}
@@ -56,7 +55,7 @@ func Script(proposals []measure.Proposal, endPoint string) (do, undo string) {
 	return do, undo
 }
 
-// scriptHead ends a script at the first command that fails.
+// scriptHead makes a script stop at the first command that fails.
 func scriptHead(platform string) string {
 	if platform == "windows" {
 		return "$ErrorActionPreference = 'Stop'\n"
@@ -64,7 +63,7 @@ func scriptHead(platform string) string {
 	return "#!/bin/sh\nset -eu\n"
 }
 
-// undoHead has a script go on where a command fails: what can be undone is.
+// undoHead makes a script continue after a failed command, to undo as much as possible.
 func undoHead(platform string) string {
 	if platform == "windows" {
 		return "$ErrorActionPreference = 'Stop'\n$failed = 0\n"
@@ -72,7 +71,7 @@ func undoHead(platform string) string {
 	return "#!/bin/sh\nset -u\nfailed=0\n"
 }
 
-// goingOn are commands after whose failure a script goes on, and ends as failed.
+// goingOn returns commands after whose failure a script continues, and ends as failed.
 func goingOn(commands []string, platform string) (list []string) {
 	for _, c := range commands {
 		switch {
@@ -87,11 +86,11 @@ func goingOn(commands []string, platform string) (list []string) {
 	return list
 }
 
-// taken tells whether a knob of a proposal was set before, at any end, and else
-// notes those of it: a change of both ends is made at both, or at none.
+// taken reports whether an earlier proposal set one of its knobs, at any end, and otherwise records its knobs: a
+// change of both ends is made at both, or at none.
 func taken(p *measure.Proposal, before map[string]bool) bool {
 	key := func(s measure.Setting) string {
-		if s.Knob == knob.MTU { // both ends agree on one: to change that of either is another way
+		if s.Knob == knob.MTU { // both ends must agree on one, so a change at either end is an alternative
 			return s.Knob + " " + min(p.From, p.To) + " " + max(p.From, p.To)
 		}
 		return s.EndPoint + " " + s.Knob + " " + s.Interface
@@ -105,8 +104,8 @@ func taken(p *measure.Proposal, before map[string]bool) bool {
 	return false
 }
 
-// block is one change: what, why, what it brings and risks, the values now, and
-// the commands; where it is only another way all of it is a comment.
+// block returns one change: what, why, its gain and risk, the current values, and the commands. An alternative
+// change becomes a comment as a whole.
 func block(title string, p *measure.Proposal, c measure.Commands, comment bool) string {
 	text := comments(title)
 	for _, note := range []struct{ name, text string }{{"why: ", p.Why}, {"to expect: ", p.Expect}, {"risk: ", p.Risk}, {"note: ", c.Words}} {
@@ -125,7 +124,7 @@ func block(title string, p *measure.Proposal, c measure.Commands, comment bool) 
 	return text + commandLines(shown(c), comment) + commandLines(c.Set, comment)
 }
 
-// shown are the commands that show the values; that one tells nothing yet ends no script.
+// shown returns the commands that show the values; their failure ends no script.
 func shown(c measure.Commands) (list []string) {
 	for _, v := range c.Verify {
 		if c.Platform == "windows" {
@@ -137,13 +136,11 @@ func shown(c measure.Commands) (list []string) {
 	return list
 }
 
-// comments makes a line of text a comment: both shells end one at the line's end.
+// comments turns a line of text into a comment: in both shells it ends at the line's end.
 func comments(text string) string { return "# " + strings.TrimRight(line(text), " ") + "\n" }
 
-// commandLines are commands, one a line. They come from package knob or gate,
-// which let no name of a host in that a shell reads something into; what is no
-// printable line is left out all the same, and so is what the reader has to
-// fill in.
+// commandLines writes one command per line. They come from package knob or gate, which insert only names of a host
+// that no shell interprets; lines that are not printable, or that the reader has to fill in, are left out as well.
 func commandLines(commands []string, comment bool) string {
 	var text strings.Builder
 	for _, c := range commands {
@@ -156,7 +153,7 @@ func commandLines(commands []string, comment bool) string {
 	return text.String()
 }
 
-// toFill tells of a command with a place for the reader to fill in.
+// toFill reports whether a command has a placeholder for the reader to fill in.
 func toFill(command string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(command, func(c rune) bool { return !(c >= 'A' && c <= 'Z') }), func(word string) bool {
 		return slices.Contains([]string{"INTERFACE", "VALUE", "PEER", "HOST", "VSWITCH"}, word)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Pairs takes a value of names and values in turns apart ("rx-0 3 rx-1 3").
+// Pairs splits a value of alternating names and values ("rx-0 3 rx-1 3").
 func Pairs(value string) (names []string, values map[string]string) {
 	fields := strings.Fields(value)
 	values = map[string]string{}
@@ -18,8 +18,7 @@ func Pairs(value string) (names []string, values map[string]string) {
 	return names, values
 }
 
-// With replaces pairs of such a value, and leaves the others as they are; names
-// that it lacks are added at its end.
+// With replaces pairs of such a value and keeps the others; it appends names that are missing.
 func With(value string, change ...string) string {
 	names, values := Pairs(value)
 	for i := 0; i+1 < len(change); i += 2 {
@@ -35,5 +34,5 @@ func With(value string, change ...string) string {
 	return strings.Join(out, " ")
 }
 
-// RoundUp to a multiple, so that a value is one that a person would choose.
+// RoundUp rounds up to a multiple, for values that a person would choose.
 func RoundUp(n, step int64) int64 { return (n + step - 1) / step * step }

@@ -1,5 +1,5 @@
-// Package control holds the causes of the sender itself: what the program offers, and
-// what its congestion control paces.
+// Package control holds the causes of the sender itself: what its program offers, and how its congestion control
+// paces.
 package control
 
 import (
@@ -49,7 +49,7 @@ func judgeAppLimited(f *diagnose.Flow) *diagnose.Outcome {
 	return starved(f)
 }
 
-// AskedDatagrams judges a test by UDP for the rate that was asked for.
+// AskedDatagrams judges a UDP test by its requested rate.
 func AskedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	x, ok := loss.FateOfDatagrams(f)
 	switch {
@@ -63,12 +63,12 @@ func AskedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	return f.AsIsAsked()
 }
 
-// smallBlocks tells whether either end moves less a call than is known to be enough.
+// smallBlocks reports whether either end moves less per call than is known to suffice.
 func smallBlocks(f *diagnose.Flow) bool {
 	return message(f) < diagnose.UsualMessage || diagnose.IsSmall(f.Cell.Length.Recv)
 }
 
-// message is how many bytes the sender hands to one call.
+// message returns how many bytes the sender hands to one call.
 func message(f *diagnose.Flow) int64 {
 	for _, s := range f.Sender.Streams() {
 		if s.Length > 0 {
@@ -78,7 +78,7 @@ func message(f *diagnose.Flow) int64 {
 	return f.Cell.Length.Send
 }
 
-// tooSmall judges messages by what larger ones carry, at the end whose are the smaller.
+// tooSmall judges messages by the rate of larger ones, at the end with the smaller ones.
 func tooSmall(f *diagnose.Flow, large *measure.Cell) *diagnose.Outcome {
 	g := f.Against(large)
 	if g.Times < diagnose.GainBar {
@@ -94,11 +94,11 @@ func tooSmall(f *diagnose.Flow, large *measure.Cell) *diagnose.Outcome {
 		Costs(0, "with messages of 1 MiB "+unit.Rate(diagnose.RateOf(large))+" pass", "the same traffic with -l 1M").AddFix(diagnose.Advise(end, do+" in blocks of 64 KiB or more (-l)"))
 }
 
-// smallMessage is what a call should move at least (C-19: at least 8 KB blocks, best 64 KB).
+// smallMessage is the least that a call should move (C-19: at least 8 KB blocks, best 64 KB).
 const smallMessage = 16 << 10
 
-// starved judges a sender that has nothing to send by the whole of its
-// counters: the app_limited bit alone misleads (methods.md, Traps).
+// starved judges a sender without data to send by all of its counters: the app_limited bit alone misleads
+// (methods.md, Traps).
 func starved(f *diagnose.Flow) *diagnose.Outcome {
 	idle, ok := IdlePct(f.Sender)
 	if !ok {
@@ -124,8 +124,7 @@ func starved(f *diagnose.Flow) *diagnose.Outcome {
 		AddFix(diagnose.Advise(f.Sender, "see what the program at the sender waits for"))
 }
 
-// IdlePct is the share of the readings in which the sender had nothing to send
-// while both windows had room.
+// IdlePct returns the percentage of readings in which the sender had nothing to send while both windows had room.
 func IdlePct(e *diagnose.End) (float64, bool) {
 	var all []float64
 	for _, s := range e.Streams() {
@@ -142,7 +141,7 @@ func IdlePct(e *diagnose.End) (float64, bool) {
 // PacketsAppLimited judges by captures alone.
 func PacketsAppLimited(f *diagnose.Flow) *diagnose.Outcome {
 	if f.Cell.Spec.Rate > 0 {
-		return nil // the counters say it
+		return nil // the counters show it
 	}
 	s := f.AnyCapturePoint()
 	if s == nil {
@@ -171,8 +170,8 @@ func PacketsAppLimited(f *diagnose.Flow) *diagnose.Outcome {
 	return o
 }
 
-// hesitates judges a sender that nothing holds, and that lets data go long after
-// the acknowledgements that make room for it; nil where it does not.
+// hesitates judges a sender that nothing limits, but that sends long after the acknowledgements that make room;
+// nil if it does not.
 func hesitates(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 	even, why := window.Evenly(f)
 	wait, long := waits(s)
@@ -189,13 +188,12 @@ func hesitates(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 	return o
 }
 
-// longWait is a wait in ns that no pacing of a kernel makes: it lets a
-// millisecond's worth go at once (sk_pacing_shift, net/core/sock.c).
+// longWait is a wait in ns that no kernel pacing causes: it releases a millisecond's worth at once
+// (sk_pacing_shift, net/core/sock.c).
 const longWait = 2e6
 
-// keepsBusy judges a sender that mostly has something under way. A program that
-// writes a little every few milliseconds does, too: only what else holds the rate
-// speaks against it.
+// keepsBusy judges a sender that mostly has data in flight. A program that writes a little every few milliseconds
+// looks the same; only another limit excludes it.
 func keepsBusy(f *diagnose.Flow, idle float64) *diagnose.Outcome {
 	_, why := window.Evenly(f)
 	switch l, _ := loss.LossAt(f); {

@@ -42,7 +42,7 @@ func judgePaced(f *diagnose.Flow) *diagnose.Outcome {
 	if bound := f.Cell.Spec.MaxRate; bound > 0 {
 		return boundBy(f, bound)
 	}
-	if f.Cell.Spec.Rate > 0 { // app-limited says it
+	if f.Cell.Spec.Rate > 0 { // app-limited covers it
 		return nil
 	}
 	used := f.Congestion()
@@ -52,7 +52,7 @@ func judgePaced(f *diagnose.Flow) *diagnose.Outcome {
 	if !diagnose.Paces(used) {
 		return diagnose.No("%s does not pace", used)
 	}
-	if other := f.Experiment(diagnose.OtherControl); other != nil && !diagnose.Paces(diagnose.ControlOf(other)) { // a route may name a control that overrides the socket's
+	if other := f.Experiment(diagnose.OtherControl); other != nil && !diagnose.Paces(diagnose.ControlOf(other)) { // a route may name a congestion control that overrides the socket's
 		g := f.Against(other)
 		if g.Times < diagnose.GainBar {
 			return diagnose.No("%s carries %s, no more", other.Spec.Congestion, unit.Rate(diagnose.RateOf(other)))
@@ -81,7 +81,7 @@ func judgePaced(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("%s would let %s go", used, unit.Rate(all))
 	case IsShaped(f, more):
 		return diagnose.No("%s would let %s go, and a shaper or a queue lets no more pass", used, unit.Rate(all))
-	case base > diagnose.NearNs && (again > 1 || loaded > 3*base && loaded > base+2e6): // near hosts lose by bbr's own bursts
+	case base > diagnose.NearNs && (again > 1 || loaded > 3*base && loaded > base+2e6): // near hosts lose packets by bbr's own bursts
 		return diagnose.No("the path is full: its queue is, or it loses")
 	}
 	o := diagnose.Possible("%s paces the sender at %s a stream", used, unit.Rate(rate))
@@ -94,7 +94,7 @@ func judgePaced(f *diagnose.Flow) *diagnose.Outcome {
 	return o.At(f.Sender.Where()).By(pacingProofs(f)...).AddFix(f.UseControl("cubic"))
 }
 
-// boundBy is the finding of a flow that an end point's operator bounds.
+// boundBy returns the finding of a flow whose rate an end point's operator limits.
 func boundBy(f *diagnose.Flow, bound int64) *diagnose.Outcome {
 	bps, _ := f.Goodput()
 	if bps < 0.9*float64(bound) {
@@ -118,12 +118,11 @@ func pacingProofs(f *diagnose.Flow) []measure.Proof {
 	return all
 }
 
-// easyRate is up to where a CPU makes small bursts besides, in bit/s.
+// easyRate is the rate in bit/s up to which a CPU can also handle small bursts.
 const easyRate = 2.5e9
 
-// IsShaped tells whether a shaper at the sender's own interface holds the rate,
-// which it counts, or any queue where more would be let go by what paces: that
-// finds its rate by the queue.
+// IsShaped reports whether a shaper at the sender's own interface limits the rate, by its counters. With more, any
+// queue counts if pacing would allow a higher rate: a pacing sender finds its rate by the queue.
 func IsShaped(f *diagnose.Flow, more bool) bool {
 	if o, ok := queue.OwnQueue(f); ok {
 		return o.State == diagnose.Holds
@@ -140,7 +139,7 @@ func PacketsPaced(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	b := s.Main().BurstBytes
 	bps := s.Rate()
-	alone := s.MSS()*8e9/bps > measure.BurstGapNs/4 // at such a rate segments lie apart anyway
+	alone := s.MSS()*8e9/bps > measure.BurstGapNs/4 // at such a rate segments are spaced anyway
 	_, waits := waits(s)
 	switch {
 	case b == nil || alone && !waits:
@@ -152,8 +151,8 @@ func PacketsPaced(f *diagnose.Flow) *diagnose.Outcome {
 		By(diagnose.UnderBar(s.Proof("sent back to back, mean", b.Mean, "bytes"), pacedBar*s.MSS())).Then("the same under cubic").AddFix(f.UseControl("cubic"))
 }
 
-// waits is how long the sender waits after an acknowledgement until it sends, in
-// ns (median), and whether that is longer than a kernel takes which has data.
+// waits returns the median time in ns from an acknowledgement until the sender sends, and whether that is longer
+// than a kernel with data takes.
 func waits(s *diagnose.CapturePoint) (float64, bool) {
 	d := s.Main().RTTBack
 	if s.At != measure.AtSender || d == nil || d.Samples < diagnose.LeastSegments {
@@ -162,13 +161,12 @@ func waits(s *diagnose.CapturePoint) (float64, bool) {
 	return float64(d.P50), d.P50 > measure.BurstGapNs
 }
 
-// pacedBar is how many segments leave back to back, on average, of a sender that
-// spaces them.
+// pacedBar is the highest mean number of back-to-back segments of a sender that spaces them.
 const pacedBar = 2.5
 
 func gateCongestionControl(h *scene.Host) *gate.Finding {
 	name, rtt := control(h), h.RTT()
-	near := rtt > 0 && rtt < scene.LanRTT || h.End.Shared && h.End.Route != nil // a test of loopback
+	near := rtt > 0 && rtt < scene.LanRTT || h.End.Shared && h.End.Route != nil // a loopback test
 	switch {
 	case h.Subject.UDP:
 		return nil
@@ -196,8 +194,8 @@ func gateCongestionControl(h *scene.Host) *gate.Finding {
 	return gate.Pass("%s%s", name, gate.AtRTT(rtt))
 }
 
-// control is the congestion control that the host's connections get on the
-// path, else its default, in small letters; "" unknown.
+// control returns the congestion control of the host's connections on the path, else its default, in lower case;
+// "" if unknown.
 func control(h *scene.Host) string {
 	for _, w := range h.Directions() {
 		if w.From == h.Name && w.Congestion != nil {
@@ -208,7 +206,7 @@ func control(h *scene.Host) string {
 	return name
 }
 
-// standardControl is the congestion control of connections for which no route names another.
+// standardControl returns the congestion control of connections for which no route names another.
 func standardControl(h *scene.Host) (name string, known bool) {
 	if h.Congestion != nil {
 		return strings.ToLower(*h.Congestion), true
@@ -217,10 +215,9 @@ func standardControl(h *scene.Host) (name string, known bool) {
 	return strings.ToLower(v), ok
 }
 
-// otherControl gives the host's connections of the path one that does not
-// pace. What a route names counts before the host's default, and in a network
-// namespace the kernel takes only what the host's own allows
-// (tcp_set_default_congestion_control, ip-route(8)).
+// otherControl gives the host's connections on the path a congestion control that does not pace. A route's choice
+// takes precedence over the host's default, and in a network namespace the kernel accepts only those that the host
+// allows (tcp_set_default_congestion_control, ip-route(8)).
 func otherControl(h *scene.Host) scene.Fix {
 	name := lossBased(h)
 	if h.System != "linux" {
@@ -235,7 +232,7 @@ func otherControl(h *scene.Host) scene.Fix {
 		"of the host's own network namespace first, or name it by the route: " + route)
 }
 
-// lossBased is a congestion control that does not pace, of those that the host has.
+// lossBased returns a congestion control of the host that does not pace.
 func lossBased(h *scene.Host) string {
 	for _, name := range []string{"cubic", "reno", "newreno"} {
 		if slices.Contains(h.CongAvail, name) {
@@ -245,7 +242,7 @@ func lossBased(h *scene.Host) string {
 	return "cubic"
 }
 
-// before tells whether the host's Linux is older than a release.
+// before reports whether the host's Linux is older than a release.
 func before(h *scene.Host, major, minor int) bool {
 	if h.Kernel == nil || h.System != "linux" {
 		return false
@@ -259,7 +256,7 @@ func before(h *scene.Host, major, minor int) bool {
 	return errA == nil && errB == nil && (a < major || a == major && b < minor)
 }
 
-// fairQueue tells whether the interface of the route has the qdisc fq.
+// fairQueue reports whether the interface of the route has the qdisc fq.
 func fairQueue(h *scene.Host) bool {
 	i := h.Top()
 	return i != nil && i.Qdisc != nil && slices.Contains(strings.Fields(*i.Qdisc), "fq")
@@ -273,10 +270,10 @@ func fairQueueing(h *scene.Host) scene.Fix {
 	return h.Set(knob.DefaultQdisc, "", "fq")
 }
 
-// farRTT is the round trip in ns from which Reno needs minutes to recover.
+// farRTT is the round-trip time in ns from which Reno needs minutes to recover.
 const farRTT = 100e6
 
-// ProposePaced proposes a congestion control that does not space its segments, which costs a near path much.
+// ProposePaced proposes a congestion control that does not space its segments, which is expensive on a near path.
 func ProposePaced(r advise.Request) []advise.Draft {
 	w := r.Direction
 	if now := advise.CongestionOf(w); now != "" && !diagnose.PacesItself(now) {
@@ -291,8 +288,7 @@ func ProposePaced(r advise.Request) []advise.Draft {
 	return advise.Use(w, "cubic", hope)
 }
 
-// Settle takes back what the gate advises at a host where the traffic shows that
-// pacing costs nothing on its paths.
+// Settle removes a gate's advice at a host if the traffic shows that pacing costs nothing on its paths.
 func Settle(d *measure.Document) {
 	for i := range d.Gates {
 		g := &d.Gates[i]
@@ -306,8 +302,7 @@ func Settle(d *measure.Document) {
 	}
 }
 
-// costsNothing is why pacing costs nothing in all traffic that a gate is of; "" where
-// that is not shown.
+// costsNothing returns why pacing costs nothing in all traffic that a gate is about; "" if that is not shown.
 func costsNothing(d *measure.Document, g *measure.Gate) (why string) {
 	for i := range d.Cells {
 		c := &d.Cells[i]

@@ -20,11 +20,11 @@ import (
 // jumboMTU is the usual MTU of jumbo frames.
 const jumboMTU = 9000
 
-// jumboFromProposal is a rate from which on fewer, larger packets may help a full CPU, in bit/s.
+// jumboFromProposal is the rate in bit/s from which fewer, larger packets may help a full CPU.
 const jumboFromProposal = 5e9
 
-// Jumbo is for CPUs that are full of packets on a fast link: larger ones at
-// both ends, which alone at one would do nothing.
+// Jumbo proposes a larger MTU at both ends for CPUs that are full of packets on a fast link; at one end alone it
+// has no effect.
 func Jumbo(r advise.Request) []advise.Draft {
 	w := r.Direction
 	a, b := w.Face(w.From), w.Face(w.To)
@@ -43,8 +43,8 @@ func Jumbo(r advise.Request) []advise.Draft {
 	return []advise.Draft{d.AtLast()}
 }
 
-// Lean is a test that copies at neither end: it shows what the path carries,
-// and changes nothing for other programs.
+// Lean proposes a test without copies at either end: it shows what the path carries, and changes nothing for other
+// programs.
 func Lean(r advise.Request) []advise.Draft {
 	c := r.Direction.Cell
 	if c == nil || c.Protocol != measure.TCP || c.IO == measure.IOLean || c.IO == measure.IOPortable || c.Spec.IOForced || c.Spec.Verify || !r.Direction.From.IsLinux() || !r.Direction.To.IsLinux() {
@@ -57,7 +57,7 @@ func Lean(r advise.Request) []advise.Draft {
 	return []advise.Draft{d.AtLast()}
 }
 
-// onOtherCPUs settles a full CPU by the same traffic on others.
+// onOtherCPUs decides about a full CPU by the same traffic on other CPUs.
 func onOtherCPUs(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
 	x := f.Experiment(diagnose.FreeCPU)
 	g := f.Against(x)
@@ -68,8 +68,7 @@ func onOtherCPUs(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
 		Costs(0, "on other CPUs "+unit.Rate(diagnose.RateOf(x))+" pass", "the same traffic with -A off")
 }
 
-// unlessPaced makes a full CPU likely, as long as it may be the pacing that
-// fills it.
+// unlessPaced lowers a full CPU to likely while pacing may be what fills it.
 func unlessPaced(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
 	if f.MayBePaced() && o.Confidence == measure.Certain {
 		o.Confidence = measure.Likely
@@ -77,18 +76,15 @@ func unlessPaced(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
 	return o
 }
 
-// drowns tells that datagrams are sent faster than they arrive: what the
-// sender could send more of would be lost too.
+// drowns reports whether datagrams are sent faster than they arrive: additional ones would be lost too.
 func drowns(f *diagnose.Flow) bool {
 	return f.IsUDP() && f.Cell.Datagrams != nil && f.Cell.Datagrams.LossPct > drownBar
 }
 
-// drownBar is the share of datagrams in percent above which the loss of them
-// is what binds.
+// drownBar is the percentage of lost datagrams above which loss is what binds.
 const drownBar = 5
 
-// sureOfCPU is certain where nothing else holds the sender up, or less work for
-// each byte made the flow faster.
+// sureOfCPU returns certain if nothing else limits the sender, or if less work per byte made the flow faster.
 func sureOfCPU(f *diagnose.Flow, l diagnose.Load) string {
 	if f.Against(f.Experiment(diagnose.LeanPath)).Sure {
 		return measure.Certain
@@ -107,7 +103,7 @@ func sureOfCPU(f *diagnose.Flow, l diagnose.Load) string {
 	return measure.Likely
 }
 
-// fullCPU words the CPU of an end that is full, and who fills it.
+// fullCPU words the full CPU of an end, and what fills it.
 func fullCPU(f *diagnose.Flow, e *diagnose.End, l diagnose.Load) *diagnose.Outcome {
 	o := diagnose.Likely("")
 	if l.Packet && !l.Thread && !e.Sends() {
@@ -128,7 +124,7 @@ func fullCPU(f *diagnose.Flow, e *diagnose.End, l diagnose.Load) *diagnose.Outco
 	return relieve(f, o.At(onOwnCPU(e)), e, l, others)
 }
 
-// sharers says what is full, and where threads wait for it who else has it.
+// sharers words what is full, and what else uses the CPU if threads wait for it.
 func sharers(f *diagnose.Flow, e *diagnose.End, l diagnose.Load, others bool) string {
 	cpu := e.Owner() + " CPU"
 	bound := diagnose.BoundTo(e)
@@ -153,7 +149,7 @@ func sharers(f *diagnose.Flow, e *diagnose.End, l diagnose.Load, others bool) st
 	return fmt.Sprintf("the %s's thread had to wait for a CPU %s of the time", e.Place, waited)
 }
 
-// relieve says what takes work off a CPU.
+// relieve adds what takes work off a CPU.
 func relieve(f *diagnose.Flow, o *diagnose.Outcome, e *diagnose.End, l diagnose.Load, others bool) *diagnose.Outcome {
 	switch {
 	case others && e.Facts.Load != nil && len(e.Facts.Load.Top) > 0:
@@ -182,7 +178,7 @@ func scaled(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
 	return o
 }
 
-// costs of earlier TCP tests of this host as it is, the highest rate first.
+// costs returns the CPU costs of this host's earlier TCP tests in its current state, the highest rate first.
 func costs(h *scene.Host, sends bool) []scene.Cost {
 	var list []scene.Cost
 	for _, c := range h.End.Costs {
@@ -198,8 +194,8 @@ func costs(h *scene.Host, sends bool) []scene.Cost {
 	return list
 }
 
-// needs is how many CPUs the rate takes in the direction that takes more, and
-// the test that tells so. ok is false where no earlier test does.
+// needs returns how many CPUs the rate takes in the more expensive direction, and the test that shows it. ok is
+// false if no earlier test does.
 func needs(h *scene.Host) (cores float64, by scene.Cost, ok bool) {
 	want := float64(h.Rate())
 	for _, sends := range []bool{true, false} {
@@ -212,8 +208,8 @@ func needs(h *scene.Host) (cores float64, by scene.Cost, ok bool) {
 	return cores, by, ok
 }
 
-// SeveralStreams are for one stream whose CPU is full: last, since a program
-// that has only one connection has nothing of it.
+// SeveralStreams proposes more streams for one stream whose CPU is full: last, since it does not help a program
+// with only one connection.
 func SeveralStreams(r advise.Request) []advise.Draft {
 	if r.Direction.Cell == nil || r.Direction.Cell.Streams > 1 {
 		return nil
@@ -225,7 +221,7 @@ func SeveralStreams(r advise.Request) []advise.Draft {
 	return list
 }
 
-// Streams is a test with another number of them.
+// Streams returns a test with another number of streams.
 func Streams(w *advise.Direction, n int, x *measure.Cell) advise.Draft {
 	d := advise.Draft{Id: fmt.Sprintf("%s=%d", knob.Streams, n), Title: unit.Count(int64(n)) + " streams", Test: &measure.TestOptions{Streams: n, Flags: fmt.Sprintf("-P %d", n)}}.ForDirection(w)
 	if n == 1 {
@@ -237,8 +233,8 @@ func Streams(w *advise.Direction, n int, x *measure.Cell) advise.Draft {
 	return d
 }
 
-// MoreStreams are as many as did best in this result, else as many as the end
-// with the fewer CPUs has.
+// MoreStreams proposes the number of streams that did best in this result, else the number of CPUs of the smaller
+// end.
 func MoreStreams(r advise.Request) []advise.Draft {
 	c := r.Direction.Cell
 	if c == nil {
@@ -246,11 +242,11 @@ func MoreStreams(r advise.Request) []advise.Draft {
 	}
 	if x := r.Direction.Best(func(x *measure.Cell) bool { return x.Streams > c.Streams && x.Streams <= measure.MaxStreams }); x != nil {
 		if x.Goodput.Value < diagnose.GroupGainBar*r.Direction.Goodput() {
-			return nil // they were measured, and brought nothing
+			return nil // they were measured, without a gain
 		}
 		return []advise.Draft{Streams(r.Direction, x.Streams, x)}
 	}
-	const most = 8 // the default of `thru test` goes no further
+	const most = 8 // the limit of the default of `thru test`
 	n := most
 	for _, h := range advise.Both(r.Direction) {
 		if h.CPUs() > 0 {

@@ -53,7 +53,7 @@ func gateGovernor(h *scene.Host) *gate.Finding {
 	if guest, known := h.Guest(); guest || h.System == "" {
 		return nil
 	} else if !known && (h.CPU == nil || len(h.CPU.Governors) == 0) {
-		return nil // perhaps a guest, and nothing that says otherwise
+		return nil // perhaps a guest, and nothing shows otherwise
 	}
 	if h.CPU == nil || len(h.CPU.Governors) == 0 {
 		return gate.Missing(h, "frequency governor", "cpu.governors")
@@ -75,7 +75,7 @@ func gateGovernor(h *scene.Host) *gate.Finding {
 	return gate.Pass("governor %s%s", names, clocks(h))
 }
 
-// Performance holds the clock up.
+// Performance keeps the clock rate high.
 func Performance(h *scene.Host) scene.Fix {
 	return h.Set(knob.Governor, "", "performance").Costing("more power and heat")
 }
@@ -87,13 +87,13 @@ func preferring(pref string) string {
 	return ", preference " + pref
 }
 
-// slow tells of governors that clock down: those of Linux, and the power plans
-// of Windows and ESXi, whose readers differ in capitals.
+// slow reports whether a governor lowers the clock: those of Linux, and the power plans of Windows and ESXi, in
+// any case.
 func slow(governor string) bool {
 	return slices.Contains([]string{"powersave", "conservative", "ondemand", "power saver", "low power"}, strings.ToLower(governor))
 }
 
-// clocks words the clock now and at most.
+// clocks words the current and the maximum clock rate.
 func clocks(h *scene.Host) string {
 	if h.CPU.CurrentHz == nil || h.CPU.MaxHz == nil {
 		return ""

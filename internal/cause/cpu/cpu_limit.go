@@ -32,7 +32,7 @@ func CPULimit() rule.Cause {
 	}
 }
 
-// judgeCPULimit judges a limit that the hypervisor holds the guest's CPUs to.
+// judgeCPULimit judges a limit that the hypervisor sets on the guest's CPUs.
 func judgeCPULimit(e *diagnose.End) *diagnose.Outcome {
 	if e.Guest() == nil {
 		return hypervisor.NoPlacement(e, "CPU limit")
@@ -59,7 +59,7 @@ func judgeCPULimit(e *diagnose.End) *diagnose.Outcome {
 	return diagnose.Missing("CPU limit of the "+e.Place, b.Limited.Why)
 }
 
-// QuotaSpent is how much of its quota a guest used up, in percent.
+// QuotaSpent returns how much of its quota a guest used up, in percent.
 func QuotaSpent(e *diagnose.End) (float64, bool) {
 	g := e.Guest()
 	used, ok := e.OfGuest(measure.CounterUsed).Whole()
@@ -69,11 +69,10 @@ func QuotaSpent(e *diagnose.End) (float64, bool) {
 	return min(100, used.Mean / *g.CPUQuota), true
 }
 
-// Bars of what a host does with a guest's virtual CPUs, in percent of the time
-// of one.
+// Thresholds of what a host does with a guest's virtual CPUs, in percent of one CPU's time.
 const (
 	limitedMuch = 5
-	QuotaBar    = 95 // of a quota: from here on it is used up
+	QuotaBar    = 95 // of a quota: used up from here
 )
 
 // AsLimited words a limit that was used up.
@@ -102,7 +101,7 @@ func AsLimited(e *diagnose.End, b diagnose.GuestCPU, limit string, quota float64
 	return o.At(hypervisor.AtHost(e, hypervisor.HostName(e))).AddFix(LiftLimit(e))
 }
 
-// LiftLimit takes a guest's CPU limit away.
+// LiftLimit removes a guest's CPU limit.
 func LiftLimit(e *diagnose.End) *measure.Fix {
 	r := &measure.Fix{EndPoint: hypervisor.HostName(e), Risk: "it may then take CPU that others of the host count on"}
 	if e.Kind() == measure.KindKVM {

@@ -63,16 +63,15 @@ func judgeCPUQuota(e *diagnose.End) *diagnose.Outcome {
 	switch l := e.Load(); {
 	case !ownThread: // which threads of the group had to wait is not known
 		o.Confidence = measure.Likely
-	case l.Thread && lost > diagnose.StealLikely && l.CPUs > 0 && l.Least < diagnose.FullBar: // it wanted to run, and a CPU was there for it
+	case l.Thread && lost > diagnose.StealLikely && l.CPUs > 0 && l.Least < diagnose.FullBar: // it wanted to run, and a CPU was free
 		o.Confidence = measure.Certain
-	case l.IsFull() && 2*lost > l.Hot.Wait, lost > mostlyBar: // most of what it waited
+	case l.IsFull() && 2*lost > l.Hot.Wait, lost > mostlyBar: // most of its waiting time
 		o.Confidence = measure.Likely
 	}
 	return o.AddFix(e.Machine().Fix(liftQuota(e.Machine())))
 }
 
-// quotaByFacts judges by what the control groups are set to, where nobody
-// counted how often it was used up.
+// quotaByFacts judges by the settings of the control groups if nothing counted how often the quota was used up.
 func quotaByFacts(e *diagnose.End) *diagnose.Outcome {
 	switch {
 	case !e.Known:
@@ -80,14 +79,14 @@ func quotaByFacts(e *diagnose.End) *diagnose.Outcome {
 	case e.Cgroup == nil && e.System == "linux":
 		return diagnose.Missing("the CPU quota of the "+e.Place, whyNot(e, "cgroup"))
 	case e.Cgroup == nil:
-		return nil // this system has no such thing
+		return nil // this system has no quotas
 	case e.Cgroup.QuotaCPUs == nil:
 		return diagnose.No("the %s has no CPU quota", e.Place)
 	}
 	return diagnose.Missing(fmt.Sprintf("how often the %s's quota of %.3g CPUs was used up", e.Place, *e.Cgroup.QuotaCPUs), e.Why("host.cpu_quota"))
 }
 
-// whyNot is the reason that the host gives for a fact that it could not read.
+// whyNot returns the host's reason for a fact that it could not read.
 func whyNot(e *diagnose.End, fact string) string {
 	for _, m := range e.NotChecked {
 		if m.Fact == fact && m.Why != "" {
@@ -97,10 +96,9 @@ func whyNot(e *diagnose.End, fact string) string {
 	return "it was not read"
 }
 
-// throttled is the share of the measured time in percent that the quota took
-// from the end's own thread: no more than the group's threads had to wait in all,
-// and than the one that waited longest did. Others of the group may be throttled
-// while it runs; where its time is not known, ownThread is false.
+// throttled returns the percentage of the measured time that the quota took from the end's own thread: at most
+// what the group's threads waited in total, and what the longest-waiting thread waited. Others of the group may be
+// throttled while it runs; if its time is not known, ownThread is false.
 func throttled(e *diagnose.End, q *measure.QuotaSpan) (pct float64, ownThread bool) {
 	waited, ownThread := int64(0), len(e.Streams()) > 0
 	for _, s := range e.Streams() {
@@ -116,10 +114,10 @@ func throttled(e *diagnose.End, q *measure.QuotaSpan) (pct float64, ownThread bo
 	return diagnose.Bounded(stat.Pct(float64(min(waited, q.ThrottledNs)), float64(e.Span()))), ownThread
 }
 
-// Bars of the quota, in percent.
+// Thresholds of the quota, in percent.
 const (
-	throttledBar = 10 // of the time: above it the quota costs something
-	mostlyBar    = 50 // of the time: above it the quota is likely to bind a thread that had time to spare, too
+	throttledBar = 10 // of the time: the quota costs something above it
+	mostlyBar    = 50 // of the time: above it the quota likely binds even a thread with idle time
 )
 
 func gateCPUQuota(h *scene.Host) *gate.Finding {
@@ -158,7 +156,7 @@ func gateCPUQuota(h *scene.Host) *gate.Finding {
 	return gate.Pass("a quota of %.3g CPUs, of %d", quota, h.CPUs())
 }
 
-// liftQuota says where the limit is.
+// liftQuota names where the limit is.
 func liftQuota(h *scene.Host) scene.Fix {
 	const others = "the limit protects others"
 	c := h.Cgroup
@@ -170,14 +168,13 @@ func liftQuota(h *scene.Host) scene.Fix {
 		return scene.Advise("raise resources.limits.cpu of the pod").Risking("the pod is started again")
 	case c.Version == 2 && plainPath(c.Path):
 		return scene.Commands(others, fmt.Sprintf("echo max > /sys/fs/cgroup%s/cpu.max", c.Path)).Saying("a group above may have the quota: there likewise")
-	case plainPath(c.Path): // where the controller is mounted differs: cpu, or cpu,cpuacct
+	case plainPath(c.Path): // the controller may be mounted as cpu, or cpu,cpuacct
 		return scene.Advise("write -1 into cpu.cfs_quota_us of the group " + c.Path + ", or of one above, where the controller cpu is mounted").Risking(others)
 	}
 	return scene.Advise("raise cpu.max (cgroup 2) or cpu.cfs_quota_us (cgroup 1) of the group or of one above").Risking(others)
 }
 
-// plainPath tells whether a path can stand in a command as it is, below the
-// folder that the command puts before it.
+// plainPath reports whether a path can be used in a command as it is, below the folder that the command names.
 func plainPath(path string) bool {
 	return len(path) > 1 && path[0] == '/' && scene.Plain(path[1:], "/") && !slices.Contains(strings.Split(path, "/"), "..")
 }

@@ -32,7 +32,7 @@ func CPUSteal() rule.Cause {
 	}
 }
 
-// judgeCPUSteal joins the steal that the guest sees with what its host counted.
+// judgeCPUSteal joins the steal time that the guest sees with what its host counted.
 func judgeCPUSteal(e *diagnose.End) *diagnose.Outcome {
 	own, under := stealSeen(e), HypervisorWaits(e)
 	if under != nil && under.State == diagnose.Unknown && own != nil && own.State == diagnose.Excluded && e.HidesSteal() {
@@ -41,7 +41,7 @@ func judgeCPUSteal(e *diagnose.End) *diagnose.Outcome {
 	return hypervisor.Seconded(own, under)
 }
 
-// stealSeen is what the guest itself saw of it.
+// stealSeen judges the steal time that the guest sees.
 func stealSeen(e *diagnose.End) *diagnose.Outcome {
 	if e.Guest() == nil && e.HypervisorName() == "none" {
 		return diagnose.No("the %s is no virtual machine", e.Place)
@@ -66,7 +66,7 @@ func stealSeen(e *diagnose.End) *diagnose.Outcome {
 	case !l.IsFull() && x.Busy < diagnose.FullBar:
 		o.MarkNotBinding()
 	case x.Mean > 2*diagnose.StealLikely && l.IsFull():
-		o.Confidence = measure.Certain // more than half of the CPU that the thread wanted
+		o.Confidence = measure.Certain // more than half of the CPU time that the thread wanted
 	case x.Mean > diagnose.StealLikely:
 		o.Confidence = measure.Likely
 	}
@@ -108,13 +108,12 @@ func gateSteal(h *scene.Host) *gate.Finding {
 	return gate.Pass("steal %s", gate.Percent(*h.Load.StealPct))
 }
 
-// Bars of what a host does with a guest's virtual CPUs, in percent of the time
-// of one.
+// Thresholds of what a host does with a guest's virtual CPUs, in percent of one CPU's time.
 const (
-	readyBar     = 5  // ready and not run (esxtop %RDY): from here on it costs something
-	readyLikely  = 10 // from here on it is likely to bind
-	readyCertain = 25 // from here on it does, where nothing else is in the way
-	costopBar    = 3  // waiting for its fellows (esxtop %CSTP)
+	readyBar     = 5  // ready and not running (esxtop %RDY): it costs something from here
+	readyLikely  = 10 // likely to bind from here
+	readyCertain = 25 // binds from here if nothing else does
+	costopBar    = 3  // waiting for the other virtual CPUs (esxtop %CSTP)
 )
 
 // HypervisorWaits judges how long the host kept the guest's virtual CPUs waiting.
@@ -155,8 +154,8 @@ func HypervisorWaits(e *diagnose.End) *diagnose.Outcome {
 	return o.At(hypervisor.AtHost(e, hypervisor.HostName(e))).AddFix(freeCPU(e))
 }
 
-// crowd says how many virtual CPUs share how many of the host's, where they are
-// more, or how few the guest may use.
+// crowd words how many virtual CPUs share how many of the host's if they exceed them, or how few the guest may
+// use.
 func crowd(e *diagnose.End) string {
 	g, h := e.Guest(), hypervisor.HypervisorHost(e)
 	if n := len(g.Affinity); n > 0 && g.CPUs != nil && n < *g.CPUs {
@@ -168,7 +167,7 @@ func crowd(e *diagnose.End) string {
 	return fmt.Sprintf(": %d virtual CPUs share its %d CPUs", *h.CPUsHanded, *h.Facts.Cores)
 }
 
-// freeCPU gives a guest's virtual CPUs more of the host's.
+// freeCPU gives a guest's virtual CPUs more of the host's CPU time.
 func freeCPU(e *diagnose.End) *measure.Fix {
 	r := &measure.Fix{EndPoint: hypervisor.HostName(e), Risk: "what is reserved is lost to the other guests of the host; what is moved stands still for a moment"}
 	if e.Kind() != measure.KindKVM {

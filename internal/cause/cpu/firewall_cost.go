@@ -51,7 +51,7 @@ func judgeFirewallCost(e *diagnose.End) *diagnose.Outcome {
 		o := diagnose.Possible("connection tracking of the %s dropped %.0f packets", e.Place, drops).At(e.Where()).By(counted...)
 		h := e.Machine()
 		o.AddFix(h.Fix(moreTracked(h).Or("make room for more tracked connections, or do not track the test's ports")))
-		if e.Flow.Blame(o, drops); o.Confidence == measure.Certain { // connections of others are dropped first
+		if e.Flow.Blame(o, drops); o.Confidence == measure.Certain { // other programs' connections are dropped first
 			o.Confidence = measure.Likely
 		}
 		return o
@@ -59,7 +59,7 @@ func judgeFirewallCost(e *diagnose.End) *diagnose.Outcome {
 	if len(gates) == 0 {
 		return hypervisor.GateOutcome(e, "firewall-cost")
 	}
-	// Two ends of one kernel: a packet is judged on the CPU where it was sent.
+	// With both ends in one kernel, the firewall handles a packet on the CPU that sent it.
 	works := hypervisor.WorksFully(e) || e.Flow.OnSameCPUs() && hypervisor.WorksFully(e.Other())
 	return hypervisor.Symptom(hypervisor.Condition(e, gates[0]), gates[0].ID != "conntrack" && works)
 }
@@ -110,7 +110,7 @@ func gateFirewallRules(h *scene.Host) *gate.Finding {
 	return gate.Pass("%d rules, the longest chain has %d%s", *w.Rules, longest, legacy)
 }
 
-// longChain is how many rules of one chain cost a packet more than the stack does.
+// longChain is how many rules of one chain cost a packet more than the network stack does.
 const longChain = 500
 
 func gateBridgeNetfilter(f *scene.Face) *gate.Finding {
@@ -133,20 +133,20 @@ func gateBridgeNetfilter(f *scene.Face) *gate.Finding {
 	return gate.Pass("frames of the bridge %s pass the firewall of IP, which has no rules", f.Name)
 }
 
-// bridgePlain keeps bridged frames from the firewall.
+// bridgePlain exempts bridged frames from the firewall.
 func bridgePlain(h *scene.Host) scene.Fix {
 	r := scene.Sysctls(h, "net.bridge.bridge-nf-call-iptables=0", "net.bridge.bridge-nf-call-ip6tables=0")
 	r.Risk = "Docker and Kubernetes rely on it: their rules between containers stop working; " + r.Risk
 	return r
 }
 
-// moreTracked doubles the table, where its size is known.
+// moreTracked doubles the connection-tracking table, if its size is known.
 func moreTracked(h *scene.Host) scene.Fix {
 	w := h.Firewall
 	if h.System != "linux" || w == nil || w.TrackedMax == nil || *w.TrackedMax <= 0 {
 		return scene.Fix{}
 	}
-	most := max(*w.TrackedMax, 2*min(*w.TrackedMax, 1<<29)) // within what the kernel takes
+	most := max(*w.TrackedMax, 2*min(*w.TrackedMax, 1<<29)) // within what the kernel accepts
 	return scene.Sysctls(h, fmt.Sprintf("net.netfilter.nf_conntrack_max=%d", most)).
 		Costing("can be set in the host's own network namespace only (of a container: at its host)")
 }

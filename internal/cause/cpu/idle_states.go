@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// deepSleep is the time to leave an idle state from which on it counts, in ns.
+// deepSleep is the exit latency of an idle state from which it matters, in ns.
 const deepSleep = 100_000
 
 // IdleStatesGate is the gate `idle-states`.
@@ -39,8 +39,8 @@ func gateIdleStates(h *scene.Host) *gate.Finding {
 	return gate.Pass("%s takes %s to leave", state, gate.Span(*c.IdleExit))
 }
 
-// wakesUp tells whether the round trips of the idle path look as if a CPU had
-// to leave such a state first. On a long path other things hide it.
+// wakesUp reports whether the round trips of the idle path look as if a CPU first had to leave such a state. On a
+// long path other delays hide it.
 func wakesUp(h *scene.Host, exit int64) bool {
 	p := h.Subject.Path
 	return p != nil && p.RTT != nil && !h.OnOneMachine() && p.RTT.Min > 0 && p.RTT.Min < 10*scene.LanRTT && p.RTT.P90-p.RTT.Min > exit/2

@@ -62,11 +62,11 @@ func judgeTooManyStreams(f *diagnose.Flow) *diagnose.Outcome {
 		AddFix(diagnose.Advise(nil, fmt.Sprintf("use %d streams; `thru ladder` finds the best number", best.Streams)))
 }
 
-// fewerBar is how many times as much fewer streams must carry for these to be too many.
+// fewerBar is the least gain of fewer streams that proves these too many.
 const fewerBar = 1.1
 
-// switches is how often threads of the workers of both ends had to give their
-// CPU to another one, in a second.
+// switches returns how often per second the workers' threads of both ends had to yield their CPU to another
+// thread.
 func switches(r *measure.Run) (perSecond float64, known bool) {
 	if len(r.Flows) == 0 {
 		return 0, false
@@ -80,7 +80,7 @@ func switches(r *measure.Run) (perSecond float64, known bool) {
 	return perSecond, known
 }
 
-// ProposeTooManyStreams tries fewer streams.
+// ProposeTooManyStreams proposes fewer streams.
 func ProposeTooManyStreams(r advise.Request) []advise.Draft {
 	c := r.Direction.Cell
 	if c == nil || c.Streams <= 1 {

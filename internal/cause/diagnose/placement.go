@@ -246,8 +246,8 @@ func (r Gauges) parts(cores []int) (Gauge, bool) {
 	return x, true
 }
 
-// ofCPUs returns a share of time of those virtual CPUs; if the CPUs are not separate, the guest's total divided by
-// its CPUs.
+// ofCPUs returns a share of time of those virtual CPUs; if the source does not separate them, that of the whole
+// guest, the mean of its CPUs.
 func (r Gauges) ofCPUs(cores []int) (Gauge, bool) {
 	if x, ok := r.parts(cores); ok {
 		return x, true

@@ -1,5 +1,4 @@
-// Package groups holds what flows that ran at the same time show together, and the
-// rungs of a ladder.
+// Package groups holds the causes that only concurrent flows show together, and the rungs of a ladder.
 package groups
 
 import (
@@ -18,8 +17,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Findings are the findings of what ran at the same time, taken together: what
-// no flow shows by itself.
+// Findings returns the findings of concurrent flows taken together, which no single flow shows.
 func Findings(cat *diagnose.Catalogue, d *measure.Document) []measure.Finding {
 	var all []measure.Finding
 	for _, s := range diagnose.Sweeps(d) {
@@ -49,7 +47,7 @@ func many(s diagnose.Sweep, i int) string {
 	return fmt.Sprintf("%d %s", s.Counts[i], what)
 }
 
-// carry is the verb of many.
+// carry returns the verb that goes with many.
 func carry(s diagnose.Sweep, i int) string {
 	if s.Counts[i] == 1 {
 		return "carries"
@@ -57,14 +55,14 @@ func carry(s diagnose.Sweep, i int) string {
 	return "carry"
 }
 
-// Bars of groups.
+// Thresholds of groups.
 const (
-	flatOver  = 6  // percent by which the aggregates of a sweep may differ and be the same
-	memberLow = 90 // percent of one member of a bundle that a group must fill
+	flatOver  = 6  // percent by which the aggregates of a sweep may differ and count as equal
+	memberLow = 90 // percent of one LAG member that a group must fill
 )
 
-// falls judges an aggregate that more flows make less. That it falls is
-// certain; what by is said as far as queues and CPUs show it.
+// falls judges an aggregate that falls with more flows. The fall is certain; its cause only as far as
+// queues and CPUs show it.
 func falls(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep) *measure.Finding {
 	best := 0
 	for i, g := range s.Groups {
@@ -87,9 +85,8 @@ func falls(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep) *meas
 	return &x
 }
 
-// fallCause is what makes more flows carry less: a rule that holds at one of
-// the hosts, CPUs that are all full, or else a queue bottleneck as the usual
-// one, which the evidence leaves open.
+// fallCause returns why more flows carry less: a rule that holds at one of the hosts, CPUs that are all full, or
+// else a queue bottleneck, the usual cause, which the evidence leaves open.
 func fallCause(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep, at int) measure.Finding {
 	group := s.Groups[at]
 	shared := false
@@ -111,7 +108,7 @@ func fallCause(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep, a
 				Summary: "all CPUs of " + h.Name + " are full", Next: "fewer streams for each end point",
 				Evidence: []measure.Proof{diagnose.Above(measure.Proof{EndPoint: h.Name, Counter: "/proc/stat, all CPUs busy", Value: h.CPU.Pct, Unit: "pct"}, diagnose.FullBar)},
 				Fix:      diagnose.Advise(nil, "use "+many(s, diagnose.BestOf(s))+", or hosts with more CPUs")}
-			if hostBusy(s, h.Name) > diagnose.FullBar { // they were full before it fell, too
+			if hostBusy(s, h.Name) > diagnose.FullBar { // they were full before the fall, too
 				x.Confidence = measure.Possible
 			}
 			return x
@@ -129,7 +126,7 @@ func fallCause(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep, a
 	return x
 }
 
-// hostBusy is how busy a host was where the sweep carried most, in percent.
+// hostBusy returns how busy a host was at the sweep's maximum, in percent.
 func hostBusy(s diagnose.Sweep, name string) float64 {
 	for _, h := range s.Groups[diagnose.BestOf(s)].Hosts {
 		if h.Name == name && h.CPU != nil {
@@ -139,7 +136,7 @@ func hostBusy(s diagnose.Sweep, name string) float64 {
 	return 0
 }
 
-// busiestReceiver is the host of a group that takes in most.
+// busiestReceiver returns the host of a group that receives most.
 func busiestReceiver(g *measure.Group) string {
 	name, most := "", -1.0
 	for _, h := range g.Hosts {
@@ -150,9 +147,8 @@ func busiestReceiver(g *measure.Group) string {
 	return name
 }
 
-// queueCause asks one host how its packets reach its CPUs. What holds there is
-// likely to be what makes the aggregate fall, and no more: that it goes along
-// with it was seen once.
+// queueCause judges how packets reach the CPUs of one host. A cause that holds there is at most likely: that it
+// accompanies a fall was seen once.
 func queueCause(f *diagnose.Flow, e *diagnose.End, flows int) (measure.Finding, bool) {
 	for _, j := range []struct {
 		cause string
@@ -173,8 +169,8 @@ func queueCause(f *diagnose.Flow, e *diagnose.End, flows int) (measure.Finding, 
 	return measure.Finding{}, false
 }
 
-// oneQueueOf judges whether several flows all came by one receive queue of
-// several, by a CPU that is full of them.
+// oneQueueOf judges whether several flows all arrived through one of several receive queues, by a CPU that is full
+// of them.
 func oneQueueOf(e *diagnose.End, flows int) *diagnose.Outcome {
 	queues := nic.QueuesUsed(e)
 	q, most, share := nic.BusiestOf(queues)
@@ -186,9 +182,8 @@ func oneQueueOf(e *diagnose.End, flows int) *diagnose.Outcome {
 		AddFix(nic.SpreadFlows(e))
 }
 
-// staysAtOne judges a sweep whose aggregate stays the same whole part of the
-// link's known rate, however many flows there are: they may all share one
-// member of a bundle. Another link of that rate looks the same.
+// staysAtOne judges a sweep whose aggregate stays at the same whole fraction of the link's known rate, whatever
+// the number of flows: they may all share one LAG member. Another link of that rate looks the same.
 func staysAtOne(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep) *measure.Finding {
 	cells := diagnose.CellsOf(d, s.Groups[len(s.Groups)-1].Group)
 	if len(cells) == 0 || cells[0].Ceiling == nil || !(cells[0].Ceiling.Bps > 0) {
@@ -217,8 +212,7 @@ func staysAtOne(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep) 
 	}
 }
 
-// oneMemberOf judges several flows by a bond of known members that together
-// carry what one member does.
+// oneMemberOf judges several flows over a bond of known members that together carry what one member does.
 func oneMemberOf(cat *diagnose.Catalogue, d *measure.Document, g *measure.Group) *measure.Finding {
 	cells := diagnose.CellsOf(d, g.Group)
 	if len(cells) < 2 || diagnose.IsRateLimitedGroup(d, g.Group) {

@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// Rungs is Rungs by this catalogue.
+// Rungs is cause.Rungs with this catalogue.
 func Rungs(cat *diagnose.Catalogue, docs []*measure.Document) {
 	var lower *measure.Document
 	for _, d := range docs {
@@ -18,7 +18,7 @@ func Rungs(cat *diagnose.Catalogue, docs []*measure.Document) {
 		}
 		alone := isAlone(cat, d)
 		switch {
-		case alone: // held against the link rate that was stated for it
+		case alone: // compared with the link rate that was stated for it
 			itself := *d
 			itself.Cells = slices.Clone(d.Cells)
 			addFirst(d, measurement.Generators(cat, &itself, d))
@@ -29,13 +29,13 @@ func Rungs(cat *diagnose.Catalogue, docs []*measure.Document) {
 	}
 }
 
-// climb looks at the rungs of one ladder, each with the measured one below it.
+// climb judges the rungs of one ladder, each with the measured one below it.
 func climb(cat *diagnose.Catalogue, d *measure.Document) {
 	below := ""
 	for _, r := range d.Ladder.Rungs {
 		if r.Limited && below != "" {
 			upper := ofRung(d, r.Name)
-			if _, best := measurement.Strongest(cat, upper, true); best != nil { // what the rung carried is what its best cell did
+			if _, best := measurement.Strongest(cat, upper, true); best != nil { // the best cell stands for what the rung carried
 				upper.Cells = []measure.Cell{*best}
 			}
 			addFirst(d, measurement.Generators(cat, ofRung(d, below), upper))
@@ -46,14 +46,14 @@ func climb(cat *diagnose.Catalogue, d *measure.Document) {
 	}
 }
 
-// ofRung is the document with the cells of one rung alone.
+// ofRung returns the document with only the cells of one rung.
 func ofRung(d *measure.Document, name string) *measure.Document {
 	part := *d
 	part.Cells = slices.DeleteFunc(slices.Clone(d.Cells), func(c measure.Cell) bool { return c.Rung != name })
 	return &part
 }
 
-// isAlone tells whether all traffic of a document stayed on one machine.
+// isAlone reports whether all traffic of a document stayed on one machine.
 func isAlone(cat *diagnose.Catalogue, d *measure.Document) bool {
 	on := func(c measure.Cell) bool {
 		f := diagnose.NewFlow(cat, d, &c)
@@ -62,8 +62,7 @@ func isAlone(cat *diagnose.Catalogue, d *measure.Document) bool {
 	return len(d.Cells) > 0 && !slices.ContainsFunc(d.Cells, func(c measure.Cell) bool { return !on(c) })
 }
 
-// addFirst puts findings before those of their direction and of the whole.
-// What "nothing was found" said is then no longer true.
+// addFirst puts findings before those of their direction and of the whole document, and drops "nothing was found".
 func addFirst(d *measure.Document, found []measure.Finding) {
 	none := func(x measure.Finding) bool { return x.Cause == measure.CauseNone }
 	for _, x := range slices.Backward(found) {

@@ -9,17 +9,16 @@ import (
 	"thru/internal/measure"
 )
 
-// Conditions are the gates of a cause at an end point, "" for the path, that
-// are not passed: of the document, and where it has none those of its facts.
+// Conditions returns the gates of a cause at an end point, "" for the path, that did not pass: those of the
+// document, or else those judged from its facts.
 func Conditions(f *diagnose.Flow, cause, endPoint string) []measure.Gate {
 	return slices.DeleteFunc(JudgedGates(f), func(g measure.Gate) bool {
 		return g.Cause != cause || g.EndPoint != endPoint || g.Status != measure.GateWarn && g.Status != measure.GateFail
 	})
 }
 
-// JudgedGates are all gates of the document; judged anew from its facts where
-// it is of a version that kept none. Those of what lies below an end are left
-// out: the rules look at the inventory itself.
+// JudgedGates returns all gates of the document, or judges them from its facts if its version stored none. It
+// leaves out the hypervisor gates: the rules read the inventory themselves.
 func JudgedGates(f *diagnose.Flow) []measure.Gate {
 	if len(f.Doc.Gates) > 0 {
 		return slices.DeleteFunc(slices.Clone(f.Doc.Gates), func(g measure.Gate) bool { return gate.IsHypervisorGateBy(f.Cat.Gates, g.ID) })
@@ -36,8 +35,8 @@ func JudgedGates(f *diagnose.Flow) []measure.Gate {
 	return slices.Clone(f.Anew)
 }
 
-// GateOutcome is what the gates say of a cause at this end where none of them warns:
-// nil where it does not apply to this host.
+// GateOutcome returns the outcome of a cause's gates at this end if none of them warns; nil if it does not apply
+// to this host.
 func GateOutcome(e *diagnose.End, cause string) *diagnose.Outcome {
 	if !e.Known {
 		return e.Lacks("facts of the host")
@@ -63,8 +62,8 @@ func GateOutcome(e *diagnose.End, cause string) *diagnose.Outcome {
 	return nil
 }
 
-// Gated is what the gate of a cause says of an end: the condition that it warns of; where
-// it does not warn, what Told says.
+// Gated returns the outcome of a cause's gate at an end: the condition that it warns about, else that of
+// GateOutcome.
 func Gated(e *diagnose.End, cause string) (o *diagnose.Outcome, warns bool) {
 	if gates := Conditions(e.Flow, cause, e.Name); len(gates) > 0 {
 		return Condition(e, gates[0]), true
@@ -72,7 +71,7 @@ func Gated(e *diagnose.End, cause string) (o *diagnose.Outcome, warns bool) {
 	return GateOutcome(e, cause), false
 }
 
-// Fix is what the first of the gates that has one says is to be done, else otherwise.
+// Fix returns the fix of the first of the gates that has one, else otherwise.
 func Fix(e *diagnose.End, gates []measure.Gate, otherwise *measure.Fix) *measure.Fix {
 	for _, g := range gates {
 		if len(g.Fix) > 0 || g.Advice != "" {
@@ -82,7 +81,7 @@ func Fix(e *diagnose.End, gates []measure.Gate, otherwise *measure.Fix) *measure
 	return otherwise
 }
 
-// Condition is a gate that warns, as a cause that may cost something.
+// Condition returns a gate that warns as a cause that may cost something.
 func Condition(e *diagnose.End, g measure.Gate) *diagnose.Outcome {
 	w := e.Where()
 	w.Interface = g.Interface
@@ -91,8 +90,7 @@ func Condition(e *diagnose.End, g measure.Gate) *diagnose.Outcome {
 	return o.AddFix(e.FixOf(g))
 }
 
-// Symptom makes a condition likely where this run shows what it brings, and
-// leaves it beside the rate where not.
+// Symptom makes a condition likely if this run shows its effect, and else marks it as not binding.
 func Symptom(o *diagnose.Outcome, shown bool) *diagnose.Outcome {
 	if shown {
 		o.Confidence = measure.Likely
@@ -101,5 +99,5 @@ func Symptom(o *diagnose.Outcome, shown bool) *diagnose.Outcome {
 	return o.MarkNotBinding()
 }
 
-// WorksFully tells that a CPU of the end is full while the flow could carry more.
+// WorksFully reports whether a CPU of the end is full while the flow could carry more.
 func WorksFully(e *diagnose.End) bool { return e.Flow.IsAll() == nil && e.IsFull() }

@@ -1,5 +1,5 @@
-// Package hypervisor holds the causes of what lies below a virtual machine: its hypervisor's
-// switch, queues and limits.
+// Package hypervisor holds the causes in the hypervisor of a virtual machine: its virtual switch, queues and
+// limits.
 package hypervisor
 
 import (
@@ -14,7 +14,7 @@ import (
 	"thru/internal/measure"
 )
 
-// HypervisorHost is the host that the end's guest is on, or that the end is.
+// HypervisorHost returns the host that the end's guest is on, or that the end is.
 func HypervisorHost(e *diagnose.End) *measure.GuestHost {
 	for _, b := range e.Placements {
 		if b.Host != nil {
@@ -24,7 +24,7 @@ func HypervisorHost(e *diagnose.End) *measure.GuestHost {
 	return nil
 }
 
-// HostName is that host in the words of a sentence.
+// HostName returns that host's name for a sentence.
 func HostName(e *diagnose.End) string {
 	if h := HypervisorHost(e); h != nil && h.Name != "" {
 		return diagnose.Line(h.Name)
@@ -32,7 +32,7 @@ func HostName(e *diagnose.End) string {
 	return "its host"
 }
 
-// GuestName is the virtual machine in the words of a sentence.
+// GuestName returns the virtual machine's name for a sentence.
 func GuestName(e *diagnose.End) string {
 	if g := e.Guest(); g != nil && g.Name != "" {
 		return diagnose.Line(g.Name)
@@ -40,15 +40,15 @@ func GuestName(e *diagnose.End) string {
 	return "the " + e.Place + "'s guest"
 }
 
-// AtHost is the place of a cause at what lies below the end.
+// AtHost returns the place of a cause at the hypervisor of the end.
 func AtHost(e *diagnose.End, name string) measure.Where {
 	w := e.Where()
 	w.Below = name
 	return w
 }
 
-// NoPlacement is the outcome of a rule that asks for what lies below an end of
-// which nobody knows where it is; nil where nobody was asked.
+// NoPlacement returns the outcome of a rule that needs the host placement of an end if that is not known; nil if
+// no hypervisor was queried.
 func NoPlacement(e *diagnose.End, fact string) *diagnose.Outcome {
 	switch {
 	case e.Guest() != nil:
@@ -63,7 +63,7 @@ func NoPlacement(e *diagnose.End, fact string) *diagnose.Outcome {
 	return nil
 }
 
-// HostCounter is a counter of the host below the end.
+// HostCounter returns a counter of the host that the end is on.
 func HostCounter(e *diagnose.End, counter string) diagnose.Gauges {
 	return e.Read(counter, func(b *measure.HostPlacement) string {
 		if b.Host == nil {
@@ -73,8 +73,7 @@ func HostCounter(e *diagnose.End, counter string) diagnose.Gauges {
 	})
 }
 
-// GaugeEvidence words a gauge as evidence: who it is about, what it is, and what its
-// source calls it.
+// GaugeEvidence words a gauge as evidence: its subject, its name, and its source's own name for it.
 func GaugeEvidence(x diagnose.Gauge, of string, value float64, unit string) measure.Proof {
 	name := cmp.Or(x.Native, x.Counter)
 	if plain := plainName(x.Counter); plain != "" {
@@ -91,8 +90,7 @@ func GaugeEvidence(x diagnose.Gauge, of string, value float64, unit string) meas
 	return measure.Proof{EndPoint: of, Counter: diagnose.Line(name), Value: value, Unit: unit, SpanNs: x.SpanNs}
 }
 
-// plainName is a counter in two words or more, which a source's own name for it
-// is not always: "cpu.ready.summation", "% Used".
+// plainName words a counter in two words or more, unlike some sources' own names: "cpu.ready.summation", "% Used".
 func plainName(counter string) string {
 	return map[string]string{
 		measure.CounterReady: "ready, not run", measure.CounterCoStop: "co-stop time", measure.CounterLimited: "held back by a limit", measure.CounterSwapWait: "waiting for swap",
@@ -103,8 +101,7 @@ func plainName(counter string) string {
 	}[counter]
 }
 
-// Seconded joins what an end saw itself with what its hypervisor says, which
-// knows more of it.
+// Seconded joins what an end saw with what its hypervisor reports, which knows more.
 func Seconded(own, below *diagnose.Outcome) *diagnose.Outcome {
 	switch {
 	case below == nil:
@@ -125,7 +122,7 @@ func Seconded(own, below *diagnose.Outcome) *diagnose.Outcome {
 	return below
 }
 
-// Best is the surest of several outcomes: the first where they are alike.
+// Best returns the most certain of several outcomes, the first among equals.
 func Best(all ...*diagnose.Outcome) *diagnose.Outcome {
 	var o *diagnose.Outcome
 	for _, x := range all {
@@ -136,10 +133,10 @@ func Best(all ...*diagnose.Outcome) *diagnose.Outcome {
 	return o
 }
 
-// IsNumber10 tells of text that is a decimal number.
+// IsNumber10 reports whether text is a decimal number.
 func IsNumber10(text string) bool { _, err := strconv.ParseUint(text, 10, 32); return err == nil }
 
-// Domain is a guest's name as a shell takes it.
+// Domain returns a guest's name quoted for a shell.
 func Domain(g *measure.Guest) string {
 	if w := diagnose.Word(g.Name); w != "INTERFACE" {
 		return w
@@ -147,8 +144,8 @@ func Domain(g *measure.Guest) string {
 	return "GUEST"
 }
 
-// Setting is a setting of a host by the end of its name, as a command and a web
-// service write it differently: "netNetqueueEnabled", "VMkernel.Boot.netNetqueueEnabled".
+// Setting returns a host setting by the end of its name, whose prefix differs between a command and a web service:
+// "netNetqueueEnabled", "VMkernel.Boot.netNetqueueEnabled".
 func Setting(f *measure.Facts, name string) (string, bool) {
 	if f == nil {
 		return "", false
@@ -163,14 +160,13 @@ func Setting(f *measure.Facts, name string) (string, bool) {
 	return "", false
 }
 
-// IsOff reads a switch: "FALSE", "0", "false (default TRUE, configured FALSE)".
+// IsOff reports whether a switch is off: "FALSE", "0", "false (default TRUE, configured FALSE)".
 func IsOff(value string) bool {
 	first, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(value)), " ")
 	return first == "false" || first == "0" || first == "no" || first == "off"
 }
 
-// Uplinks are the NICs of the host that may carry the guest's traffic: the one
-// that is told, else all of its switch.
+// Uplinks returns the host's NICs that may carry the guest's traffic: the reported one, else all of its switch.
 func Uplinks(e *diagnose.End) (all []string) {
 	for _, b := range e.Placements {
 		if b.NIC != nil && b.NIC.Uplink != nil && *b.NIC.Uplink != "" {
@@ -191,11 +187,11 @@ func Uplinks(e *diagnose.End) (all []string) {
 	return nil
 }
 
-// Verbatim is a name as a part of a format.
+// Verbatim escapes a name for a format string.
 func Verbatim(name string) string { return strings.ReplaceAll(name, "%", "%%") }
 
-// Placement is what the first inventory that knows the end says of it as a guest;
-// false where it is none, or nobody was asked.
+// Placement returns the host placement of the end as a guest, from the first inventory that knows it; false if it
+// is no guest, or no hypervisor was queried.
 func Placement(h *scene.Host) (measure.HostPlacement, bool) {
 	if len(h.End.Placements) == 0 || h.End.Placements[0].Guest == nil {
 		return measure.HostPlacement{}, false

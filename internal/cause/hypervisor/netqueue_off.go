@@ -25,7 +25,7 @@ func NetqueueOff() rule.Cause {
 	}
 }
 
-// JudgeNetqueueOff joins what an ESXi end says of itself with what a guest's host does.
+// JudgeNetqueueOff joins the facts of an ESXi end with those of a guest's host.
 func JudgeNetqueueOff(e *diagnose.End) *diagnose.Outcome {
 	own := netQueueSeen(e)
 	if e.Guest() == nil || !e.OnESXi() {
@@ -59,15 +59,13 @@ func netQueueSeen(e *diagnose.End) *diagnose.Outcome {
 	return nil // only ESXi has it
 }
 
-// changesOptions tells whether facts say which options are changed: one that is
-// not among them has its default then. Parameters of drivers are there also
-// where the options were not told.
+// changesOptions reports whether facts include changed options: an option that is not among them then has its
+// default. Driver parameters are there even if the options are not.
 func changesOptions(f *measure.Facts) bool {
 	return f != nil && !slices.ContainsFunc(f.NotChecked, func(m measure.NotChecked) bool { return m.Fact == "settings_changed" })
 }
 
-// netQueueOfHost judges the option of the guest's host, and by which queue of the
-// uplink its packets came.
+// netQueueOfHost judges the option of the guest's host, and which queue of the uplink received its packets.
 func netQueueOfHost(e *diagnose.End) *diagnose.Outcome {
 	if StaysInside(e.Flow) {
 		return diagnose.No("the data does not leave %s", HostName(e))
@@ -100,14 +98,14 @@ func netQueueOfHost(e *diagnose.End) *diagnose.Outcome {
 	return diagnose.Missing("ESXi's kernel option netNetqueueEnabled", HostName(e)+" did not tell it")
 }
 
-// StaysInside tells that the flow does not leave the host: no uplink carries it.
+// StaysInside reports whether the flow stays on the host: no uplink carries it.
 func StaysInside(f *diagnose.Flow) bool {
 	r := f.Relation()
 	return r == measure.SameHost || r == measure.SameMachine || f.OnOneMachine()
 }
 
-// queueZero is the share of queue 0 in what the busiest uplink received, in
-// percent, and how many queues it has.
+// queueZero returns the share of queue 0 in what the busiest uplink received, in percent, and how many queues it
+// has.
 func queueZero(e *diagnose.End) (pct float64, queues int, at diagnose.Gauge) {
 	sums := map[string]float64{}
 	count := map[string]int{}
@@ -135,7 +133,7 @@ func queueZero(e *diagnose.End) (pct float64, queues int, at diagnose.Gauge) {
 	return stat.Pct(zero[busiest].Mean, sums[busiest]), count[busiest], zero[busiest]
 }
 
-// isUplink tells whether a NIC of the host may carry the guest's traffic.
+// isUplink reports whether a NIC of the host may carry the guest's traffic.
 func isUplink(e *diagnose.End, nic string) bool {
 	all := Uplinks(e)
 	return len(all) == 0 || slices.Contains(all, nic)
@@ -148,7 +146,7 @@ func zeroProof(e *diagnose.End, at diagnose.Gauge, zero float64) measure.Proof {
 	return diagnose.Above(GaugeEvidence(at, e.Name, zero, "pct"), 100*diagnose.OneShare)
 }
 
-// fallsWithMore tells of a plan whose aggregate falls as end points are added.
+// fallsWithMore reports whether a plan's aggregate falls as end points are added.
 func fallsWithMore(f *diagnose.Flow) bool {
 	return slices.ContainsFunc(diagnose.Sweeps(f.Doc), func(s diagnose.Sweep) bool {
 		last := s.Groups[len(s.Groups)-1].Aggregate

@@ -5,16 +5,15 @@ import (
 	"thru/internal/measure"
 )
 
-// ShapedPort is a rate that the hypervisor holds the port of an end to.
+// ShapedPort is a rate limit that the hypervisor sets on an end's port.
 type ShapedPort struct {
 	End     *diagnose.End
-	Name    string // of the port group, switch or adapter that it is set at
+	Name    string // of the port group, switch or adapter that has the setting
 	Average float64
 }
 
-// ShapedAt is the shaping of the end's port in the direction of the data: its
-// own, else that of the port group, else that of the switch. nil: there is none,
-// or it is not known.
+// ShapedAt returns the shaping of the end's port in the data direction: its own, else that of the port group, else
+// that of the switch. nil: there is none, or it is not known.
 func ShapedAt(f *diagnose.Flow, e *diagnose.End) *ShapedPort {
 	for _, b := range e.Placements {
 		if x, at, told := b.Shaped(e.Sends()); x != nil {
@@ -26,14 +25,14 @@ func ShapedAt(f *diagnose.Flow, e *diagnose.End) *ShapedPort {
 	return nil
 }
 
-// Bars of a shaped port, in percent of its average. It counts frames, so a
-// flow at it carries their headers less: 5% at an MTU of 1500.
+// Thresholds of a shaped port, in percent of its average rate. It counts frames, so a flow at the limit carries
+// less by their headers: 5% at an MTU of 1500.
 const (
 	ShapedLow  = 88
 	ShapedHigh = 102
 )
 
-// PortRate names the counter of what the end moves through its port.
+// PortRate returns the counter of what the end moves through its port.
 func PortRate(e *diagnose.End) string {
 	if e.Sends() {
 		return measure.CounterTxBps
@@ -41,10 +40,10 @@ func PortRate(e *diagnose.End) string {
 	return measure.CounterRxBps
 }
 
-// Drops tells whether anything was dropped there.
+// Drops reports whether the port dropped anything.
 func Drops(p diagnose.Port) bool { return p.Dropped > 0 || p.Shares && p.Share.Mean > 0 }
 
-// Proofs of what was dropped.
+// Proofs returns the drops as evidence.
 func Proofs(p diagnose.Port, e *diagnose.End) (all []measure.Proof) {
 	if p.Dropped > 0 {
 		all = append(all, diagnose.Above(GaugeEvidence(p.At, e.Name, p.Dropped, "packets"), 0))
@@ -55,7 +54,7 @@ func Proofs(p diagnose.Port, e *diagnose.End) (all []measure.Proof) {
 	return all
 }
 
-// SwitchName is the virtual switch in the words of a sentence.
+// SwitchName returns the virtual switch's name for a sentence.
 func SwitchName(e *diagnose.End) string {
 	for _, b := range e.Placements {
 		if b.Switch != nil && b.Switch.Name != "" {

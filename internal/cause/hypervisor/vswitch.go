@@ -33,7 +33,7 @@ func Vswitch() rule.Cause {
 	}
 }
 
-// judgeVswitch joins what a hypervisor's facts say with what it counted.
+// judgeVswitch joins a hypervisor's facts with its counters.
 func judgeVswitch(e *diagnose.End) *diagnose.Outcome {
 	own := switchSeen(e)
 	if e.Guest() == nil {
@@ -65,8 +65,7 @@ func switchSeen(e *diagnose.End) *diagnose.Outcome {
 	return GateOutcome(e, "vswitch")
 }
 
-// switchOfHost judges the switch by its worker, by what it dropped, and by what
-// the same guest carries without it.
+// switchOfHost judges the switch by its worker thread, its drops, and what the same guest carries without it.
 func switchOfHost(e *diagnose.End) *diagnose.Outcome {
 	p := e.Port()
 	worker, busy := worker(e)
@@ -86,7 +85,7 @@ func switchOfHost(e *diagnose.End) *diagnose.Outcome {
 	return diagnose.Missing("packets dropped at the "+e.Place+"'s port of the virtual switch", p.Why)
 }
 
-// worker is the busiest thread of the host that moves packets of the guest.
+// worker returns the busiest thread of the host that moves packets of the guest.
 func worker(e *diagnose.End) (diagnose.Gauge, bool) {
 	for _, r := range []diagnose.Gauges{e.OfGuest(measure.CounterThread), HostCounter(e, measure.CounterThread)} {
 		mine := diagnose.Gauges{}
@@ -102,10 +101,9 @@ func worker(e *diagnose.End) (diagnose.Gauge, bool) {
 	return diagnose.Gauge{}, false
 }
 
-// moves tells whether a thread of the host moves packets of the guest: one of
-// its vhost threads, by name and where several have it number; QEMU's own where it
-// has none; or one of ESXi, whose name has the guest's, or the number of its port
-// or of one of its worlds.
+// moves reports whether a thread of the host moves packets of the guest: one of its vhost threads, by name and, if
+// several guests have that name, by number; QEMU's own thread if it has none; or one of ESXi, named after the
+// guest, the number of its port, or one of its worlds.
 func moves(e *diagnose.End, thread string) bool {
 	const own = "main thread"
 	name, _, _ := strings.Cut(thread, ":")
@@ -132,9 +130,8 @@ func moves(e *diagnose.End, thread string) bool {
 	return false
 }
 
-// isNamed tells whether the name of a world of ESXi, such as
-// "NetWorld-Dev-67108879-Tx", has a name or a number of the guest as a whole:
-// "web1" is no part of "web10".
+// isNamed reports whether the name of an ESXi world, such as "NetWorld-Dev-67108879-Tx", contains a name or number
+// of the guest as a whole word: "web1" does not match "web10".
 func isNamed(thread string, b *measure.HostPlacement) bool {
 	if b.Kind() == measure.KindKVM {
 		return false
@@ -152,7 +149,7 @@ func isNamed(thread string, b *measure.HostPlacement) bool {
 	if b.Guest.PID != nil {
 		numbers = append(numbers, strconv.Itoa(*b.Guest.PID))
 	}
-	const least = 5 // digits: fewer are queues and devices
+	const least = 5 // fewer digits are queues and devices
 	for _, n := range strings.FieldsFunc(thread, func(c rune) bool { return c < '0' || c > '9' }) {
 		if len(n) >= least && slices.Contains(numbers, n) {
 			return true
@@ -161,8 +158,7 @@ func isNamed(thread string, b *measure.HostPlacement) bool {
 	return false
 }
 
-// droppedAtPort judges what was dropped at the port and did not find the guest's
-// ring full; nil where there is nothing such.
+// droppedAtPort judges drops at the port that are not explained by the guest's full ring; nil if there are none.
 func droppedAtPort(e *diagnose.End, p diagnose.Port) *diagnose.Outcome {
 	n := p.Dropped
 	if p.RingCounted {
@@ -186,7 +182,7 @@ func droppedAtPort(e *diagnose.End, p diagnose.Port) *diagnose.Outcome {
 		o.By(f.Sender.Proof("tcp_info.total_retrans", again, "segments"))
 	}
 	switch {
-	case e.Sends() && ShapedAt(f, f.Sender) != nil: // the port is held to a rate
+	case e.Sends() && ShapedAt(f, f.Sender) != nil: // the port has a rate limit
 		o.Confidence = measure.Possible
 	case !e.Sends() && !p.RingCounted: // the guest's ring is the usual place
 		o.Confidence = measure.Possible
@@ -195,8 +191,8 @@ func droppedAtPort(e *diagnose.End, p diagnose.Port) *diagnose.Outcome {
 	return o
 }
 
-// slowSwitch judges two guests of one host by what one of them carries against
-// itself; nil where it is not far less, or something in the guests is full.
+// slowSwitch compares the flow between two guests of one host with what one of them carries to itself; nil if it
+// is not far less, or something in the guests is full.
 func slowSwitch(f *diagnose.Flow, e *diagnose.End) *diagnose.Outcome {
 	bps, ok := f.Goodput()
 	itself := againstItself(f)
@@ -212,8 +208,7 @@ func slowSwitch(f *diagnose.Flow, e *diagnose.End) *diagnose.Outcome {
 		By(diagnose.UnderBar(measure.Proof{EndPoint: e.Name, Counter: "goodput of the same on one machine", Value: stat.Pct(bps, itself), Unit: "pct"}, rungBar))
 }
 
-// againstItself is the best that a guest of the flow carries with both ends on
-// it; 0 where that was not measured.
+// againstItself returns the highest rate of a guest of the flow with both ends on it; 0 if that was not measured.
 func againstItself(f *diagnose.Flow) (bps float64) {
 	for i := range f.Doc.Cells {
 		c := &f.Doc.Cells[i]
@@ -224,10 +219,10 @@ func againstItself(f *diagnose.Flow) (bps float64) {
 	return bps
 }
 
-// rungBar is the percentage of what the guest carries against itself below which the switch costs much.
+// rungBar is the percentage of the guest's rate to itself below which the switch is expensive.
 const rungBar = 33.3
 
-// easeSwitch lets the switch move more packets.
+// easeSwitch helps the switch to move more packets.
 func easeSwitch(e *diagnose.End) *measure.Fix {
 	r := &measure.Fix{EndPoint: HostName(e), Risk: "the guest is shut down for it"}
 	if e.Kind() == measure.KindKVM {
@@ -257,13 +252,13 @@ func among(switches []string) string {
 	return ", behind " + strings.Join(switches[:min(3, len(switches))], ", ")
 }
 
-// Bars of a hypervisor's switch, in percent.
+// Thresholds of a hypervisor's switch, in percent.
 const (
-	workerBar  = 90 // of one CPU: from here on a thread that moves packets is full
-	WorkerFull = 95 // from here on for certain
+	workerBar  = 90 // of one CPU: from here a thread that moves packets is full
+	WorkerFull = 95 // certain from here
 )
 
-// WorkerOutcome judges that thread; nil where it has time to spare.
+// WorkerOutcome judges that thread; nil if it has idle time.
 func WorkerOutcome(e *diagnose.End) *diagnose.Outcome {
 	x, ok := worker(e)
 	if !ok || x.Mean < workerBar {

@@ -9,21 +9,21 @@ import (
 	"thru/internal/unit"
 )
 
-// Bars of datagrams, in percent.
+// Thresholds of datagrams, in percent.
 const (
-	farTooMuch = 10 // of loss: a path that loses so much by chance carries no traffic that anybody would keep
-	PlaceBar   = 50 // of the lost ones at one place: it is the place
+	farTooMuch = 10 // of loss: a path with so much random loss would be unusable
+	PlaceBar   = 50 // of the lost ones at one place: that place is the cause
 )
 
-// fate of the datagrams of a test by UDP: how many were lost, and where.
+// fate describes the datagrams of a UDP test: how many were lost, and where.
 type fate struct {
 	*measure.DatagramFigures
-	Gone   map[string]float64 // share of the lost ones by place, in percent
+	Gone   map[string]float64 // share of each place in the loss, in percent
 	Places []measure.LossPlace
 	wait   diagnose.Wait
 }
 
-// FateOfDatagrams of this cell's datagrams; false where they were not counted.
+// FateOfDatagrams returns it for this cell's datagrams; false if they were not counted.
 func FateOfDatagrams(f *diagnose.Flow) (fate, bool) {
 	d := f.Cell.Datagrams
 	if d == nil || d.Sent <= 0 && d.Received <= 0 {
@@ -40,7 +40,7 @@ func FateOfDatagrams(f *diagnose.Flow) (fate, bool) {
 	return x, true
 }
 
-// At is the place itself.
+// At returns the loss at a place.
 func (x fate) At(place string) measure.LossPlace {
 	for _, p := range x.Places {
 		if p.Place == place {
@@ -50,7 +50,7 @@ func (x fate) At(place string) measure.LossPlace {
 	return measure.LossPlace{}
 }
 
-// proofs of a loss on the way.
+// proofs returns the evidence of loss on the path.
 func (x fate) proofs(f *diagnose.Flow) []measure.Proof {
 	all := []measure.Proof{diagnose.Above(f.Receiver.Proof("datagrams lost", x.LossPct, "pct"), diagnose.LostBar)}
 	if x.OfferedBps != nil {
@@ -65,8 +65,7 @@ func (x fate) proofs(f *diagnose.Flow) []measure.Proof {
 	return all
 }
 
-// elsewhere says why the loss of a test is not the path's; nil where it is, or
-// where nobody knows the place.
+// elsewhere returns why the loss of a test is not the path's; nil if it is, or if the place is not known.
 func elsewhere(f *diagnose.Flow, x fate) *diagnose.Outcome {
 	switch {
 	case f.Cell.Spec.Search:
@@ -84,8 +83,8 @@ func elsewhere(f *diagnose.Flow, x fate) *diagnose.Outcome {
 	return nil
 }
 
-// slowerDatagrams is the measured cell of the same datagrams at the lowest rate
-// that is at most 0.8 of this one's; nil without one.
+// slowerDatagrams returns the measured cell of the same datagrams at the lowest rate that is at most 0.8 of this
+// one's; nil without one.
 func slowerDatagrams(f *diagnose.Flow) *measure.Cell {
 	var slow *measure.Cell
 	for _, c := range f.Tried(func(s *measure.Spec) { s.Rate = 0 }) {
@@ -99,8 +98,8 @@ func slowerDatagrams(f *diagnose.Flow) *measure.Cell {
 	return slow
 }
 
-// ShapedDatagrams judges a test by UDP for a queue that lets a rate pass: at
-// the sender, or on the way, where what came through had to wait.
+// ShapedDatagrams judges a UDP test for a queue that limits the rate: at the sender, or on a path where the
+// received datagrams had to wait.
 func ShapedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	x, ok := FateOfDatagrams(f)
 	if !ok {
@@ -135,28 +134,27 @@ func ShapedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	return f.AsShaper(o)
 }
 
-// likeLoss is by how many times datagrams may be lost as often as segments are
-// sent again, to have met the same loss: beyond it they met another, such as a
-// host short of time.
+// likeLoss is the highest ratio of datagram loss to retransmissions if both come from the same loss: beyond it the
+// datagrams met another, such as a host short of CPU time.
 const likeLoss = 5
 
-// leastLost is how many datagrams have to be lost to speak for more than chance.
+// leastLost is how many lost datagrams are more than chance.
 const leastLost = 1.5
 
-// leastExpected is how many have to be expected for none to speak against it.
+// leastExpected is how many losses must be expected for zero to exclude the loss.
 const leastExpected = 5
 
-// underRate is what datagrams at less than the rate of TCP showed.
+// underRate describes datagrams below the rate of TCP.
 type underRate struct {
 	tried  bool
-	Lost   bool    // they are lost too: it does not hang on the rate
-	passes bool    // TCP's share of loss would have shown, and none did
-	stood  bool    // they stood in a full queue, which drops what others bring
-	pct    float64 // lost on the path
+	Lost   bool    // they are lost too: the loss does not depend on the rate
+	passes bool    // TCP's share of loss would have shown, and nothing was lost
+	stood  bool    // they stood in a full queue that other traffic makes drop
+	pct    float64 // lost on the path, in percent
 	gone   float64 // datagrams lost on the path
 }
 
-// Below of this flow, whose TCP lost so many percent.
+// Below returns it for this flow, whose TCP lost so many percent.
 func Below(f *diagnose.Flow, again float64) underRate {
 	c := f.Experiment(diagnose.UdpBelow)
 	if c == nil || c.Datagrams == nil || c.Datagrams.Sent == 0 {
@@ -167,9 +165,9 @@ func Below(f *diagnose.Flow, again float64) underRate {
 		return underRate{tried: true, passes: true}
 	}
 	top, over := f.Surplus()
-	for _, x := range f.DatagramTrials() { // what passes at higher rates tells the same, with more packets
+	for _, x := range f.DatagramTrials() { // a higher rate that passes shows the same, with more packets
 		if over && float64(x.Spec.Rate) > 0.7*top.Capacity {
-			continue // near what passes some are lost anyway
+			continue // near the passing rate some are lost anyway
 		}
 		if pct := diagnose.PathLossPct(x); pct < diagnose.SurplusBar && diagnose.RateOf(x) > diagnose.LeastCapacity*f.Rate() {
 			sent, gone = sent+float64(x.Datagrams.Sent), gone+pct*float64(x.Datagrams.Sent)/100
@@ -180,8 +178,8 @@ func Below(f *diagnose.Flow, again float64) underRate {
 	return b
 }
 
-// PassesFar tells whether datagrams pass at so high a rate that no policer or
-// queue near the goodput can be what holds it.
+// PassesFar returns a datagram rate that passes and is so high that no policer or queue near the goodput can be
+// the limit.
 func PassesFar(f *diagnose.Flow) (bps float64, ok bool) {
 	_, over := f.Surplus()
 	goodput, _ := f.Goodput()

@@ -8,8 +8,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Rare prints a share of loss, which counts far below what a percent is
-// usually told to.
+// Rare formats a percentage of loss, which matters far below the usual precision.
 func Rare(pct float64) string {
 	if pct > 0 && pct < 0.01 {
 		return fmt.Sprintf("%.2g%%", pct)
@@ -17,8 +16,8 @@ func Rare(pct float64) string {
 	return unit.Percent(pct)
 }
 
-// SettledFlatness is how much the rates of the seconds differ, without the first
-// of a capture: there the connection only begins.
+// SettledFlatness returns how much the rates of the seconds differ, without the first of a capture, in which the
+// connection starts.
 func SettledFlatness(f *diagnose.Flow) (float64, bool) {
 	if bins := f.Bins(); f.PacketsOnly() && len(bins) > 3 {
 		return stat.MedianDeviation(bins[1:]), true
@@ -26,8 +25,7 @@ func SettledFlatness(f *diagnose.Flow) (float64, bool) {
 	return f.Flatness()
 }
 
-// SettledShare is the median rate of those seconds in percent of what the link can
-// carry; 0 where it is not known.
+// SettledShare returns the median rate of those seconds in percent of the link's ceiling; 0 if it is not known.
 func SettledShare(f *diagnose.Flow) float64 {
 	bins := f.Bins()
 	if !f.PacketsOnly() || len(bins) <= 3 || f.Cell.Ceiling == nil || f.Cell.Ceiling.Bps <= 0 {

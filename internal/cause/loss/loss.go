@@ -1,5 +1,5 @@
-// Package loss holds the causes of packet loss on the path: policers, reordering,
-// random loss, of TCP and datagrams.
+// Package loss holds the causes of packet loss on the path: policers, reordering, random loss, of TCP and
+// datagrams.
 package loss
 
 import (
@@ -68,16 +68,16 @@ func judgeLoss(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	if bbr := f.Against(f.Experiment(diagnose.BbrControl)); bbr.Times > diagnose.GainBar {
 		o.Gains(f.Sender.Proof("goodput under bbr over this", 0, ""), bbr)
-		o.Confidence = measure.Likely // bbr carries more past a queue that is too short, too
+		o.Confidence = measure.Likely // bbr also carries more past a queue that is too short
 	}
 	settledByDatagrams(f, o, b, again)
 	if held, _, ok := f.WindowLimited(); o.State == diagnose.Holds && (ok && held > diagnose.RwndBar || diagnose.Paces(f.Congestion()) && again < diagnose.BbrBar) {
-		o.MarkNotBinding() // the window is what is full, not the path; and bbr bears with it
+		o.MarkNotBinding() // the window is full, not the path; and bbr tolerates the loss
 	}
 	return o
 }
 
-// lostDatagrams judges the loss of a test by UDP.
+// lostDatagrams judges the loss of a UDP test.
 func lostDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	x, ok := FateOfDatagrams(f)
 	if !ok {
@@ -115,8 +115,8 @@ func lostDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	return o
 }
 
-// byMathis holds a loss against the rate that it allows cubic and reno: one
-// that is too rare, or that came in a few bursts, is not what binds.
+// byMathis compares a loss with the rate that it allows cubic and reno: a loss that is too rare, or came in a few
+// bursts, does not bind.
 func byMathis(f *diagnose.Flow, o *diagnose.Outcome, b underRate, again float64) *diagnose.Outcome {
 	_, _, known := f.RTT()
 	rtt, bps := f.AnyRTT(), f.Rate()
@@ -130,7 +130,7 @@ func byMathis(f *diagnose.Flow, o *diagnose.Outcome, b underRate, again float64)
 	switch {
 	case bps > diagnose.BurstBar*bound && !b.tried && !diagnose.Paces(f.Congestion()):
 		return diagnose.No("%s of the segments were sent again, in few bursts: lost all along, they would allow %s", unit.Percent(again), unit.Rate(bound))
-	case rtt < diagnose.NearNs && bps > diagnose.ExceedBar*bound && !b.Lost && !diagnose.Paces(f.Congestion()): // more than the formula says is had of long paths only
+	case rtt < diagnose.NearNs && bps > diagnose.ExceedBar*bound && !b.Lost && !diagnose.Paces(f.Congestion()): // only long paths exceed the formula
 		return diagnose.No("%s of the segments were sent again: lost one by one they would leave %s, and %s passed", unit.Percent(again), unit.Rate(bound), unit.Rate(bps))
 	case bound > diagnose.RareBar*bps && !b.Lost:
 		return diagnose.No("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
@@ -140,7 +140,7 @@ func byMathis(f *diagnose.Flow, o *diagnose.Outcome, b underRate, again float64)
 	return o
 }
 
-// settledByDatagrams settles a loss of TCP by datagrams below its rate.
+// settledByDatagrams decides about a TCP loss by datagrams below its rate.
 func settledByDatagrams(f *diagnose.Flow, o *diagnose.Outcome, b underRate, again float64) {
 	bar := max(diagnose.LostBar, again/10)
 	p := measure.Proof{EndPoint: f.Receiver.Name, Counter: "UDP that the path has room for, lost on it", Value: b.pct, Unit: "pct"}
@@ -149,7 +149,7 @@ func settledByDatagrams(f *diagnose.Flow, o *diagnose.Outcome, b underRate, agai
 		if o.Confidence = measure.Likely; b.gone >= diagnose.FewEvents && (f.Follows() || diagnose.Paces(f.Congestion())) {
 			o.Confidence = measure.Certain
 		}
-		o.RuledOutEffects = []string{"shaper", "token-bucket", "lag-one-member"} // these drop only what is too much
+		o.RuledOutEffects = []string{"shaper", "token-bucket", "lag-one-member"} // these drop only what exceeds their rate
 		o.By(diagnose.Above(p, bar))
 		o.Text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", Rare(b.pct))
 	case b.passes:
@@ -173,7 +173,7 @@ func packetsLoss(f *diagnose.Flow) *diagnose.Outcome {
 	return o
 }
 
-// lostAlong judges losses all along the connection.
+// lostAlong judges losses throughout the connection.
 func lostAlong(f *diagnose.Flow) *diagnose.Outcome {
 	l, why := LossAt(f)
 	if why != nil {
@@ -192,12 +192,12 @@ func lostAlong(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("all that passed one place came to the other, so nothing is lost between the captures")
 	}
 	if isNeedless(l.CapturePoint) {
-		return o.MarkNotBinding() // it is the order that costs
+		return o.MarkNotBinding() // the reordering is what costs
 	}
 	if l.isBorne() {
 		o.MarkNotBinding().Text += fmt.Sprintf(", many at a time or under a control that bears it: one by one, it would leave %s", unit.Rate(l.bound))
 	}
-	once := math.Sqrt(max(1, l.inARow)) // what is lost in one go slows the sender down once: Mathis counts events
+	once := math.Sqrt(max(1, l.inARow)) // a burst of losses slows the sender down once: Mathis counts events
 	fits := l.timed && !l.queue && !l.isBorne() && l.Rate() < 3*l.bound*once
 	if l.timed && l.Rate() <= l.bound {
 		o.Costs(l.bound, "such a loss leaves about "+unit.Rate(l.bound), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(l.MSS()), unit.Duration(int64(l.loaded)), Rare(l.Pct)))
@@ -212,16 +212,15 @@ func lostAlong(f *diagnose.Flow) *diagnose.Outcome {
 	if x.Data.Sent > 0 && x.Data.Lost.N > 0 {
 		o.By(x.Left.Proof("packets that left one place and did not come whole to the other", gone, "pct", x.Data.Lost.Packets...))
 		if o.Confidence == measure.Likely && l.often > 0 && l.inARow < fewInARow && !x.Misses() {
-			o.Confidence = measure.Certain // they are lost one by one, whatever the rate: no queue and no policer does that
+			o.Confidence = measure.Certain // they are lost one by one at any rate: no queue and no policer does that
 			o.Text = fmt.Sprintf("%s of the data is lost between the two captures, packet by packet", Rare(l.Pct))
 		}
 	}
 	return o
 }
 
-// ignored judges data that came to the receiver's interface and was not acknowledged
-// until it came again: its own host drops it, behind the capture. Nil where that is
-// not most of what was sent again.
+// ignored judges data that reached the receiver's interface and was acknowledged only after a retransmission: its
+// own host drops it, behind the capture. nil if that is not most of the retransmissions.
 func ignored(f *diagnose.Flow, l lossSeen) *diagnose.Outcome {
 	s := f.CapturePoint(measure.AtReceiver)
 	if s == nil {
@@ -246,15 +245,15 @@ func ignored(f *diagnose.Flow, l lossSeen) *diagnose.Outcome {
 	return o
 }
 
-// CutOff judges a connection that carried data and then stood still: the path was
-// dead, or the receiver; nil where it did not.
+// CutOff judges a connection that carried data and then stopped: the path was dead, or the receiver; nil if it did
+// not stop.
 func CutOff(f *diagnose.Flow) *diagnose.Outcome {
 	s := f.AnyCapturePoint()
 	if s == nil || mtu.PacketsBrokenTSO(f).State == diagnose.Holds {
 		return nil
 	}
 	x, ok := s.LongestOutage()
-	if !ok || x.Acked < 10*s.MSS() { // full segments have to have passed
+	if !ok || x.Acked < 10*s.MSS() { // full segments must have passed
 		return nil
 	}
 	o := diagnose.Likely("the path was dead for %s, from second %.1f on: what was under way had to be sent again after timeouts", unit.Duration(int64(x.Ns)), x.AtNs/1e9)
@@ -273,7 +272,7 @@ func CutOff(f *diagnose.Flow) *diagnose.Outcome {
 		AddFix(diagnose.Advise(nil, "see what was down at that time: links, routes and tunnels on the way, or the receiver itself (logs, ip monitor, counters of link changes)"))
 }
 
-// outageBar is the percentage of the connection's time from which the rate hangs on an outage.
+// outageBar is the percentage of the connection's time from which an outage limits the rate.
 const outageBar = 5
 
 func gateUDPReach(w *scene.Direction) *gate.Finding {
@@ -291,7 +290,7 @@ func gateUDPReach(w *scene.Direction) *gate.Finding {
 	return gate.Pass("%d of %d datagrams arrived", min(u.Got, u.Sent), u.Sent)
 }
 
-// binds tells whether the loss may be what holds the rate; why not otherwise.
+// binds reports whether the loss may limit the rate; the outcome says why not.
 func (l lossSeen) binds() *diagnose.Outcome {
 	bps := l.Rate()
 	switch {
@@ -307,12 +306,12 @@ func (l lossSeen) binds() *diagnose.Outcome {
 	return nil
 }
 
-// isBorne tells whether far more passes than such a loss allows where it comes one
-// by one: it comes in rows, or the congestion control bears with it.
+// isBorne reports whether far more passes than single losses of that share allow: the losses come in bursts, or
+// the congestion control tolerates them.
 func (l lossSeen) isBorne() bool { return l.timed && l.Rate() > diagnose.BurstBar*l.bound }
 
-// lossWhere says on which side of the capture it is lost: what is sent again after
-// it had passed was lost beyond.
+// lossWhere names the side of the capture where packets are lost: a retransmission of data that had passed was
+// lost beyond it.
 func (l lossSeen) lossWhere() string {
 	switch gaps, again := l.Data.Gaps.N, l.Data.Again.N; {
 	case l.At == measure.AtSender:

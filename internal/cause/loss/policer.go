@@ -65,8 +65,8 @@ func judgePolicer(f *diagnose.Flow) *diagnose.Outcome {
 	return o
 }
 
-// policedDatagrams judges a test by UDP for a policer: what is above a rate is
-// gone, and the rest is not delayed.
+// policedDatagrams judges a UDP test for a policer: datagrams above a rate are lost, and the others are not
+// delayed.
 func policedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	x, ok := FateOfDatagrams(f)
 	if !ok {
@@ -107,8 +107,7 @@ func policedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	return o
 }
 
-// noPolicer is what keeps the loss of a flow from being a policer's; nil where
-// nothing does.
+// noPolicer returns why the loss of a flow is not a policer's; nil if nothing excludes that.
 func noPolicer(f *diagnose.Flow) *diagnose.Outcome {
 	again, counted := f.AgainPct()
 	loaded, known := f.LoadedRTT()
@@ -134,7 +133,7 @@ func noPolicer(f *diagnose.Flow) *diagnose.Outcome {
 	return nil
 }
 
-// QueueProof is the round trip under load against the least.
+// QueueProof returns the round-trip time under load and its minimum as evidence.
 func QueueProof(f *diagnose.Flow) measure.Proof {
 	loaded, base, _ := f.RTT()
 	p := f.Sender.Proof("tcp_info.rtt_ns under load, mean", loaded, "ns")
@@ -142,7 +141,7 @@ func QueueProof(f *diagnose.Flow) measure.Proof {
 	return p
 }
 
-// Proofs of a rate that does not pass.
+// Proofs returns the evidence of a rate that does not pass.
 func Proofs(s diagnose.Surplus, f *diagnose.Flow) []measure.Proof {
 	to := f.Receiver.Name
 	return []measure.Proof{
@@ -152,8 +151,7 @@ func Proofs(s diagnose.Surplus, f *diagnose.Flow) []measure.Proof {
 	}
 }
 
-// perRecovery is how many segments were sent again in one recovery, on
-// average; 0 where it is not known.
+// perRecovery returns the mean number of segments retransmitted in one recovery; 0 if it is not known.
 func perRecovery(f *diagnose.Flow) float64 {
 	again, ok := f.Sender.Seen.Delta(measure.Retransmits).Float()
 	n, okToo := f.Sender.Counter("TcpExt.TCPSackRecovery")
@@ -207,7 +205,7 @@ func packetsPolicer(f *diagnose.Flow) *diagnose.Outcome {
 	return o
 }
 
-// LossAt is the loss that the best placed capture shows; why not otherwise.
+// LossAt returns the loss in the best-placed capture; else why there is none.
 func LossAt(f *diagnose.Flow) (lossSeen, *diagnose.Outcome) {
 	if o := mtu.NothingAgain(f); o != nil {
 		return lossSeen{}, o
@@ -228,19 +226,19 @@ func LossAt(f *diagnose.Flow) (lossSeen, *diagnose.Outcome) {
 	return l, nil
 }
 
-// lossSeen is what a capture tells of a loss.
+// lossSeen describes a loss in a capture.
 type lossSeen struct {
 	*diagnose.CapturePoint
-	Pct          float64 // of the payload that was sent again without having been spurious
+	Pct          float64 // of the payload that was retransmitted, without spurious ones
 	loaded, base float64 // round trip in ns
 	timed        bool    // these are known
 	queue        bool    // the round trip grows under load
-	bound        float64 // what such a loss allows (Mathis), in bit/s
-	often        int     // how often some were sent again; 0: not known
-	inARow       float64 // segments each time, on average
+	bound        float64 // rate that such a loss allows (Mathis), in bit/s
+	often        int     // number of retransmission bursts; 0: not known
+	inARow       float64 // mean segments per burst
 }
 
-// proofs of a loss.
+// proofs returns the evidence of a loss.
 func (l lossSeen) proofs() []measure.Proof {
 	p := []measure.Proof{diagnose.Above(l.Proof("sent again, of the payload", l.Pct, "pct", l.Data.Again.Packets...), diagnose.AgainBar)}
 	if l.Data.Timeout.N > 0 {
@@ -254,8 +252,8 @@ func (l lossSeen) proofs() []measure.Proof {
 	return p
 }
 
-// filled tells whether the round trip was far above its least at times: then a
-// queue was full, and dropped.
+// filled reports whether the round-trip time was at times far above its minimum: then a queue was full and dropped
+// packets.
 func (l lossSeen) filled() bool {
 	d := l.Main().RTT
 	if l.At == measure.AtReceiver {
@@ -264,16 +262,15 @@ func (l lossSeen) filled() bool {
 	return d != nil && float64(d.P99-d.Min) > max(5e6, l.base/2)
 }
 
-// ceases tells whether all that was sent again was so in the first half of the main
-// connection's time: a policer that holds the rate drops again and again.
+// ceases reports whether all retransmissions were in the first half of the main connection's time: a policer that
+// limits the rate drops again and again.
 func (l lossSeen) ceases() bool {
 	c := l.Main()
 	return l.often > 0 && !slices.ContainsFunc(c.Timeline.Again, func(m measure.PacketMark) bool { return 2*m.AtNs > c.SpanNs })
 }
 
-// rows tells in what rows the main connection sent again: how often, and how many
-// segments in one go on average. The next one more than a round trip later begins
-// anew. Both are 0 where that is not known.
+// rows returns how many bursts of retransmissions the main connection had, and their mean number of segments. A
+// retransmission more than a round trip after the last begins a new burst. Both are 0 if that is not known.
 func rows(s *diagnose.CapturePoint, rttNs float64) (often int, each float64) {
 	c := s.Main().Timeline
 	if c == nil || len(c.Again) < 3 {
@@ -287,24 +284,24 @@ func rows(s *diagnose.CapturePoint, rttNs float64) (often int, each float64) {
 			often++
 		}
 	}
-	segments := 1.0 // that a packet holds
+	segments := 1.0 // segments in a packet
 	if again := s.Main().Data.Again; again.N > 0 {
 		segments = max(1, float64(again.Bytes)/float64(again.N)/s.MSS())
 	}
 	return often, segments * float64(len(marks)) / float64(often)
 }
 
-// isNeedless tells whether most of what was sent again had not been lost.
+// isNeedless reports whether most retransmitted data had not been lost.
 func isNeedless(s *diagnose.CapturePoint) bool { return 2*needless(s) > s.Data.Again.N }
 
-// afterTimeouts tells whether most of what was sent again waited for a timeout:
-// losses here and there are found sooner, by what arrives after them.
+// afterTimeouts reports whether most retransmissions waited for a timeout: isolated losses are found sooner, by
+// the data that arrives after them.
 func afterTimeouts(s *diagnose.CapturePoint) bool {
 	return 2*(s.Data.Timeout.N+s.Data.Wake.N) > s.Data.Again.N
 }
 
-// Bars of how many segments are lost in one go: a queue that overflows or a
-// policer drops many, damage one here and there.
+// Thresholds of how many segments are lost at once: an overflowing queue or a policer drops many, corruption
+// single ones.
 const (
 	fewInARow  = 3
 	manyInARow = 10

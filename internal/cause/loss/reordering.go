@@ -39,7 +39,7 @@ func judgeReordering(f *diagnose.Flow) *diagnose.Outcome {
 			o.Confidence = measure.Likely
 		}
 		if flat, known := f.Flatness(); pct < littleOrder && f.HasQueue() && known && flat < diagnose.FlatBar {
-			o.MarkNotBinding() // a queue is full all the same
+			o.MarkNotBinding() // a queue is full nevertheless
 		}
 		return outOfOrder(f, o, seen).
 			By(diagnose.Above(measure.Proof{EndPoint: f.Receiver.Name, Counter: "UDP at 0.9 of the rate, reordered", Value: pct, Unit: "pct"}, 0.01))
@@ -50,18 +50,18 @@ func judgeReordering(f *diagnose.Flow) *diagnose.Outcome {
 	return outOfOrder(f, diagnose.Possible("segments come out of order"), seen)
 }
 
-// littleOrder is the share of packets, in percent, that come out of order without
-// costing a sender that knows of it (RACK, RFC 8985) much.
+// littleOrder is the percentage of reordered packets that costs little with a sender that detects reordering
+// (RACK, RFC 8985).
 const littleOrder = 1
 
-// outOfOrder adds what TCP saw of it.
+// outOfOrder adds what TCP saw of the reordering.
 func outOfOrder(f *diagnose.Flow, o *diagnose.Outcome, seen float64) *diagnose.Outcome {
 	o.By(f.Sender.Proof("tcp_info.reord_seen", seen, ""))
 	again, _ := f.Sender.Seen.Delta(measure.Retransmits).Float()
 	if doubled, ok := f.Sender.Seen.Delta(measure.Duplicates).Float(); ok && doubled > 0 {
 		o.By(f.Sender.Proof("tcp_info.dsack_dups", doubled, "segments"))
 		if o.Confidence == measure.Possible && again > 0 && doubled > again/2 {
-			o.Confidence = measure.Likely // what was sent again had not been lost
+			o.Confidence = measure.Likely // the retransmitted data had not been lost
 		}
 	}
 	if f.LinkIsFull() {
@@ -70,14 +70,13 @@ func outOfOrder(f *diagnose.Flow, o *diagnose.Outcome, seen float64) *diagnose.O
 	return o.AddFix(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
 }
 
-// rareOrder is the share of segments, in percent, that a path may bring out of
-// order now and then.
+// rareOrder is the percentage of segments that a path may reorder now and then.
 const rareOrder = 0.01
 
 func packetsReordering(f *diagnose.Flow) *diagnose.Outcome {
 	const order = "the order in which segments arrive"
 	if x := f.Crossing; x != nil && x.Data.Sent > 0 && diagnose.Arrived(x.Data.SingleSent, x.Data.SingleLost)+diagnose.Arrived(x.Data.SuperSent, x.Data.SuperLost) >= diagnose.LeastSegments {
-		all := max(x.Right.Data.Segments, x.Data.SingleSent.N+x.Data.SuperSent.N) // as they arrive, for these are counted
+		all := max(x.Right.Data.Segments, x.Data.SingleSent.N+x.Data.SuperSent.N) // as they arrive, since those are counted
 		pct := stat.Pct(float64(x.Data.Late.N), float64(all))
 		switch {
 		case pct >= rareOrder && x.Data.Late.N >= fewLate:
@@ -106,14 +105,14 @@ func packetsReordering(f *diagnose.Flow) *diagnose.Outcome {
 	return diagnose.CaptureAt(measure.AtReceiver, order)
 }
 
-// Bars of packets that come out of order.
+// Thresholds of reordering.
 const (
-	oftenOrder  = 0.1 // percent of the segments: from here on it costs something
+	oftenOrder  = 0.1 // percent of the segments: it costs something from here
 	fewLate     = 5   // packets
-	fewNeedless = 10  // retransmissions: fewer prove nothing of the rate
+	fewNeedless = 10  // retransmissions: fewer prove nothing about the rate
 )
 
-// lateSegments judges a share of segments, in percent, that came after later ones.
+// lateSegments judges a percentage of segments that came after later ones.
 func lateSegments(f *diagnose.Flow, s *diagnose.CapturePoint, pct float64, late measure.Count, direct bool) *diagnose.Outcome {
 	o := diagnose.Likely("%s of the segments come out of order, by up to %d places", Rare(pct), max(1, s.Data.LateMost)).By(diagnose.Above(s.Proof("segments that came after later ones", pct, "pct", late.Packets...), rareOrder))
 	if s.Acks.DSACK.N > 0 {
@@ -125,49 +124,48 @@ func lateSegments(f *diagnose.Flow, s *diagnose.CapturePoint, pct float64, late 
 	return asOrder(f, o, s)
 }
 
-// needless is how many of those that were sent again had not been lost. D-SACKs
-// alone do not tell: they come of packets that the path doubles, too.
+// needless returns how many retransmissions were spurious. D-SACKs alone do not show that: a path that duplicates
+// packets causes them, too.
 func needless(s *diagnose.CapturePoint) int64 { return s.Data.Spurious.N }
 
-// bearsOrder tells whether far more passes than that would leave: the sender finds
-// out by D-SACK, and takes back that it slowed down (RFC 3708).
+// bearsOrder reports whether far more passes than spurious retransmissions would leave: the sender detects them by
+// D-SACK and undoes the slowdown (RFC 3708).
 func bearsOrder(s *diagnose.CapturePoint) bool {
 	loaded, _, timed := s.RTT()
 	return !timed || s.Rate() > diagnose.BurstBar*afterNeedless(s, loaded)
 }
 
-// afterNeedless is the rate in bit/s that losses as frequent as what was sent again
-// for nothing would leave.
+// afterNeedless returns the rate in bit/s that losses as frequent as the spurious retransmissions would leave.
 func afterNeedless(s *diagnose.CapturePoint, rttNs float64) float64 {
 	return s.Mathis(rttNs, stat.Pct(float64(needless(s)), float64(s.Data.Segments)))
 }
 
-// asOrder adds what to do, and tells whether the rate hangs on the order: it makes
-// the sender send again, which it takes for a loss.
+// asOrder adds the fix, and decides whether the reordering limits the rate: it causes retransmissions, which the
+// sender takes for losses.
 func asOrder(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint) *diagnose.Outcome {
 	if needless(s) < fewLate || needless(s) < s.Data.Again.N/4 || f.LinkIsFull() || !costsOrder(s) {
-		o.MarkNotBinding() // it makes hardly anybody send again
+		o.MarkNotBinding() // it causes hardly any retransmissions
 	}
 	return o.AddFix(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
 }
 
-// costsOrder tells whether what was sent again without having been lost may hold the
-// rate: the sender takes it for lost, and slows down as it does for a loss.
+// costsOrder reports whether spurious retransmissions may limit the rate: the sender takes them for losses and
+// slows down.
 func costsOrder(s *diagnose.CapturePoint) bool {
 	loaded, _, timed := s.RTT()
 	queue, _ := s.Stands()
 	return !queue && (!timed || afterNeedless(s, loaded) < diagnose.RareBar*s.Rate())
 }
 
-// proveOrder tells whether data must have come out of order beyond the capture: most
-// was sent again since later data had arrived, and arrived twice. So the first copy
-// came after the later data, unless the path doubles packets.
+// proveOrder reports whether data must have been reordered beyond the capture: most of it was retransmitted
+// because later data had arrived, and then arrived twice. So the first copy came after the later data, unless the
+// path duplicates packets.
 func proveOrder(s *diagnose.CapturePoint) bool {
 	return needless(s) >= fewLate && 2*s.Data.Fast.N >= s.Data.Again.N && isNeedless(s) && !afterTimeouts(s) &&
 		stat.Pct(float64(needless(s)), float64(s.Data.Segments)) >= rareOrder && s.Acks.DSACK.N <= 2*s.Data.Again.N
 }
 
-// lateBeyond judges order beyond the capture, by what comes back.
+// lateBeyond judges reordering beyond the capture, by what comes back.
 func lateBeyond(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 	o := diagnose.Possible("segments come out of order").By(s.Count("sent again without having been lost", s.Data.Spurious), s.Count("sent again", s.Data.Again))
 	if needless(s) > 0 && isNeedless(s) {

@@ -6,8 +6,7 @@ import (
 	"thru/internal/measure"
 )
 
-// sturdier is a congestion control that does not take each loss for a full path, with
-// what it was measured to bring.
+// sturdier proposes a congestion control that does not take each loss for a full path, with its measured gain.
 func sturdier(hope string) advise.Proposer {
 	return func(r advise.Request) []advise.Draft {
 		w := r.Direction

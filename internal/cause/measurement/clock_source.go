@@ -8,7 +8,7 @@ import (
 	"thru/internal/cause/scene"
 )
 
-// slowRead is what one reading of the clock may cost in ns.
+// slowRead is the highest acceptable cost of one clock reading, in ns.
 const slowRead = 300
 
 // ClockSourceGate is the gate `clock-source`.
@@ -38,7 +38,7 @@ func gateClockSource(h *scene.Host) *gate.Finding {
 	return gate.Pass("time is read from %.20s%s", *c.Source, cost)
 }
 
-// betterClock chooses a faster one that the host has.
+// betterClock chooses a faster clock source of the host.
 func betterClock(h *scene.Host) scene.Fix {
 	for _, name := range []string{"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "TSC", "TSC-low"} {
 		if *h.Clock.Source == name || !slices.Contains(h.Clock.Available, name) {

@@ -1,5 +1,4 @@
-// Package measurement holds what says that a measurement contradicts itself, or that
-// its generator is too slow.
+// Package measurement holds the causes of a contradictory measurement, or of a traffic generator that is too slow.
 package measurement
 
 import (
@@ -26,7 +25,7 @@ func Measurement() rule.Cause {
 	}
 }
 
-// judgeMeasurement asks the figures whether they can be, the gravest first.
+// judgeMeasurement checks the figures for contradictions, the gravest first.
 func judgeMeasurement(f *diagnose.Flow) *diagnose.Outcome {
 	for _, judge := range []func(*diagnose.Flow) *diagnose.Outcome{aboveCeiling, moreThanSent, pastTheFace, fastClock, PacketsMissed} {
 		if o := judge(f); o != nil {
@@ -69,14 +68,14 @@ func aboveCeiling(f *diagnose.Flow) *diagnose.Outcome {
 		AddFix(diagnose.Advise(nil, "state what the link carries (--link-rate), and look at the MTU of both ends and of the path (thru check)"))
 }
 
-// BeyondBar is the percentage of the ceiling beyond which an assumption is wrong.
+// BeyondBar is the percentage of the ceiling above which an assumption is wrong.
 const BeyondBar = stat.AboveCeilingPct
 
 // JumboFrom is the usual MTU of jumbo frames, in bytes.
 const JumboFrom = 9000
 
-// ceilingAt is what the link would carry of this flow at another MTU, in
-// bit/s: the ceiling scaled by the share of the payload (methods.md, formula 4).
+// ceilingAt returns what the link would carry of this flow at another MTU, in bit/s: the ceiling scaled by the
+// share of the payload (methods.md, formula 4).
 func ceilingAt(f *diagnose.Flow, mtu int) float64 {
 	c := f.Cell.Ceiling
 	l := stat.Link{RateBps: c.LinkBps, Layer: c.LinkLayer, MTU: mtu, VLANs: c.VLANs, EncapBytes: c.Encap}
@@ -89,15 +88,14 @@ func ceilingAt(f *diagnose.Flow, mtu int) float64 {
 	return stat.MaxGoodput(l)
 }
 
-// moreThanSent judges counts of both ends; that less came than was sent is
-// loss, or was still under way.
+// moreThanSent compares the counts of both ends; receiving less than was sent is loss, or data in flight.
 func moreThanSent(f *diagnose.Flow) *diagnose.Outcome {
 	r := f.Cell.Reconciled
 	if r == nil || r.SentBytes <= 0 || r.ReceivedBytes <= 0 {
 		return nil
 	}
 	more := -r.DifferencePct
-	if r.Note == stat.NoteOfRates { // of spans that began and ended apart
+	if r.Note == stat.NoteOfRates { // the two spans began and ended at different times
 		if more < 10 || r.SenderBps <= 0 {
 			return nil
 		}
@@ -113,13 +111,13 @@ func moreThanSent(f *diagnose.Flow) *diagnose.Outcome {
 		AddFix(diagnose.Advise(nil, "repeat it, and take the lower figure until both ends agree"))
 }
 
-// Bars of contradictions, in percent.
+// Thresholds of contradictions, in percent.
 const (
-	countBar = 0.1 // by which the receiver may have counted more than was sent
+	countBar = 0.1 // by which the receiver's count may exceed the sender's
 	clockBar = 110 // of the measured time that a connection can have been busy
 )
 
-// pastTheFace judges the payload by the bytes that the interface of the route took in.
+// pastTheFace compares the payload with the bytes that the route's interface received.
 func pastTheFace(f *diagnose.Flow) *diagnose.Outcome {
 	e := f.Receiver
 	n := e.NIC()
@@ -135,8 +133,8 @@ func pastTheFace(f *diagnose.Flow) *diagnose.Outcome {
 		Then("the counters of all interfaces (ip -s link)").AddFix(diagnose.Advise(e, "see which interfaces the data came by: their limits count too")).MarkNotBinding()
 }
 
-// fastClock judges the sender's clock by its kernel's: a connection cannot
-// have been busy for longer than the measured time.
+// fastClock compares the sender's clock with its kernel's: a connection cannot be busy for longer than the
+// measured time.
 func fastClock(f *diagnose.Flow) *diagnose.Outcome {
 	busy, ok := f.Sender.Seen.Delta(measure.BusyTime).Float()
 	n, span := float64(len(f.Sender.Streams())), float64(f.Sender.Span())
@@ -152,8 +150,8 @@ func fastClock(f *diagnose.Flow) *diagnose.Outcome {
 		AddFix(diagnose.Advise(f.Sender, "look at its clock source, and measure with the other end as judge of the time"))
 }
 
-// PacketsMissed judges the captures themselves: what one did not get proves
-// nothing of the network. It is nil where all are whole.
+// PacketsMissed judges the captures themselves: a packet missing from an incomplete capture proves nothing about
+// the network. It is nil if all are complete.
 func PacketsMissed(f *diagnose.Flow) *diagnose.Outcome {
 	for _, s := range f.CapturePoints {
 		dropped := 0.0
@@ -181,11 +179,10 @@ func PacketsMissed(f *diagnose.Flow) *diagnose.Outcome {
 	return nil
 }
 
-// missedBar is the share of packets, in percent, that a capture may miss before
-// its counts are not to be trusted.
+// missedBar is the percentage of packets that a capture may miss before its counts are unreliable.
 const missedBar = 1
 
-// Generators is Generator by this catalogue.
+// Generators judges the cells of the upper rung by the fastest of the lower one, with this catalogue.
 func Generators(cat *diagnose.Catalogue, lower, upper *measure.Document) []measure.Finding {
 	made, cell := Strongest(cat, lower, lower != upper)
 	if cell == nil {
@@ -203,8 +200,8 @@ func Generators(cat *diagnose.Catalogue, lower, upper *measure.Document) []measu
 	return all
 }
 
-// Strongest is the fastest TCP cell of a lower rung: one without a link
-// between its ends, or where any will do the fastest of all.
+// Strongest returns the fastest TCP cell of a lower rung: one without a link between its ends, or with any the
+// fastest of all.
 func Strongest(cat *diagnose.Catalogue, d *measure.Document, any bool) (*diagnose.Flow, *measure.Cell) {
 	var best *diagnose.Flow
 	for i := range d.Cells {
@@ -250,14 +247,13 @@ func generator(f *diagnose.Flow, made *diagnose.Flow, lower *measure.Cell) (meas
 	return f.Finding(diagnose.Judged{Rule: diagnose.Rule{Cause: cause, Source: "methods.md, formula 13"}, Outcome: o}), true
 }
 
-// outdoes tells whether the link of this flow may carry too much for a
-// generator of that rate to prove it, and what it was held against. Without a
-// link rate that is judged between the rungs of a ladder alone, of which the
+// outdoes reports whether the link of this flow may carry more than a generator of that rate can prove, and the
+// rate that it was compared with. Without a link rate it judges only between the rungs of a ladder, for which the
 // plan says that one contains the other.
 func outdoes(f *diagnose.Flow, made float64) (limited bool, against float64) {
 	c := f.Cell.Ceiling
 	switch {
-	case f.OnOneMachine() && c != nil && c.Bps > 0: // its own link is stated for what is to be tested by it
+	case f.OnOneMachine() && c != nil && c.Bps > 0: // its own link is stated for the one to be tested with it
 		return stat.GeneratorLimited(made, c.Bps), c.Bps
 	case f.OnOneMachine() || c == nil && f.Cell.Rung == "":
 		return false, 0
