@@ -39,7 +39,7 @@ func MemoryPressure() rule.Cause {
 // judgeMemoryPressure joins what the kernel counted with what its hypervisor did.
 func judgeMemoryPressure(e *diagnose.End) *diagnose.Outcome {
 	own, under := pressureSeen(e), HypervisorMemory(e)
-	if under != nil && under.State == diagnose.Unknown && own != nil && own.State == diagnose.Excluded { // a guest does not see what is taken below it
+	if under != nil && under.State == diagnose.Unknown && own != nil && own.State == diagnose.Excluded { // a guest does not see what its host takes
 		return under
 	}
 	return hypervisor.Seconded(own, under)
@@ -79,8 +79,7 @@ func pressureSeen(e *diagnose.End) *diagnose.Outcome {
 	return o.AddFix(diagnose.Advise(e, "free or add memory; raise net.ipv4.tcp_mem where TCP alone is short of it"))
 }
 
-// swapBar is how many pages moved to and from disk mean that memory is short:
-// 4 MiB; a few always do.
+// swapBar is how many pages moved to and from disk mean that memory is short: 4 MiB; a few are normal.
 const swapBar = 1024
 
 // HypervisorMemory judges the memory that the host took back from the guest.
@@ -94,7 +93,7 @@ func HypervisorMemory(e *diagnose.End) *diagnose.Outcome {
 	for _, t := range signsOfMemory() {
 		r := e.OfGuest(t.counter)
 		x, ok := r.Whole()
-		if t.unit == "pct" && ok { // of its virtual CPUs the one that waited longest
+		if t.unit == "pct" && ok { // the virtual CPU that waited longest
 			x, ok = r.Worst()
 		}
 		if !ok {
@@ -135,17 +134,17 @@ func signsOfMemory() []taken {
 	}
 }
 
-// taken is one sign that memory of a guest is not there.
+// taken is one sign that a guest lacks some of its memory.
 type taken struct {
 	counter, unit string
 	bar           float64
-	words         string // of the guest's name and the value
+	words         string // format of the guest's name and the value
 }
 
-// Bars of a guest's memory.
+// Thresholds of a guest's memory.
 const (
 	ballooned  = 1 << 20 // bytes: below it is rounding
-	memWaitBar = 1       // percent of the time that waited for memory
+	memWaitBar = 1       // percent of the time spent waiting for memory
 	memCertain = 10
 )
 
@@ -157,8 +156,8 @@ func amount(value float64, of string) string {
 	return unit.Size(int64(value))
 }
 
-// sureOfMemory: what was taken back earlier costs nothing until it is wanted; a
-// guest that waits for memory does.
+// sureOfMemory sets the certainty: memory taken back earlier costs nothing until the guest needs it; a guest that
+// waits for memory is slowed down.
 func sureOfMemory(e *diagnose.End, o *diagnose.Outcome, waited, swappedIn float64) {
 	cpu := e.CPUs()
 	switch {
@@ -196,7 +195,7 @@ func gateMemory(h *scene.Host) *gate.Finding {
 	return gate.Pass("%s of %s memory can be had", gate.Size(*m.Available), gate.Size(total))
 }
 
-// Bounds of memory in bytes.
+// Limits of memory in bytes.
 const (
 	littleMemory = 256 << 20
 	littleLimit  = 128 << 20
@@ -205,7 +204,7 @@ const (
 func gateTCPMemory(h *scene.Host) *gate.Finding {
 	m := h.RAM
 	if m == nil || m.TCPMax == nil || *m.TCPMax <= 0 {
-		return nil // only Linux has it, and says so with the memory
+		return nil // only Linux has it, and reports it with the memory
 	}
 	product, _ := h.BDP()
 	planned := 2 * product // all windows together, at the buffers' size
@@ -224,7 +223,7 @@ func gateTCPMemory(h *scene.Host) *gate.Finding {
 	return gate.Pass("TCP has %s of the %s that it may have", gate.Size(max(0, *m.TCPPages)), gate.Size(*m.TCPMax))
 }
 
-// tcpPages words tcp_mem by its most, in pages of 4 KiB (ip-sysctl.rst).
+// tcpPages words the maximum of tcp_mem, in pages of 4 KiB (ip-sysctl.rst).
 func tcpPages(most int64) string {
 	return fmt.Sprintf("net.ipv4.tcp_mem='%d %d %d'", most/2, most/4*3, most)
 }

@@ -67,8 +67,8 @@ func judgeReceiverCPU(f *diagnose.Flow) *diagnose.Outcome {
 	return unlessPaced(f, onOtherCPUs(f, scaled(f, o)))
 }
 
-// squeezed tells whether that CPU of the end ran out of budget for received packets,
-// and these were not far more than its interface received: then they are others'.
+// squeezed reports whether that CPU of the end ran out of budget for received packets, and these were not far more
+// than its interface received: the excess would be another interface's.
 func squeezed(e *diagnose.End, core int) bool {
 	for _, s := range e.Seen.Host.Softnet {
 		if s.Core == core && s.TimeSqueeze > 0 {
@@ -79,7 +79,7 @@ func squeezed(e *diagnose.End, core int) bool {
 	return false
 }
 
-// Budget lets a CPU take more packets at a time, where it was seen to run out.
+// Budget proposes more packets per softirq round for a CPU that ran out of budget.
 func Budget(r advise.Request) []advise.Draft {
 	if r.Finding == nil || !slices.ContainsFunc(r.Finding.Evidence, func(p measure.Proof) bool { return strings.Contains(p.Counter, "squeeze") && p.Value > 0 }) {
 		return nil

@@ -63,7 +63,7 @@ func gateCPUCapacity(h *scene.Host) *gate.Finding {
 	cores, by, ok := needs(h)
 	switch {
 	case h.Rate() == 0 && h.OnOneMachine():
-		return nil // the rate is what the CPUs make
+		return nil // the CPUs determine the rate
 	case h.Rate() == 0:
 		return gate.NotChecked("CPUs for the rate", "no rate is known: --link-rate states it")
 	case !ok:
@@ -85,7 +85,7 @@ func gateCPUCapacity(h *scene.Host) *gate.Finding {
 	return gate.Pass("%s takes %.1f of %d CPUs for %s, by an earlier test at %s", gate.Rate(h.Rate()), cores, h.CPUs(), what, gate.Rate(by.Bps))
 }
 
-// allowed is how many CPUs' worth of time thru may use.
+// allowed returns how much CPU time thru may use, in CPUs.
 func allowed(h *scene.Host) float64 {
 	has := float64(h.CPUs())
 	if h.Cgroup != nil && h.Cgroup.QuotaCPUs != nil && *h.Cgroup.QuotaCPUs > 0 {
@@ -94,7 +94,7 @@ func allowed(h *scene.Host) float64 {
 	return has
 }
 
-// oneStream tells where a single planned stream filled a CPU below the rate before.
+// oneStream warns if a single planned stream filled a CPU below the wanted rate in an earlier test.
 func oneStream(h *scene.Host) *gate.Finding {
 	if h.Subject.Streams != 1 {
 		return nil
@@ -111,5 +111,5 @@ func oneStream(h *scene.Host) *gate.Finding {
 	return nil
 }
 
-// fullCore is how busy a CPU is that limits a stream, in percent.
+// fullCore is the load from which a CPU limits a stream, in percent.
 const fullCore = 95

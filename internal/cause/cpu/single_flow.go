@@ -67,9 +67,8 @@ func judgeSingleFlow(f *diagnose.Flow) *diagnose.Outcome {
 	return unlessPaced(f, o.AddFix(diagnose.Advise(nil, fmt.Sprintf("use several streams (-P %d) where the program can; for the one: MTU 9000, GRO and TSO on", most.Streams))))
 }
 
-// others tells whether programs that have nothing to do with the test take the
-// CPUs that the end wants: while no test ran, and more than the test's own
-// threads account for while it did.
+// others reports whether programs unrelated to the test use the CPUs that the end needs: while no test ran, and
+// during the test more than its own threads account for.
 func others(f *diagnose.Flow, e *diagnose.End, l diagnose.Load) bool {
 	if e.Seen == nil || e.Seen.Base == nil || e.Seen.Host == nil || l.Hot.Wait <= diagnose.SharedBar {
 		return false
@@ -93,11 +92,10 @@ func others(f *diagnose.Flow, e *diagnose.End, l diagnose.Load) bool {
 	return idle > diagnose.SharedBar && taken > diagnose.SharedBar
 }
 
-// scaleBar is how many times as much more streams must carry for one stream to be what binds.
+// scaleBar is the least gain of more streams that proves that one stream was the limit.
 const scaleBar = 1.3
 
-// onOwnCPU is the place of a cause at this end, with the CPU that its busiest
-// thread is bound to, if it is.
+// onOwnCPU returns the place of a cause at this end, with the CPU of its busiest thread if that is bound to one.
 func onOwnCPU(e *diagnose.End) measure.Where {
 	if cpu := diagnose.BoundTo(e); cpu != nil {
 		return e.OnCPU(*cpu)

@@ -5,7 +5,7 @@ import (
 	"thru/internal/measure"
 )
 
-// Platforms are the systems for which By has words.
+// Platforms returns the systems for which By has commands.
 func (k Knob) Platforms() []string {
 	return slices.DeleteFunc(Systems(), func(os string) bool {
 		_, worded := wordsOf(os)[k.ID]
@@ -13,10 +13,9 @@ func (k Knob) Platforms() []string {
 	})
 }
 
-// By words a setting for a system ("linux", "freebsd", ...). before is the
-// value that the knob has in the same form, "" where that is not known; then
-// the host's facts, which may be nil, are asked, and what they do not tell
-// either is left to the reader, with the command that tells it.
+// By words a setting for a system ("linux", "freebsd", ...). before is the value before in the same form, "" if it
+// is not known; it then comes from the host's facts, which may be nil. If those lack it too, the reader has to
+// fill it in, and gets the command that shows it.
 func By(os string, f *measure.Facts, s measure.Setting, before string) Words {
 	if before == "" {
 		before = FromFacts(f, s.Knob, s.Interface)
@@ -34,7 +33,7 @@ func By(os string, f *measure.Facts, s measure.Setting, before string) Words {
 	return w.words()
 }
 
-// wordsOf is how each knob is worded for one system.
+// wordsOf returns the wording of each knob for one system.
 func wordsOf(os string) map[string]func(*wording) {
 	switch os {
 	case "linux":

@@ -11,17 +11,15 @@ import (
 	"thru/internal/unit"
 )
 
-// Tried is a change with what was measured of it: a cell of the state before, and
-// one with it, of one direction; and the path as it was probed before and with it,
-// where that was done.
+// Tried is a change with its measurements: a cell of the state before, and one with the change, of one direction;
+// and the path as probed before and with it, if that was done.
 type Tried struct {
 	Proposal         *measure.Proposal
 	Before, With     *measure.Cell
 	PathWas, PathNow *measure.Path
 }
 
-// sight is what both ends of a direction saw, in a run that came to its end if
-// there is one.
+// sight is what both ends of a direction saw, in a completed run if there is one.
 type sight struct {
 	cell             *measure.Cell
 	sender, receiver *measure.Evidence
@@ -35,7 +33,7 @@ func sightOf(c *measure.Cell) sight {
 	return sight{c, sender, receiver}
 }
 
-// at is the evidence of an end point.
+// at returns the evidence of an end point.
 func (s sight) at(endPoint string) *measure.Evidence {
 	switch endPoint {
 	case s.cell.From:
@@ -46,7 +44,7 @@ func (s sight) at(endPoint string) *measure.Evidence {
 	return nil
 }
 
-// check is one setting that is to be checked.
+// check is one setting to check.
 type check struct {
 	Tried
 	measure.Setting
@@ -54,13 +52,13 @@ type check struct {
 	before, with sight
 }
 
-// shown is how a knob shows in what a test counts that it is in force.
+// shown is how a test's counters show that a knob is in force.
 type shown struct {
 	what string // "window of the connection"
 	of   func(check) (holds *bool, fact string)
 }
 
-// optionShown is an option of TCP that both ends negotiate.
+// optionShown is a TCP option that both ends negotiate.
 func optionShown(what string, of func(*measure.TCPInfo) *bool) shown {
 	return shown{what + " of the connection", func(c check) (*bool, string) { return c.option(of) }}
 }
@@ -73,15 +71,15 @@ func packetsShown() shown {
 	return shown{"size of the packets that the interface counts", check.packetSize}
 }
 
-// otherEnd words that a knob is of the other end of this direction.
+// otherEnd returns that a knob belongs to the other end of this direction.
 func (c check) otherEnd(role string) (*bool, string) {
 	return nil, fmt.Sprintf("it is of the %s, which %s is not in this direction", role, c.EndPoint)
 }
 
-// fullPct is how often a bound must be reached to hold the rate.
+// fullPct is how often a bound must be reached to limit the rate, in percent.
 const fullPct = 50
 
-// option tells whether an option of TCP was negotiated as it was set.
+// option reports whether a TCP option was negotiated as it was set.
 func (c check) option(of func(*measure.TCPInfo) *bool) (*bool, string) {
 	wanted := c.Value != "0"
 	for _, e := range []*measure.Evidence{c.with.sender, c.with.receiver} {
@@ -100,7 +98,7 @@ func (c check) option(of func(*measure.TCPInfo) *bool) (*bool, string) {
 	return nil, "neither kernel tells the options of the connection"
 }
 
-// probing tells whether the sender found by itself what the path carries.
+// probing reports whether the sender itself found the packet size that the path carries.
 func (c check) probing() (*bool, string) {
 	e := c.with.at(c.EndPoint)
 	n := e.Protocol("TcpExt.TCPMTUPSuccess")
@@ -113,7 +111,7 @@ func (c check) probing() (*bool, string) {
 	return nil, "no probe was needed in the measured time"
 }
 
-// congestion compares the name that the sender's sockets have.
+// congestion compares the congestion control of the sender's sockets.
 func (c check) congestion() (*bool, string) {
 	if c.EndPoint != c.with.cell.From {
 		return c.otherEnd("sender")
@@ -133,7 +131,7 @@ func (c check) congestion() (*bool, string) {
 	return new(used == c.Value), used
 }
 
-// qdisc compares the discipline that the sender's interface has.
+// qdisc compares the queueing discipline of the sender's interface.
 func (c check) qdisc() (*bool, string) {
 	e := c.with.at(c.EndPoint)
 	if e == nil || e.Host == nil || e.Host.Qdisc == nil || e.Host.NIC == nil || e.Host.NIC.Name != c.Interface {
@@ -143,8 +141,8 @@ func (c check) qdisc() (*bool, string) {
 	return new(slices.Contains(strings.FieldsFunc(kind, func(r rune) bool { return r == ' ' || r == ',' }), c.Value)), kind
 }
 
-// mtu tells by probes of the path whether packets of that size pass, and whether
-// any vanish now that did not before.
+// mtu reports by probes of the path whether packets of that size pass, and whether any vanish now that did not
+// before.
 func (c check) mtu() (*bool, string) {
 	wanted, err := strconv.Atoi(c.Value)
 	if err != nil || c.PathNow == nil {
@@ -168,14 +166,13 @@ func (c check) mtu() (*bool, string) {
 	switch {
 	case out.Silent:
 		return new(false), fact + "; larger ones vanish"
-	case in != nil && in.Silent && (inWas == nil || !inWas.Silent): // else it is no fault of this change, and may be what it is against
+	case in != nil && in.Silent && (inWas == nil || !inWas.Silent): // otherwise this change did not cause it, and may even address it
 		return new(false), fact + "; larger ones towards it vanish"
 	}
 	return new(out.Bytes >= wanted || out.Claimed <= wanted && out.Bytes == out.Claimed), fact
 }
 
-// sizes are what passes of a path from an end point, and towards it; nil where that
-// was not found.
+// sizes returns the packet sizes that pass from an end point, and towards it; nil if they were not found.
 func sizes(p *measure.Path, endPoint string) (out, in *measure.PathMTU) {
 	switch {
 	case p == nil:
@@ -186,7 +183,7 @@ func sizes(p *measure.Path, endPoint string) (out, in *measure.PathMTU) {
 	return p.Forward.MTU, p.Back.MTU
 }
 
-// streams of an end that may be missing.
+// streams returns the streams of an end that may be missing.
 func streams(e *measure.Evidence) []measure.Stream {
 	if e == nil {
 		return nil
@@ -194,7 +191,7 @@ func streams(e *measure.Evidence) []measure.Stream {
 	return e.Streams
 }
 
-// segmentOf is the size of a sender's segments; 0 is not known.
+// segmentOf returns the size of a sender's segments; 0 is not known.
 func segmentOf(e *measure.Evidence) int {
 	for _, s := range streams(e) {
 		if s.TCP != nil && s.TCP.SendMSS != nil {
@@ -204,13 +201,13 @@ func segmentOf(e *measure.Evidence) int {
 	return 0
 }
 
-// headers are the most that stand before a segment in a packet as an interface
-// counts it: Ethernet, IPv6 and TCP with its options.
+// headers is the longest sequence of headers before a segment in a packet as an interface counts it: Ethernet,
+// IPv6 and TCP with its options.
 const headers = 14 + 4 + 40 + 60
 
-// packetSize compares the mean packet that the sender's interface counted with a
-// segment. An interface that splits packets itself may count them before or after
-// it; so packets of one segment show that splitting is done before, and nothing else.
+// packetSize compares the mean packet that the sender's interface counted with a segment. An interface that splits
+// packets itself may count them before or after that; so single-segment packets show that they were split earlier,
+// and nothing else.
 func (c check) packetSize() (*bool, string) {
 	if c.EndPoint != c.with.cell.From {
 		return c.otherEnd("sender")
@@ -220,7 +217,7 @@ func (c check) packetSize() (*bool, string) {
 		return nil, "the packets of the sender's interface were not counted"
 	}
 	was, large := meanSent(c.before.sender), mean > float64(mss+headers)
-	value, _, _ := strings.Cut(c.Value, " ") // what follows are its parts
+	value, _, _ := strings.Cut(c.Value, " ") // its parts follow
 	fact := fmt.Sprintf("%.0f bytes on average", mean)
 	if was > 0 {
 		fact += fmt.Sprintf(", %.0f before", was)
@@ -236,7 +233,7 @@ func (c check) packetSize() (*bool, string) {
 	return nil, fact + ": this interface may count before it splits them, or after"
 }
 
-// meanSent is the mean size of what the interface of an end sent; 0 is not known.
+// meanSent returns the mean size of the packets that the interface of an end sent; 0 is not known.
 func meanSent(e *measure.Evidence) float64 {
 	if e == nil || e.Host == nil || e.Host.NIC == nil || e.Host.NIC.TxPackets == 0 {
 		return 0

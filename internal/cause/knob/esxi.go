@@ -24,7 +24,7 @@ func esxAdvanced(name, kind string) func(*wording) {
 	return func(w *wording) { w.setting(name, kind, w.value(), w.old()) }
 }
 
-// esxMTU: a vSwitch has it first, then the VMkernel's port on it.
+// esxMTU words the MTU: first of the vSwitch, then of the VMkernel port on it.
 func esxMTU(w *wording) {
 	w.lasts = esxcliKeeps
 	vswitch, port := "VSWITCH", strings.HasPrefix(w.set.Interface, "vmk")
@@ -44,7 +44,7 @@ func esxNIC(what string) func(*wording) {
 	return toggles(esxcliKeeps, command+"1", command+"0", "esxcli network nic "+what+" get")
 }
 
-// esxTSO: one setting for each version of IP, of all adapters.
+// esxTSO words one setting for each version of IP, of all adapters.
 func esxTSO(w *wording) {
 	w.lasts = esxcliKeeps
 	for _, name := range []string{"/Net/UseHwTSO", "/Net/UseHwTSO6"} {
@@ -66,7 +66,7 @@ func esxRing(option string) func(*wording) {
 func esxCoalescing(w *wording) {
 	w.lasts = untilBoot
 	show := "esxcli network nic coalesce get -n " + w.nic()
-	// A time counts only where the adapter does not choose one itself.
+	// A fixed time takes effect only if the adapter does not choose one itself.
 	command := func(value string) string {
 		p, options := pairs(value), ""
 		switch named(p, "adaptive-rx") {

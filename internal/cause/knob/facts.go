@@ -11,10 +11,9 @@ import (
 	"thru/internal/unit"
 )
 
-// FromFacts is the value of a knob as the facts of its host tell it, in the
-// form of a Setting; "" where they do not. It is for hosts whose agent has not
-// been asked for the knob itself. Of other systems than Linux only what has
-// the same meaning there is told.
+// FromFacts returns the value of a knob from its host's facts, in the form of a Setting; "" if they lack it. It is
+// for hosts whose agent has not been queried for the knob itself. For other systems than Linux it returns only
+// values with the same meaning.
 func FromFacts(f *measure.Facts, id, iface string) string {
 	if f == nil {
 		return ""
@@ -37,7 +36,7 @@ func FromFacts(f *measure.Facts, id, iface string) string {
 	return ""
 }
 
-// ofInterface is the value of a knob of an interface.
+// ofInterface returns the value of a knob of an interface.
 func ofInterface(i *measure.Interface, id string) string {
 	switch {
 	case id == MTU:
@@ -64,7 +63,7 @@ func ofInterface(i *measure.Interface, id string) string {
 	return strings.Join(elements(i, id), " ")
 }
 
-// Queues is a value of Channels: those that a driver has, for both ways or for each.
+// Queues returns a value of Channels: the queues of a driver, combined or for each direction.
 func Queues(combined, rx, tx int) string {
 	var parts []string
 	for _, kind := range []struct {
@@ -78,10 +77,10 @@ func Queues(combined, rx, tx int) string {
 	return strings.Join(parts, " ")
 }
 
-// most bounds the numbers of queues and CPUs.
+// most limits the numbers of queues and CPUs.
 const most = 4096
 
-// elements of a knob that covers several, by name and value.
+// elements returns the elements of a knob that covers several, by name and value.
 func elements(i *measure.Interface, id string) (parts []string) {
 	switch {
 	case id == IRQAffinity:
@@ -103,7 +102,7 @@ func elements(i *measure.Interface, id string) (parts []string) {
 	return parts
 }
 
-// hashed are fields of packets by the letters of ethtool(8), rx-flow-hash.
+// hashed returns packet fields by the letters of ethtool(8), rx-flow-hash.
 func hashed(fields []string) string {
 	letters := ""
 	for _, f := range []struct{ name, letter string }{{"src-ip", "s"}, {"dst-ip", "d"}, {"src-port", "f"}, {"dst-port", "n"}} {
@@ -117,22 +116,22 @@ func hashed(fields []string) string {
 	return letters
 }
 
-// Offloads in the order in which they are switched on: segmentation needs
-// scatter-gather, which needs checksums.
+// Offloads returns the offloads in the order in which they are switched on: segmentation needs scatter-gather,
+// which needs checksums.
 func Offloads() []string {
 	return []string{RXChecksum, TXChecksum, ScatterGather, TSO, GSO, GRO, LRO}
 }
 
-// IsFixed tells whether the driver of an interface cannot change an offload: groups of
-// ethtool are fixed where a part of them is.
+// IsFixed reports whether the driver of an interface cannot change an offload: a feature group of ethtool is fixed
+// if a part of it is.
 func IsFixed(i *measure.Interface, id string) bool {
 	parts := map[string][]string{RXChecksum: {"rx-checksum"}, TXChecksum: {"tx-checksum-ip-generic", "tx-checksum-ipv4"}, ScatterGather: {"tx-scatter-gather"},
 		TSO: {"tx-tcp-segmentation"}, GSO: {"tx-generic-segmentation"}, GRO: {"rx-gro"}}[id]
 	return slices.ContainsFunc(append(parts, Offload(id)), func(part string) bool { return slices.Contains(i.Fixed, part) })
 }
 
-// Offload is the name that ethtool and the facts have for the offload of that
-// id: "tcp-segmentation-offload"; "" where it is none.
+// Offload returns the name of an offload in ethtool and in the facts: "tcp-segmentation-offload"; "" if the id is
+// of none.
 func Offload(id string) string {
 	return map[string]string{TSO: "tcp-segmentation-offload", GSO: "generic-segmentation-offload", GRO: "generic-receive-offload", LRO: "large-receive-offload",
 		TXChecksum: "tx-checksumming", RXChecksum: "rx-checksumming", ScatterGather: "scatter-gather"}[id]

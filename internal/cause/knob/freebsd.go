@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// A cluster of FreeBSD's mbufs, and with the mbuf that holds it (MCLBYTES,
-// MSIZE): of maxsockbuf a buffer can use 2048 bytes of 2304.
+// A cluster of FreeBSD's mbufs, and with the mbuf that holds it (MCLBYTES, MSIZE): of maxsockbuf a buffer can use
+// 2048 bytes of 2304.
 const (
 	clusterBytes      = 2048
 	clusterWithHeader = 2304
 )
 
-// MaxSockBuf is the kern.ipc.maxsockbuf under which FreeBSD grants a buffer of
-// so many bytes (sb_max_adj in uipc_sockbuf.c): 4718592 for 4 MiB.
+// MaxSockBuf returns the kern.ipc.maxsockbuf with which FreeBSD grants a buffer of so many bytes (sb_max_adj in
+// uipc_sockbuf.c): 4718592 for 4 MiB.
 func MaxSockBuf(buffer int64) int64 {
 	return (buffer + clusterBytes - 1) / clusterBytes * clusterWithHeader
 }
 
-// UsableSockBuf is what of a kern.ipc.maxsockbuf a buffer can hold.
+// UsableSockBuf returns how many bytes a buffer can hold under a kern.ipc.maxsockbuf.
 func UsableSockBuf(ceiling int64) int64 { return ceiling / clusterWithHeader * clusterBytes }
 
 func freebsd() map[string]func(*wording) {
@@ -45,7 +45,7 @@ func darwin() map[string]func(*wording) {
 	}
 }
 
-// sysctl words a setting of the kernel, which macOS wants -w for.
+// sysctl words a setting of the kernel, for which macOS needs -w.
 func (w *wording) sysctl(name, value, old string) {
 	w.lasts = untilBoot
 	set := "sysctl "
@@ -64,7 +64,7 @@ func bsdSysctl(name string) func(*wording) {
 			value = "1"
 		}
 		if name == "net.inet.tcp.rfc1323" {
-			if value == "2" { // Linux's word for timestamps without a random offset
+			if value == "2" { // Linux's value for timestamps without a random offset
 				value = "1"
 			}
 			if old == "2" {
@@ -76,8 +76,7 @@ func bsdSysctl(name string) func(*wording) {
 	}
 }
 
-// bsdBuffer words the ceiling of all buffers, which is raised first, and the
-// maximum of one side.
+// bsdBuffer words the ceiling of all buffers, which is raised first, and the maximum of one side.
 func bsdBuffer(name string) func(*wording) {
 	return func(w *wording) {
 		w.lasts = untilBoot
@@ -112,7 +111,7 @@ func bsdBuffer(name string) func(*wording) {
 func bsdCongestion(w *wording) {
 	w.lasts = untilBoot
 	const name = "net.inet.tcp.cc.algorithm"
-	if w.set.Value == "bbr" { // a stack of its own there (tcp_bbr(4))
+	if w.set.Value == "bbr" { // a separate TCP stack there (tcp_bbr(4))
 		const stack = "net.inet.tcp.functions_default"
 		w.do("kldload -n tcp_bbr", "kldunload tcp_bbr", "")
 		w.sysctl(stack, "bbr", w.known(stack))
@@ -122,7 +121,7 @@ func bsdCongestion(w *wording) {
 	w.sysctl(name, w.value(), w.now(name))
 }
 
-// bsdHostCache: what Linux calls no memory is a cache that is off.
+// bsdHostCache words Linux's no-metrics-save: a host cache that is off.
 func bsdHostCache(w *wording) {
 	w.lasts = untilBoot
 	const name = "net.inet.tcp.hostcache.enable"
@@ -148,7 +147,7 @@ func bsdFlag(flag string) func(*wording) {
 	return toggles(untilBoot, "ifconfig {nic} "+flag, "ifconfig {nic} -"+flag, "ifconfig {nic}")
 }
 
-// bsdDevice is how settings name the device of an interface: "dev.vmx.0" of vmx0.
+// bsdDevice returns the name of an interface's device in settings: "dev.vmx.0" for vmx0.
 func (w *wording) bsdDevice() string {
 	name := w.set.Interface
 	driver := strings.TrimRight(name, "0123456789")
@@ -158,8 +157,7 @@ func (w *wording) bsdDevice() string {
 	return "dev." + driver + "." + name[len(driver):]
 }
 
-// bsdLoader words what the network library reads when a driver is loaded
-// (iflib(4), loader.conf(5)).
+// bsdLoader words a setting that the network library reads when a driver is loaded (iflib(4), loader.conf(5)).
 func bsdLoader(name string) func(*wording) {
 	return func(w *wording) {
 		value := w.set.Value
@@ -172,13 +170,13 @@ func bsdLoader(name string) func(*wording) {
 		}
 		w.lasts = afterBoot
 		key := w.bsdDevice() + ".iflib." + name
-		line := fmt.Sprintf("%s=\"%s\"", key, value) // the last one counts, so that an earlier one comes back
+		line := fmt.Sprintf("%s=\"%s\"", key, value) // the last one counts, so that an earlier one takes effect again
 		w.do("echo '"+line+"' >> /boot/loader.conf", "sed -i '' '/^"+strings.ReplaceAll(line, ".", `\.`)+"$/d' /boot/loader.conf", "sysctl "+key)
 	}
 }
 
-// bsdPause words flow control of the drivers that have the setting (ix, ixl,
-// igb): 0 none, 1 receive, 2 send, 3 both.
+// bsdPause words flow control of the drivers that have the setting (ix, ixl, igb): 0 none, 1 receive, 2 send, 3
+// both.
 func bsdPause(w *wording) {
 	w.lasts = untilBoot
 	key := w.bsdDevice() + ".fc"

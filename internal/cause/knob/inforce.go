@@ -8,11 +8,9 @@ import (
 	"thru/internal/unit"
 )
 
-// InForce tells of each setting and each test option of a change whether it does
-// what it says (S-03), by what happened on the connections, the path and the
-// queues; that it reads back as it was set shows only that the host has taken it.
-// Holds is absent where nothing that was seen tells: a window that was not needed
-// is none that is not in force.
+// InForce reports, for each setting and each test option of a change, whether it has the intended effect (S-03) on
+// the connections, the path and the queues; reading back the value shows only that the host accepted it. Holds is
+// absent if nothing shows it: a window that was not needed may still be in force.
 func InForce(t Tried) []measure.Verification {
 	var all []measure.Verification
 	b, w := sightOf(t.Before), sightOf(t.With)
@@ -28,8 +26,8 @@ func InForce(t Tried) []measure.Verification {
 	return append(all, optionsInForce(t.Proposal.Test, w)...)
 }
 
-// valueBefore is what the knob of a setting was, "" where that is not known: what
-// is not known of one knob is left out of Before, so that the places differ.
+// valueBefore returns the value of a setting's knob before the change, "" if it is not known: Before omits unknown
+// knobs, so positions differ.
 func valueBefore(p *measure.Proposal, s measure.Setting) string {
 	i := slices.IndexFunc(p.Before, func(b measure.Setting) bool {
 		return b.EndPoint == s.EndPoint && b.Knob == s.Knob && b.Interface == s.Interface
@@ -40,7 +38,7 @@ func valueBefore(p *measure.Proposal, s measure.Setting) string {
 	return p.Before[i].Value
 }
 
-// optionsInForce checks what a change asks of the test itself.
+// optionsInForce checks the options that a change sets on the test itself.
 func optionsInForce(o *measure.TestOptions, with sight) (all []measure.Verification) {
 	if o == nil {
 		return nil

@@ -7,15 +7,14 @@ import (
 	"thru/internal/unit"
 )
 
-// Buffers show in what fills them.
+// Buffers show in the bytes that fill them.
 func recvWindowShown() shown { return shown{"window that the receiver advertises", check.recvWindow} }
 func sendBufferShown() shown {
 	return shown{"data that waits in the sender's socket", check.sendBuffer}
 }
 
-// recvWindow tells whether the receiver advertised a window that the value before
-// did not allow. Windows that the kernel tunes differ from run to run; only one
-// beyond the bound shows that it was lifted.
+// recvWindow reports whether the receiver advertised a window that the value before did not allow. Windows that
+// the kernel tunes differ from run to run; only one beyond the old bound shows that it was raised.
 func (c check) recvWindow() (*bool, string) {
 	if c.EndPoint != c.with.cell.To {
 		return c.otherEnd("receiver")
@@ -42,14 +41,14 @@ func (c check) recvWindow() (*bool, string) {
 	return nil, fact + ": more was not needed"
 }
 
-// bounds tells whether the knob bounds buffers of the test: tcp_rmem and tcp_wmem
-// those that the kernel tunes, the others those that were asked for (-w).
+// bounds reports whether the knob limits buffers of the test: tcp_rmem and tcp_wmem those that the kernel tunes,
+// the others those that were requested (-w).
 func (c check) bounds(asked int64) bool {
 	return (asked > 0) == (c.Knob == RmemMax || c.Knob == WmemMax)
 }
 
-// bound is the most that a buffer can hold by a value, in bytes; 0 is not known.
-// The kernel grants twice what it is asked for (socket(7), SO_RCVBUF).
+// bound returns the most that a buffer can hold under a value, in bytes; 0 is not known. The kernel grants twice
+// the requested size (socket(7), SO_RCVBUF).
 func (c check) bound(value string) float64 {
 	n := float64(Greatest(value))
 	if c.Knob == RmemMax || c.Knob == WmemMax {
@@ -58,8 +57,7 @@ func (c check) bound(value string) float64 {
 	return n
 }
 
-// peak is the greatest reading of a figure in the course of any stream; 0 where
-// there is none.
+// peak returns the highest reading of a figure in the time line of any stream; 0 if there is none.
 func peak(e *measure.Evidence, of func(*measure.Timeline) *measure.Spread) (greatest float64) {
 	for _, s := range streams(e) {
 		if s.Timeline == nil {
@@ -72,8 +70,8 @@ func peak(e *measure.Evidence, of func(*measure.Timeline) *measure.Spread) (grea
 	return greatest
 }
 
-// windowFull is how often the window of the peer was used up, in percent of the
-// readings of the stream where that was most.
+// windowFull returns how often the peer's window was used up, in percent of the readings, for the stream with the
+// highest share.
 func windowFull(e *measure.Evidence) (pct float64) {
 	for _, s := range streams(e) {
 		if s.Timeline != nil && s.Timeline.WndFull != nil {
@@ -83,8 +81,7 @@ func windowFull(e *measure.Evidence) (pct float64) {
 	return pct
 }
 
-// sendBuffer tells whether the sender's socket held more than the value before
-// allowed.
+// sendBuffer reports whether the sender's socket held more than the value before allowed.
 func (c check) sendBuffer() (*bool, string) {
 	if c.EndPoint != c.with.cell.From {
 		return c.otherEnd("sender")
@@ -103,9 +100,8 @@ func (c check) sendBuffer() (*bool, string) {
 	return nil, fact + ": more was not needed"
 }
 
-// heldBytes is the most that a socket of an end held, in bytes: of what was sent and
-// not acknowledged, or of what was not sent yet. They are not added, since each
-// was greatest at a time of its own.
+// heldBytes returns the most bytes that a socket of an end held: either sent and not acknowledged, or not yet
+// sent. The two are not added, since their maxima are at different times.
 func heldBytes(e *measure.Evidence) (bytes float64) {
 	for _, s := range streams(e) {
 		if s.Timeline == nil || s.Timeline.InFlight == nil {

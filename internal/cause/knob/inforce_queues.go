@@ -10,15 +10,14 @@ import (
 	"thru/internal/unit"
 )
 
-// queuesShown is what several knobs show in.
+// queuesShown is the evidence for several queue knobs.
 func queuesShown() shown { return shown{"counters of the queues", check.queues} }
 
-// worthwhileShare is the part of all packets or interrupts from which on a queue
-// or a CPU is said to take part.
+// worthwhileShare is the part of all packets or interrupts from which a queue or a CPU counts as used.
 const worthwhileShare = 0.05
 
-// queues tells whether more queues carry the traffic than could before: how many
-// do it in one run is chance, up to that.
+// queues reports whether more queues carry the traffic than could before: up to that number, how many do in one
+// run is chance.
 func (c check) queues() (*bool, string) {
 	e := c.with.at(c.EndPoint)
 	was, now := queuesUsed(c.before.at(c.EndPoint)), queuesUsed(e)
@@ -28,8 +27,7 @@ func (c check) queues() (*bool, string) {
 	return moreThan(c.queuesBefore(directionOf(e)), was, now, "queues that carry it")
 }
 
-// moreThan tells of a number of queues or CPUs whether it shows that their bound,
-// 0 where it is not known, was lifted.
+// moreThan reports whether a number of queues or CPUs shows that their bound, 0 if not known, was raised.
 func moreThan(bound, was, now int, what string) (*bool, string) {
 	fact := fmt.Sprintf("%s: %d, %d before", what, now, was)
 	switch {
@@ -41,8 +39,8 @@ func moreThan(bound, was, now int, what string) (*bool, string) {
 	return nil, fact + ": so many streams may need no more"
 }
 
-// queuesBefore are how many queues could carry traffic of a way ("rx", "tx")
-// between two hosts by the value before; 0 is not known.
+// queuesBefore returns how many queues could carry traffic of a direction ("rx", "tx") between two hosts under the
+// value before; 0 is not known.
 func (c check) queuesBefore(direction string) (n int) {
 	fields := strings.Fields(c.was)
 	switch c.Knob {
@@ -59,7 +57,7 @@ func (c check) queuesBefore(direction string) (n int) {
 		}
 		n = len(queues)
 	case RSSHash:
-		// Without ports (ethtool's f and n) all flows of two hosts are one.
+		// Without ports (ethtool's f and n) all flows of two hosts hash to one queue.
 		for i := 0; i+1 < len(fields); i += 2 {
 			if !strings.HasPrefix(fields[i], c.with.cell.Protocol) {
 				continue
@@ -73,7 +71,7 @@ func (c check) queuesBefore(direction string) (n int) {
 	return n
 }
 
-// directionOf is the way of an end's data through its interface, as drivers name it.
+// directionOf returns the direction of an end's data through its interface, as drivers name it.
 func directionOf(e *measure.Evidence) string {
 	if e != nil && e.Sends {
 		return "tx"
@@ -81,8 +79,8 @@ func directionOf(e *measure.Evidence) string {
 	return "rx"
 }
 
-// queuesUsed counts the queues of an end's interface that carried a part of the
-// traffic worth a word: of the direction in which most went.
+// queuesUsed counts the queues of an end's interface that carried a relevant part of the traffic, in the busier
+// direction.
 func queuesUsed(e *measure.Evidence) int {
 	if e == nil || e.Host == nil || e.Host.NIC == nil {
 		return 0
@@ -98,7 +96,7 @@ func queuesUsed(e *measure.Evidence) int {
 	return takingPart(counts)
 }
 
-// takingPart counts those that have a part of the sum worth a word.
+// takingPart counts the values that are a relevant part of the sum.
 func takingPart(counts []float64) (n int) {
 	total := 0.0
 	for _, x := range counts {
@@ -112,7 +110,7 @@ func takingPart(counts []float64) (n int) {
 	return n
 }
 
-// spread tells whether more CPUs handle the packets than could before.
+// spread reports whether more CPUs handle the packets than could before.
 func (c check) spread() (*bool, string) {
 	cpus := func(e *measure.Evidence) int {
 		if e == nil || e.Host == nil {
@@ -131,8 +129,8 @@ func (c check) spread() (*bool, string) {
 	return moreThan(cpusOfMasks(c.was), was, now, "CPUs that handle them")
 }
 
-// cpusOfMasks are how many CPUs the queues of a value can have their packets
-// handled by ("rx-0 3 rx-1 0"): where a mask is empty, the one that takes the interrupt.
+// cpusOfMasks returns how many CPUs can handle the queues' packets under a value ("rx-0 3 rx-1 0"): with an empty
+// mask, the CPU that handles the interrupt.
 func cpusOfMasks(value string) (n int) {
 	fields := strings.Fields(value)
 	for i := 1; i < len(fields); i += 2 {
@@ -149,10 +147,9 @@ func cpusOfMasks(value string) (n int) {
 	return n
 }
 
-// interrupts tells whether the interface interrupts the CPUs that it was told to.
-// A value may name some of its interrupts; the others stay where they were. What
-// was counted does not tell them apart, so only a CPU that none of them was
-// allowed to use before shows that they have moved.
+// interrupts reports whether the interface interrupts the configured CPUs. A value may name only some of its
+// interrupts; the others stay where they were. The counters do not separate them, so only a CPU that none of them
+// could use before shows that they have moved.
 func (c check) interrupts() (*bool, string) {
 	e := c.with.at(c.EndPoint)
 	if e == nil || e.Host == nil || len(e.Host.IRQs) == 0 || e.Host.NIC == nil || e.Host.NIC.Name != c.Interface {
@@ -190,8 +187,8 @@ func (c check) interrupts() (*bool, string) {
 	return nil, fact + ", as they may have been before"
 }
 
-// cpusOfInterrupts are the CPUs that some interrupt may use by values of the form
-// "24 0-1 25 2", of which a later one counts; nil where one cannot be read.
+// cpusOfInterrupts returns the CPUs that some interrupt may use under values of the form "24 0-1 25 2", of which a
+// later one counts; nil if one cannot be parsed.
 func cpusOfInterrupts(values ...string) map[int]bool {
 	lists := map[string]string{}
 	for _, v := range values {
@@ -213,5 +210,5 @@ func cpusOfInterrupts(values ...string) map[int]bool {
 	return allowed
 }
 
-// mostCPUs bounds the numbers of CPUs in a value.
+// mostCPUs limits the numbers of CPUs in a value.
 const mostCPUs = 8192

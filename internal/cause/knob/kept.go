@@ -7,8 +7,8 @@ import (
 	"thru/internal/measure"
 )
 
-// Kept are the changes that a tuning has left at a host and that still hold there:
-// those that its facts show at another value were changed since.
+// Kept returns the changes that a tuning has left at a host and that still hold there: one whose facts show
+// another value was changed since.
 func Kept(f *measure.Facts) []measure.Changed {
 	if f == nil {
 		return nil
@@ -19,7 +19,7 @@ func Kept(f *measure.Facts) []measure.Changed {
 	})
 }
 
-// brief is a value without the parts that it stands for: "on" of "on tx=on".
+// brief returns a value without the parts that it stands for: "on" for "on tx=on".
 func brief(id, value string) string {
 	if Offload(id) != "" {
 		value, _, _ = strings.Cut(strings.TrimSpace(value), " ")
@@ -27,13 +27,12 @@ func brief(id, value string) string {
 	return value
 }
 
-// TakesBack tells whether a setting gives a knob the value back that a change has
-// ended.
+// TakesBack reports whether a setting restores the value of a knob from before a change.
 func TakesBack(c measure.Changed, s measure.Setting) bool {
 	return c.Knob == s.Knob && c.Interface == s.Interface && Same(brief(c.Knob, c.Before), brief(s.Knob, s.Value)) && !Same(c.Before, c.Value)
 }
 
-// Against are the kept changes of a host that a command of its system takes back.
+// Against returns the kept changes of a host that a command of its system reverts.
 func Against(os string, f *measure.Facts, command string) (kept []measure.Changed) {
 	for _, c := range Kept(f) {
 		back := c.Setting
@@ -45,8 +44,8 @@ func Against(os string, f *measure.Facts, command string) (kept []measure.Change
 	return kept
 }
 
-// holds tells whether a command does what another one does, perhaps with more of
-// the same: "ethtool -K eth0 tso on gso on" does "ethtool -K eth0 tso on".
+// holds reports whether a command includes another one: "ethtool -K eth0 tso on gso on" includes "ethtool -K eth0
+// tso on".
 func holds(command, other string) bool {
 	words := strings.Fields(other)
 	if command == other || len(words) < 4 {

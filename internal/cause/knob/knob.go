@@ -1,13 +1,12 @@
-// Package knob lists what can be set on a host to make a path carry more: of
-// each knob what it is, where there is one like it, what it needs and risks,
-// how it is read, set and undone by hand on each platform, how it is made to
-// last, and how it shows that it is in force. It changes nothing itself
-// (package tune does), and holds no judgement (package advise does).
+// Package knob lists what can be set on a host to make a path carry more. For each knob it has the description,
+// equivalents on other platforms, requirements and risks, the commands to read, set and undo it manually on each
+// platform, how to make it persistent, and how it shows that it is in force. It changes nothing itself (package
+// tune does), and makes no judgement (package advise does).
 //
 // docs/knobs.md is generated from it.
 package knob
 
-// Scope is what a knob is of.
+// Scope is what a knob belongs to.
 type Scope string
 
 // Scopes.
@@ -26,26 +25,26 @@ const (
 	Receiver Role = "receiver"
 )
 
-// Ids of the knobs. They are stable: journals, results and the lists of agents hold them.
+// Ids of the knobs. They are stable: journals, results and the lists of agents contain them.
 const (
-	TCPRmem         = "tcp-rmem"              // three numbers: least, default and greatest receive buffer of TCP, bytes
+	TCPRmem         = "tcp-rmem"              // three numbers: minimum, default and maximum receive buffer of TCP, bytes
 	TCPWmem         = "tcp-wmem"              // the same of the send buffer
-	RmemMax         = "rmem-max"              // greatest receive buffer that a program may ask for, bytes
+	RmemMax         = "rmem-max"              // largest receive buffer that a program may request, bytes
 	WmemMax         = "wmem-max"              // the same of the send buffer
 	WindowScaling   = "window-scaling"        // "0" or "1"
 	SACK            = "sack"                  // "0" or "1"
 	Timestamps      = "timestamps"            // "0", "1" or "2"
 	MTUProbing      = "mtu-probing"           // "0", "1" or "2"
-	Congestion      = "congestion-control"    // name; of new connections of the host
-	RouteCongestion = "route-congestion"      // name; of connections by one route, "" for none; Setting.Interface names the route: "10.0.0.0/24 dev eth0 table main metric 0" (a default is "0.0.0.0/0" or "::/0")
-	DefaultQdisc    = "default-qdisc"         // name; of interfaces that come up later
-	Qdisc           = "qdisc"                 // name of the interface's root discipline, where the kernel chose it or thru made it: "fq", "noqueue", "mq"; with its handle ("htb 1:") where somebody else did, and then it is left alone
+	Congestion      = "congestion-control"    // name; for new connections of the host
+	RouteCongestion = "route-congestion"      // name; for connections over one route, "" for none; Setting.Interface names the route: "10.0.0.0/24 dev eth0 table main metric 0" (a default is "0.0.0.0/0" or "::/0")
+	DefaultQdisc    = "default-qdisc"         // name; for interfaces that come up later
+	Qdisc           = "qdisc"                 // name of the interface's root discipline, if the kernel chose it or thru made it: "fq", "noqueue", "mq"; with its handle ("htb 1:") if somebody else did, which thru leaves alone
 	SlowStartIdle   = "slow-start-after-idle" // "0" or "1"
 	NoMetricsSave   = "no-metrics-save"       // "0" or "1"
 	Backlog         = "netdev-max-backlog"    // packets
 	Budget          = "netdev-budget"         // packets a softirq round
 	MTU             = "mtu"                   // bytes
-	TSO             = "tso"                   // "on" or "off", as of all offloads: what is asked of the features that it stands for, whether or not another one keeps them off now; where only some of several are asked for, each: "on tx-tcp-segmentation=on tx-tcp6-segmentation=off"
+	TSO             = "tso"                   // "on" or "off", as for all offloads: the requested state of its features, even if a dependency keeps them off now; if only some of several are requested, each: "on tx-tcp-segmentation=on tx-tcp6-segmentation=off"
 	GSO             = "gso"
 	GRO             = "gro"
 	LRO             = "lro"
@@ -58,10 +57,10 @@ const (
 	Coalescing      = "coalescing"   // "adaptive-rx on adaptive-tx off rx-usecs 50 rx-frames 0 tx-usecs 50 tx-frames 0"
 	RSSHash         = "rss-hash"     // fields hashed of TCP and UDP over IPv4 and IPv6, as "tcp4 sdfn tcp6 sdfn udp4 sd", by the letters of ethtool -N; "-" for none
 	RSSTable        = "rss-table"    // queues of the indirection table's entries, as "0 1 2 3 0 1 ..."
-	RPS             = "rps"          // CPUs of each receive queue, as "rx-0 3 rx-1 3" (masks as /sys has them, without zeros in front: "1,00000000")
+	RPS             = "rps"          // CPUs of each receive queue, as "rx-0 3 rx-1 3" (masks as in /sys, without leading zeros: "1,00000000")
 	XPS             = "xps"          // CPUs of each transmit queue
 	IRQAffinity     = "irq-affinity" // CPUs of each interrupt, as "24 0-1 25 2-3"
-	Governor        = "cpu-governor" // name of each CPU's, as "performance", or "cpu0 powersave cpu1 performance" where they differ
+	Governor        = "cpu-governor" // one name, as "performance", or per CPU if they differ: "cpu0 powersave cpu1 performance"
 	TxQueueLen      = "txqueuelen"   // packets
 	Pause           = "pause"        // "autoneg on rx on tx on"
 
@@ -73,25 +72,25 @@ const (
 	CPUAffinity    = "cpu-affinity"
 )
 
-// Knob is one of them.
+// Knob is one setting.
 type Knob struct {
 	ID        string
 	Scope     Scope
-	Role      Role     // of the host, where it acts on one direction alone: data that it sends, or receives; empty: on both
+	Role      Role     // of the host, if it acts on one direction only: data that it sends, or receives; empty: on both
 	Title     string   // a noun: "receive buffer of TCP"
 	About     string   // what it does, a sentence
-	Linux     string   // what it is on Linux: "net.ipv4.tcp_rmem", "ethtool -K tso"
+	Linux     string   // its name on Linux: "net.ipv4.tcp_rmem", "ethtool -K tso"
 	Needs     string   // "root (CAP_NET_ADMIN)"; "nothing"
-	Effect    string   // what to expect, with a figure
-	Source    string   // of the effect: RFC, kernel document, a measured result of reference
-	Risk      string   // what it may cost
+	Effect    string   // expected gain, with a figure
+	Source    string   // of the effect: RFC, kernel document, a measured reference
+	Risk      string   // possible side effects
 	Cuts      bool     // the connection to the host may be cut or the link go down
-	Verify    string   // how it shows that it is in force, beside being read back
-	shows     shown    // the same by what a test counts; none: nothing does
-	Checklist []string // lines of the checklist that it answers
+	Verify    string   // how it shows that it is in force, in addition to reading it back
+	shows     shown    // the same by a test's counters; none: no counter shows it
+	Checklist []string // lines of the checklist that it covers
 }
 
-// Systems whose words By knows. On Linux thru can set the knobs itself.
+// Systems returns the systems for which By has commands. On Linux thru can set the knobs itself.
 func Systems() []string {
 	return []string{"linux", "freebsd", "darwin", "windows", "solaris", "illumos", "esxi"}
 }

@@ -31,8 +31,8 @@ func linux() map[string]func(*wording) {
 	return all
 }
 
-// linuxRoute words the congestion control of a route. A route is replaced as a
-// whole, so the command takes the rest of it from what is there.
+// linuxRoute words the congestion control of a route. A route is replaced as a whole, so the command copies the
+// rest of it from the current one.
 func linuxRoute(w *wording) {
 	w.lasts = untilBoot
 	to, rest, ok := routeWords(w.set.Interface)
@@ -46,7 +46,7 @@ func linuxRoute(w *wording) {
 	}
 	show := strings.TrimSpace(ip + " show exact " + to + " " + rest)
 	command := func(value string) string {
-		// Selectors are left out of what is shown, so they are given again.
+		// The shown route lacks its selectors, so they are given again.
 		c := fmt.Sprintf("%s replace $(%s | %s) %s", ip, show, routeText, rest)
 		if value != "" {
 			c = strings.TrimSpace(c) + " congctl " + value
@@ -63,14 +63,13 @@ func linuxRoute(w *wording) {
 	}
 }
 
-// routeText takes out of a route as it is shown what is to change, and what ip
-// shows and does not take (iproute2 6.1): flags of a link that is down, and a
-// lifetime in seconds. Where the route is gone it gives a word that ip refuses,
+// routeText removes from a shown route the part to change, and what ip shows but does not accept (iproute2 6.1):
+// flags of a link that is down, and a lifetime in seconds. If the route is gone it returns a word that ip refuses,
 // since without a destination ip would replace the default route.
 const routeText = `sed 's/$/ /; s/ congctl [^ ]*//; s/ expires [^ ]*//; s/ linkdown / /; s/ dead / /' | grep . || echo gone`
 
-// routeWords takes a route's name apart ("10.0.0.0/24 dev eth0 table main
-// metric 0"): its destination, and what selects it beside.
+// routeWords splits a route's name ("10.0.0.0/24 dev eth0 table main metric 0") into its destination and its other
+// selectors.
 func routeWords(name string) (to, rest string, ok bool) {
 	fields := strings.Fields(name)
 	if len(fields)%2 != 1 || !Plain(fields[0], "/") {
@@ -89,7 +88,7 @@ func linuxQdisc(w *wording) {
 	w.lasts = untilBoot
 	root := func(name string) string {
 		switch name {
-		case "", "noqueue", "mq": // what the kernel gives by itself comes back
+		case "", "noqueue", "mq": // the kernel's default comes back
 			return fmt.Sprintf("tc qdisc del dev %s root", w.nic())
 		}
 		return fmt.Sprintf("tc qdisc replace dev %s root %s", w.nic(), name)
@@ -116,9 +115,8 @@ func linuxMTU(w *wording) {
 	w.verifyPath("ping -M do -c 3 -s %d PEER")
 }
 
-// linuxFeature words an offload. Its value is "on" or "off", and may name the
-// parts that go along ("off tx-tcp-segmentation=off ..."): those that differ
-// are named in the command, so that undoing is exact.
+// linuxFeature words an offload. Its value is "on" or "off", and may name the dependent features ("off
+// tx-tcp-segmentation=off ..."): the command names those that differ, so that undoing is exact.
 func linuxFeature(option string) func(*wording) {
 	return func(w *wording) {
 		w.lasts = untilBoot
@@ -135,8 +133,8 @@ func linuxFeature(option string) func(*wording) {
 	}
 }
 
-// features are the arguments of ethtool -K for a value of an offload, without
-// the parts that are the same in another value.
+// features returns the arguments of ethtool -K for a value of an offload, without the features that are the same
+// in another value.
 func features(option, value, other string) string {
 	fields := strings.Fields(value)
 	if len(fields) == 0 {
@@ -162,8 +160,7 @@ func features(option, value, other string) string {
 	return strings.Join(list, " ")
 }
 
-// linuxPairs words a value of names and values: those that differ from before,
-// in one command or in one each.
+// linuxPairs words a value of names and values: those that differ from before, in one command or in one each.
 func linuxPairs(set, show string, together bool) func(*wording) {
 	return func(w *wording) {
 		w.lasts = untilBoot
@@ -174,7 +171,7 @@ func linuxPairs(set, show string, together bool) func(*wording) {
 		old := pairs(w.before)
 		var do, undo string
 		for _, p := range differing(w.set.Value, w.before) {
-			if !together { // rx-flow-hash is asked by the kind of flow
+			if !together { // rx-flow-hash is read by the kind of flow
 				shown = fmt.Sprintf("ethtool -n %s rx-flow-hash %s", w.nic(), p.name)
 				w.pairUnread(old, shown)
 				w.do(set+" "+p.name+" "+p.value, set+" "+p.name+" "+named(old, p.name), shown)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// linuxTable words the indirection table. ethtool sets it as a pattern, not
-// entry by entry: queues in turns, from one on.
+// linuxTable words the indirection table. ethtool sets it as a pattern, not entry by entry: queues in turn,
+// starting from one.
 func linuxTable(w *wording) {
 	w.lasts = untilBoot
 	show := "ethtool -x " + w.nic()
@@ -34,7 +34,7 @@ func linuxTable(w *wording) {
 	w.do(set, undo, show)
 }
 
-// inTurns tells whether a table gives its entries to so many queues in turns.
+// inTurns reports whether a table assigns its entries to count queues in turn.
 func inTurns(table string) (first, count int, ok bool) {
 	var queues []int
 	for _, f := range strings.Fields(table) {
@@ -72,7 +72,7 @@ func linuxInterrupts(w *wording) {
 	w.lasts += "; " + irqbalance
 }
 
-// eachFile words one file of the kernel for each pair that differs from before.
+// eachFile words one kernel file for each pair that differs from before.
 func (w *wording) eachFile(file func(pair) string) {
 	w.lasts = untilBoot
 	old := pairs(w.before)

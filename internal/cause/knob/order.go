@@ -8,8 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// order is the one in which several knobs of a host are set: a ceiling before
-// what it bounds, and what resets others before these.
+// order returns the order in which several knobs of a host are set: a ceiling before what it limits, and a knob
+// that resets others before those.
 func order() []string {
 	return slices.Concat([]string{
 		RmemMax, WmemMax, TCPRmem, TCPWmem,
@@ -23,9 +23,8 @@ func order() []string {
 	})
 }
 
-// Ordered are the settings of one host in the order in which they are set; to
-// undo them the order is the reverse one. Of offloads those that go off come
-// first, each before what it needs.
+// Ordered returns the settings of one host in the order in which they are set; undoing uses the reverse order.
+// Offloads to switch off come first, each before its prerequisites.
 func Ordered(settings []measure.Setting) []measure.Setting {
 	ranks := order()
 	first, last := slices.Index(ranks, RXChecksum), slices.Index(ranks, LRO)
@@ -33,11 +32,11 @@ func Ordered(settings []measure.Setting) []measure.Setting {
 		r := slices.Index(ranks, s.Knob)
 		switch {
 		case r < 0:
-			return 2 * len(ranks) // options of a test, and what is not known
+			return 2 * len(ranks) // options of a test, and unknown knobs
 		case r < first:
 			return r
 		case r <= last && strings.HasPrefix(s.Value, "off"):
-			return first + last - r // turned round, and before all that go on
+			return first + last - r // in reverse, and before all that go on
 		}
 		return r + last - first + 1
 	}

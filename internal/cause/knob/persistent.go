@@ -8,16 +8,16 @@ import (
 	"thru/internal/measure"
 )
 
-// Host is what Persistent has to know of one.
+// Host is what Persistent needs to know of a host.
 type Host struct {
 	EndPoint   string              // its name
 	OS         string              // "linux"
-	Managers   []string            // what sets up its interfaces (Facts.Managers)
+	Managers   []string            // the software that configures its interfaces (Facts.Managers)
 	Interfaces []measure.Interface // their kinds and addresses
 }
 
-// HostOf takes from the facts of an end point what Persistent has to know. Where
-// the system is not known it is Linux, the only one that thru changes.
+// HostOf takes from the facts of an end point what Persistent needs. An unknown system counts as Linux, the only
+// one that thru changes.
 func HostOf(endPoint string, f *measure.Facts) Host {
 	h := Host{EndPoint: endPoint, OS: "linux"}
 	if f != nil {
@@ -29,10 +29,9 @@ func HostOf(endPoint string, f *measure.Facts) Host {
 	return h
 }
 
-// Persistent says how settings that were kept outlive a boot of their host: which
-// file its managers read, and what to type. It takes those of this host only;
-// of a knob that was set more than once the last. Names and values get into
-// files and commands only where they are plain words.
+// Persistent returns how to make kept settings survive a reboot of their host: which file its managers read, and
+// which commands to run. It uses only this host's settings; of a knob that was set more than once, the last. Names
+// and values go into files and commands only if they are plain words.
 func Persistent(h Host, kept []measure.Setting) []measure.Persistence {
 	own := latest(h.EndPoint, kept)
 	switch {
@@ -46,7 +45,7 @@ func Persistent(h Host, kept []measure.Setting) []measure.Persistence {
 	return []measure.Persistence{h.entry(h.OS, measure.Persistence{Words: keepsItself(h.OS)})}
 }
 
-// latest are the settings of one host in order, each knob once.
+// latest returns the settings of one host in order, each knob once.
 func latest(endPoint string, kept []measure.Setting) []measure.Setting {
 	var own []measure.Setting
 	for _, s := range kept {
@@ -59,7 +58,7 @@ func latest(endPoint string, kept []measure.Setting) []measure.Setting {
 	return Ordered(own)
 }
 
-// entry fills in whose it is.
+// entry fills in the host and the manager.
 func (h Host) entry(manager string, l measure.Persistence) measure.Persistence {
 	l.EndPoint, l.Platform, l.Manager = h.EndPoint, h.OS, manager
 	return l
@@ -70,7 +69,7 @@ func (h Host) has(manager string) bool { return slices.Contains(h.Managers, mana
 // header begins each file.
 const header = "# Kept by thru tune.\n"
 
-// linux sorts the settings by who makes them last.
+// linux assigns the settings to the managers that make them persistent.
 func (h Host) linux(own []measure.Setting) []measure.Persistence {
 	var sysctls, manualCommands []measure.Setting
 	faces, names := map[string][]measure.Setting{}, []string(nil)
@@ -103,7 +102,7 @@ func (h Host) linux(own []measure.Setting) []measure.Persistence {
 	return append(list, h.manualCommands(manualCommands)...)
 }
 
-// sysctlFile holds all settings of the kernel: one file a host (sysctl.d(5)).
+// sysctlFile has all kernel settings: one file per host (sysctl.d(5)).
 func (h Host) sysctlFile(settings []measure.Setting) []measure.Persistence {
 	const file = "/etc/sysctl.d/90-thru.conf"
 	if len(settings) == 0 {
@@ -125,7 +124,7 @@ func (h Host) sysctlFile(settings []measure.Setting) []measure.Persistence {
 	return []measure.Persistence{h.entry("sysctl.d", measure.Persistence{File: file, Content: content, Commands: []string{"sysctl -p " + file}, Undo: []string{"rm " + file}, Words: words})}
 }
 
-// plainWords is a value as it stands in a file.
+// plainWords returns a value as it is written in a file.
 func plainWords(value string) string {
 	fields := strings.Fields(value)
 	if len(fields) == 0 || slices.ContainsFunc(fields, func(f string) bool { return !Plain(f, "+") }) {
@@ -134,8 +133,8 @@ func plainWords(value string) string {
 	return strings.Join(fields, " ")
 }
 
-// governor is written by systemd-tmpfiles at boot, whose lines of the type w
-// write into files that are there (tmpfiles.d(5)).
+// governor is written by systemd-tmpfiles at boot, whose lines of type w write into existing files
+// (tmpfiles.d(5)).
 func (h Host) governor(settings []measure.Setting) []measure.Persistence {
 	const file = "/etc/tmpfiles.d/90-thru.conf"
 	if len(settings) == 0 {
@@ -156,7 +155,7 @@ func (h Host) governor(settings []measure.Setting) []measure.Persistence {
 		Words: "a service that sets governors (power-profiles-daemon, tuned) comes later and wins"})}
 }
 
-// manualCommands is for what no file of a manager does: the commands, to be run at boot.
+// manualCommands returns the commands to run at boot for settings that no manager's file covers.
 func (h Host) manualCommands(settings []measure.Setting) []measure.Persistence {
 	var list []measure.Persistence
 	script := measure.Persistence{Words: "no manager that is known here does it: have these commands run at boot"}
@@ -183,7 +182,7 @@ func (h Host) manualCommands(settings []measure.Setting) []measure.Persistence {
 	return list
 }
 
-// bare is a setting without the parts of an offload, which follow it.
+// bare returns a setting without the dependent features of an offload.
 func bare(s measure.Setting) measure.Setting {
 	if on := state(s.Value); on != "" && Short(s.Knob) != "" {
 		s.Value = on
@@ -191,8 +190,8 @@ func bare(s measure.Setting) measure.Setting {
 	return s
 }
 
-// freebsd: sysctls go into sysctl.conf(5), options of an interface into
-// rc.conf(5); what is set in loader.conf lasts by itself.
+// freebsd: sysctls go into sysctl.conf(5), options of an interface into rc.conf(5); settings in loader.conf are
+// persistent already.
 func (h Host) freebsd(own []measure.Setting) []measure.Persistence {
 	files := []struct {
 		file string
@@ -204,7 +203,7 @@ func (h Host) freebsd(own []measure.Setting) []measure.Persistence {
 			switch program, rest, _ := strings.Cut(line, " "); program {
 			case "sysctl":
 				name, _, _ := strings.Cut(rest, "=")
-				if add := "echo '" + rest + "' >> /etc/sysctl.conf"; !slices.Contains(sysctl.Commands, add) { // the ceiling is of both sides
+				if add := "echo '" + rest + "' >> /etc/sysctl.conf"; !slices.Contains(sysctl.Commands, add) { // the ceiling is shared by both sides
 					sysctl.Commands = append(sysctl.Commands, add)
 					sysctl.Undo = append([]string{"sed -i '' '/^" + name + "=/d' /etc/sysctl.conf"}, sysctl.Undo...)
 				}
@@ -242,5 +241,5 @@ func keepsItself(os string) string {
 	return "how this system keeps it is not known"
 }
 
-// hardware is an address as udev and systemd print it.
+// hardware matches an address as udev and systemd print it.
 var hardware = regexp.MustCompile(`^([0-9a-f]{2}:){5}[0-9a-f]{2}$`)

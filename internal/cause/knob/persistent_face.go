@@ -7,8 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// face makes the settings of one interface last: each manager takes from what
-// is left what it can do.
+// face makes the settings of one interface persistent: each manager takes the remaining settings that it supports.
 type face struct {
 	host  Host
 	name  string
@@ -16,8 +15,8 @@ type face struct {
 	rules []string // of udev
 }
 
-// persistent is what managers with files of their own do; the rules of udev are
-// gathered in f.rules, and what nobody does stays in f.left.
+// persistent returns what managers with files of their own do; udev rules go to f.rules, and unsupported settings
+// stay in f.left.
 func (f *face) persistent() []measure.Persistence {
 	var list []measure.Persistence
 	if f.host.has("NetworkManager") {
@@ -34,7 +33,7 @@ func (f *face) persistent() []measure.Persistence {
 	return list
 }
 
-// take removes from what is left the settings that a manager has words for.
+// take removes the settings that a manager supports from those left.
 func (f *face) take(words func(measure.Setting) []pair) []pair {
 	var all []pair
 	f.left = slices.DeleteFunc(slices.Clone(f.left), func(s measure.Setting) bool {
@@ -45,11 +44,10 @@ func (f *face) take(words func(measure.Setting) []pair) []pair {
 	return all
 }
 
-// word is the interface's name, INTERFACE where it is no plain word.
+// word returns the interface's name, or INTERFACE if it is no plain word.
 func (f *face) word() string { return Interface("linux", f.name) }
 
-// Short is the name of an offload as ethtool -K and NetworkManager take it; ""
-// where it is none.
+// Short returns the name of an offload for ethtool -K and NetworkManager; "" if there is none.
 func Short(id string) string {
 	for _, k := range offloadKnobs() {
 		if k.ID == id {
@@ -59,7 +57,7 @@ func Short(id string) string {
 	return ""
 }
 
-// state is whether an offload is on, "" where the value says neither.
+// state returns whether an offload is on, "" if the value says neither.
 func state(value string) string {
 	word, _, _ := strings.Cut(value, " ")
 	if word != "on" && word != "off" {
@@ -68,8 +66,8 @@ func state(value string) string {
 	return word
 }
 
-// networkManager changes the connection that is active on the interface
-// (nm-settings-nmcli(5)): MTU, offloads, rings, moderation.
+// networkManager changes the connection that is active on the interface (nm-settings-nmcli(5)): MTU, offloads,
+// rings, moderation.
 func (f *face) networkManager() []measure.Persistence {
 	p := f.take(func(s measure.Setting) []pair {
 		switch {
@@ -108,7 +106,7 @@ func (f *face) networkManager() []measure.Persistence {
 		Words: "for the connection that is active on " + f.word() + "; where NetworkManager does not manage it (nmcli device status), this does nothing"})}
 }
 
-// netplan has the MTU (netplan-set(8)); its file is one of its own.
+// netplan sets the MTU (netplan-set(8)), in a file of its own.
 func (f *face) netplan() []measure.Persistence {
 	if strings.Contains(f.name, ".") {
 		return nil // netplan set reads dots as the path to a key
@@ -138,12 +136,12 @@ func (f *face) kind() string {
 	return ""
 }
 
-// known is the interface as the facts have it, or nil.
+// known returns the interface from the facts, or nil.
 func (f *face) known() *measure.Interface {
 	return (&measure.Facts{Interfaces: f.host.Interfaces}).Interface(f.name)
 }
 
-// address is that of a device, "" of software, which may share or change it.
+// address returns that of a device, "" for a software interface, which may share or change it.
 func (f *face) address() string {
 	i := f.known()
 	if !i.IsDevice() || i.MAC == nil || !hardware.MatchString(*i.MAC) || i.Master != nil {
@@ -152,9 +150,8 @@ func (f *face) address() string {
 	return *i.MAC
 }
 
-// linkFile is a file of systemd-udevd for the interface (systemd.link(5)). Of
-// all such files only the first that matches is read, so it has the naming of
-// the default one, which it stands before.
+// linkFile is a file of systemd-udevd for the interface (systemd.link(5)). Only the first matching file is read,
+// so it repeats the naming policy of the default file, before which it sorts.
 func (f *face) linkFile() []measure.Persistence {
 	keys := f.take(linkKeys)
 	if len(keys) == 0 {
@@ -176,8 +173,7 @@ func (f *face) linkFile() []measure.Persistence {
 		Words: "read at the next boot; of all .link files only the first by name that matches counts: where the second command names another file than this one, put the lines under [Link] there" + note})}
 }
 
-// LinkKeys are the names of the keys by which systemd.link(5) sets a setting; none
-// where it has none.
+// LinkKeys returns the keys by which systemd.link(5) sets a setting; none if it cannot.
 func LinkKeys(s measure.Setting) (names []string) {
 	for _, k := range linkKeys(s) {
 		names = append(names, k.name)
@@ -185,7 +181,7 @@ func LinkKeys(s measure.Setting) (names []string) {
 	return names
 }
 
-// linkKeys are these keys with their values.
+// linkKeys returns these keys with their values.
 func linkKeys(s measure.Setting) []pair {
 	value := plainWords(s.Value)
 	yes := map[string]string{"on": "yes", "off": "no"}
@@ -218,7 +214,7 @@ func linkKeys(s measure.Setting) []pair {
 	return list
 }
 
-// renamed gives pairs their keys, and their values words, where words are given.
+// renamed translates the keys and, with words, the values of pairs.
 func renamed(list []pair, names, words map[string]string) []pair {
 	var out []pair
 	for _, p := range list {
@@ -233,7 +229,7 @@ func renamed(list []pair, names, words map[string]string) []pair {
 	return out
 }
 
-// coalesceKeys: spans of time have their unit in systemd.link(5).
+// coalesceKeys adds the unit of time that systemd.link(5) expects.
 func coalesceKeys(list []pair, yes map[string]string) []pair {
 	out := renamed(list, map[string]string{"adaptive-rx": "UseAdaptiveRxCoalesce", "adaptive-tx": "UseAdaptiveTxCoalesce"}, yes)
 	spans := renamed(list, map[string]string{"rx-usecs": "RxCoalesceSec", "tx-usecs": "TxCoalesceSec", "rx-usecs-irq": "RxCoalesceIrqSec", "tx-usecs-irq": "TxCoalesceIrqSec"}, nil)
@@ -244,8 +240,7 @@ func coalesceKeys(list []pair, yes map[string]string) []pair {
 		"rx-frames-irq": "RxMaxCoalescedIrqFrames", "tx-frames-irq": "TxMaxCoalescedIrqFrames"}, nil)...)
 }
 
-// udev takes what is left: rules that write attributes, or run ethtool, when
-// the interface appears (udev(7)).
+// udev handles the rest: rules that write attributes, or run ethtool, when the interface appears (udev(7)).
 func (f *face) udev() {
 	match := `ACTION=="add", SUBSYSTEM=="net", KERNEL=="` + f.word() + `", `
 	if mac := f.address(); mac != "" {
@@ -260,8 +255,8 @@ func (f *face) udev() {
 	})
 }
 
-// udevLines are the assignments of a setting: an attribute below
-// /sys/class/net/NAME, or the command of By that has none.
+// udevLines returns the assignments of a setting: an attribute below /sys/class/net/NAME, or the command of By if
+// there is none.
 func (f *face) udevLines(s measure.Setting) []string {
 	switch s.Knob {
 	case MTU:

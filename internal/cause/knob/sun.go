@@ -18,7 +18,7 @@ func (w *wording) ipadm(protocol, name, value, old string) {
 	w.change(func(v string) string { return "ipadm set-prop -p " + name + "=" + v + " " + protocol }, value, old, "ipadm show-prop -p "+name+" "+protocol)
 }
 
-// sunTCP words a switch of TCP, whose values may have words of their own.
+// sunTCP words a switch of TCP, whose values may have other names.
 func sunTCP(name string, words map[string]string) func(*wording) {
 	return func(w *wording) {
 		value, old := w.value(), w.before
@@ -35,8 +35,7 @@ func sunTCP(name string, words map[string]string) func(*wording) {
 	}
 }
 
-// sunBuffer words the ceiling of all buffers, which is raised first, and the
-// buffer of one side.
+// sunBuffer words the ceiling of all buffers, which is raised first, and the buffer of one side.
 func sunBuffer(name string) func(*wording) {
 	return func(w *wording) {
 		text := third(w.set.Value)
@@ -75,7 +74,7 @@ func sunCongestion(w *wording) {
 	w.ipadm("tcp", name, w.value(), w.now("tcp."+name))
 }
 
-// sunMTU: the link must have no IP on it while its MTU changes.
+// sunMTU removes IP from the link while its MTU changes, which the link requires.
 func sunMTU(w *wording) {
 	w.lasts = dladmKeeps
 	n := w.nic()

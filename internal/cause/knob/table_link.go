@@ -1,9 +1,9 @@
 package knob
 
-// MayFlap is what a setting that resets an adapter may cost.
+// MayFlap is the risk of a setting that resets an adapter.
 const MayFlap = "the link may go down for some seconds: not over the only connection to the host"
 
-// linkKnobs are those of an interface as a whole.
+// linkKnobs are the knobs of a whole interface.
 func linkKnobs() []Knob {
 	return []Knob{
 		{ID: MTU, Scope: OfInterface, Title: "MTU", Linux: "ip link set dev ... mtu", Needs: needsNet,
@@ -34,8 +34,7 @@ func linkKnobs() []Knob {
 	}
 }
 
-// offloadKnobs are works that an adapter, or the kernel for many packets at a
-// time, does.
+// offloadKnobs are the work that an adapter does, or the kernel for many packets at once.
 func offloadKnobs() []Knob {
 	const offload = "all connections by this interface; the driver may reset it"
 	knob := func(id, title, option, about, effect, source, verify string) Knob {

@@ -1,6 +1,6 @@
 package knob
 
-// stackKnobs are those of what lies between TCP and an interface.
+// stackKnobs are the knobs of the stack between TCP and an interface.
 func stackKnobs() []Knob {
 	return []Knob{
 		{ID: DefaultQdisc, Scope: OfHost, Role: Sender, Title: "queueing discipline of new interfaces", Linux: "net.core.default_qdisc", Needs: needsHost,

@@ -8,8 +8,7 @@ const (
 	ipSysctl  = "Linux ip-sysctl.rst"
 )
 
-// tcpKnobs are those of TCP. All are settings of the kernel (sysctl), but the
-// congestion control of a route.
+// tcpKnobs are the knobs of TCP. All are kernel settings (sysctl), except the congestion control of a route.
 func tcpKnobs() []Knob {
 	return []Knob{
 		{ID: TCPRmem, Scope: OfHost, Role: Receiver, Title: "receive buffer of TCP", Linux: "net.ipv4.tcp_rmem", Needs: needsNet,

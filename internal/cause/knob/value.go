@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// Same tells whether two values are the same, whatever is between their words.
+// Same reports whether two values have the same words, whatever their spacing.
 func Same(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) }
 
-// Greatest is the last number of a value: of "4096 131072 6291456" the most that
-// is allowed. 0 where there is none.
+// Greatest returns the last number of a value: of "4096 131072 6291456" the maximum; 0 if there is none.
 func Greatest(value string) int64 {
 	fields := strings.Fields(value)
 	if len(fields) == 0 {
@@ -24,14 +23,13 @@ func Greatest(value string) int64 {
 	return n
 }
 
-// BufferFor is the greatest buffer that lets a connection have a window under way, in bytes:
-// twice of it, since Linux keeps up to half for its bookkeeping, and a sender wants the room of
-// the next window beside (net/ipv4/tcp_input.c, tcp_sndbuf_expand); and half as much again,
-// since the next round trip may be longer.
+// BufferFor returns the buffer size, in bytes, that lets a connection have a window in flight: twice the window,
+// since Linux keeps up to half for its bookkeeping and a sender also needs room for the next window
+// (net/ipv4/tcp_input.c, tcp_sndbuf_expand); and half as much again, since the next round trip may be longer.
 func BufferFor(window int64) int64 { return 3 * window }
 
-// Sizes is a value of TCPRmem or TCPWmem with that greatest size: least and first size are
-// those before, or the kernel's where these are not known (tcp(7)).
+// Sizes returns a value of TCPRmem or TCPWmem with that maximum: minimum and default are those before, or the
+// kernel's if these are not known (tcp(7)).
 func Sizes(id, before string, greatest int64) string {
 	least := "4096 131072"
 	if id == TCPWmem {
@@ -44,8 +42,8 @@ func Sizes(id, before string, greatest int64) string {
 	return fmt.Sprintf("%s %d", least, greatest)
 }
 
-// Mask of CPUs as /sys has it, in values of RPS and XPS: groups of 32 in
-// hexadecimal, the highest first, without zeros in front. No number is negative.
+// Mask returns a mask of CPUs as in /sys, for values of RPS and XPS: groups of 32 in hexadecimal, the highest
+// first, without leading zeros. No number is negative.
 func Mask(cpus []int) string {
 	words := []uint32{0}
 	for _, c := range cpus {

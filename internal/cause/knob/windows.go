@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ethernetHeader is what Windows' *JumboPacket counts beside the MTU.
+// ethernetHeader is what Windows' *JumboPacket counts in addition to the MTU.
 const ethernetHeader = 14
 
 func windows() map[string]func(*wording) {
@@ -20,7 +20,7 @@ func windows() map[string]func(*wording) {
 	}
 }
 
-// autotuningLevels are the levels of netsh with their largest windows in bytes (C-31).
+// autotuningLevel returns the level of netsh for a value of TCPRmem; each level has a largest window in bytes (C-31).
 func autotuningLevel(value string) string {
 	if value == "0" {
 		return "disabled"
@@ -50,7 +50,7 @@ func winTimestamps(w *wording) {
 func winCongestion(w *wording) {
 	w.lasts = netshKeeps
 	value := w.value()
-	if value == "bbr" { // of Windows 11 and its servers
+	if value == "bbr" { // on Windows 11 and its servers
 		value = "bbr2"
 	}
 	w.change(format("netsh int tcp set supplemental template=internet congestionprovider=%s"), value, w.old(), "netsh int tcp show supplemental")
@@ -64,7 +64,7 @@ func winMTU(w *wording) {
 		return
 	}
 	old, _ := strconv.Atoi(w.before)
-	if mtu > 1500 || old > 1500 { // the adapter has it first, and counts the Ethernet header too
+	if mtu > 1500 || old > 1500 { // the adapter is set first, and counts the Ethernet header too
 		jumbo := ""
 		if old > 0 {
 			jumbo = strconv.Itoa(old + ethernetHeader)
@@ -86,12 +86,12 @@ func winProperty(keyword string) func(*wording) {
 	return func(w *wording) { w.adapter(keyword, w.value(), w.old()) }
 }
 
-// winToggle words an offload: what names the cmdlets after their verb.
+// winToggle words an offload: what is the noun of the cmdlets' names.
 func winToggle(what string) func(*wording) {
 	return toggles(adapterKeep, "Enable"+what+" -Name {nic}", "Disable"+what+" -Name {nic}", "Get"+what+" -Name {nic}")
 }
 
-// winModeration: the adapter has moderation (1) or not (0); how long it waits its driver chooses.
+// winModeration: the adapter has moderation (1) or not (0); its driver chooses the delay.
 func winModeration(w *wording) {
 	wait := func(value string) string {
 		p := pairs(value)

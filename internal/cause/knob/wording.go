@@ -9,19 +9,18 @@ import (
 	"thru/internal/measure"
 )
 
-// Words are what a person types at a host to do by hand what a Setting does.
-// Each line is one command as a shell of that system takes it. What the reader
-// has to fill in stands in capitals: PEER, VALUE, INTERFACE.
+// Words are the commands with which a person makes a Setting manually at a host. Each line is one command for a
+// shell of that system. Placeholders for the reader are in capitals: PEER, VALUE, INTERFACE.
 type Words struct {
 	Set    []string // in order
-	Undo   []string // brings back the value before, in order
+	Undo   []string // restores the value before, in order
 	Verify []string // shows that it is set
 	Cuts   string   // what it may interrupt
-	Lasts  string   // how long it lasts, and where it is put to be kept
-	Words  string   // where no command does it, or what to do before
+	Lasts  string   // how long it persists, and where to make it persistent
+	Words  string   // if no command does it, or what to do first
 }
 
-// How long changes last.
+// How long changes persist.
 const (
 	untilBoot   = "lasts until the next boot"
 	afterBoot   = "in force after the next boot"
@@ -32,27 +31,27 @@ const (
 	esxcliKeeps = "ESXi keeps it over a boot"
 )
 
-// Words for a reader that stand for what is not known, or is no plain word.
+// Placeholders for what is not known, or is no plain word.
 const (
 	unknownValue     = "VALUE"
 	unknownInterface = "INTERFACE"
 )
 
-// wording collects what is typed for one setting.
+// wording collects the commands for one setting.
 type wording struct {
 	os     string
 	facts  *measure.Facts
 	knob   Knob
 	set    measure.Setting
-	before string   // "" where it is not known
-	undo   []string // in the order of what they undo
-	unread []string // commands that tell a value which is not known
-	lasts  string   // how long it lasts
-	cuts   string   // what it interrupts, where that is not the link
+	before string   // "" if it is not known
+	undo   []string // in the order of the commands that they undo
+	unread []string // commands that show a value that is not known
+	lasts  string   // how long it persists
+	cuts   string   // what it interrupts, if that is not the link
 	out    Words
 }
 
-// words closes the collection: undone is in reverse order.
+// words ends the collection: it reverses the undo commands.
 func (w *wording) words() Words {
 	slices.Reverse(w.undo)
 	w.out.Undo = w.undo
@@ -71,7 +70,7 @@ func (w *wording) words() Words {
 	return w.out
 }
 
-// howLong is how long the setting lasts, and where it is put to be kept.
+// howLong returns how long the setting persists, and where to make it persistent.
 func (w *wording) howLong() string {
 	unix := w.os == "linux" || w.os == "freebsd" || w.os == "darwin"
 	switch {
@@ -85,7 +84,7 @@ func (w *wording) howLong() string {
 	return untilBoot
 }
 
-// SysctlLasts is how long a setting of the kernel lasts, and where it is put to be kept.
+// SysctlLasts returns how long a kernel setting persists, and where to make it persistent.
 func SysctlLasts(os string) string {
 	if os == "linux" {
 		return untilBoot + "; to keep it, put it into /etc/sysctl.d/90-thru.conf"
@@ -93,7 +92,7 @@ func SysctlLasts(os string) string {
 	return untilBoot + "; to keep it, put it into /etc/sysctl.conf"
 }
 
-// systemName is the system's name where it is one of ours, which may stand in a sentence.
+// systemName returns the system's name if it is a known one, which is safe in a sentence.
 func systemName(os string) string {
 	if slices.Contains(Systems(), os) {
 		return os
@@ -114,7 +113,7 @@ func (w *wording) option(k Knob) Words {
 	return w.out
 }
 
-// do adds a command, what undoes it and what shows it, "" where there is none.
+// do adds a command, what undoes it and what shows it, "" for none.
 func (w *wording) do(set, undo, verify string) {
 	w.out.Set = append(w.out.Set, set)
 	if undo != "" {
@@ -123,8 +122,8 @@ func (w *wording) do(set, undo, verify string) {
 	w.verify(verify)
 }
 
-// change adds a command that sets a value; the same command with the value
-// before undoes it. Where old is "" that is left to the reader, with read.
+// change adds a command that sets a value; the same command with the value before undoes it. If old is "", the
+// reader has to fill that in, with read.
 func (w *wording) change(command func(value string) string, value, old, read string) {
 	if old == "" {
 		old = unknownValue
@@ -133,8 +132,7 @@ func (w *wording) change(command func(value string) string, value, old, read str
 	w.do(command(value), command(old), read)
 }
 
-// sets words a knob by one command that takes its value; {nic} and {value} stand for
-// the interface and the value.
+// sets words a knob by one command that takes its value; {nic} and {value} stand for the interface and the value.
 func sets(lasts, command, show string) func(*wording) {
 	return func(w *wording) {
 		w.lasts = lasts
@@ -151,10 +149,10 @@ func toggles(lasts, on, off, show string) func(*wording) {
 	}
 }
 
-// named is a command with the interface put in for {nic}.
+// named returns a command with the interface in place of {nic}.
 func (w *wording) named(command string) string { return strings.ReplaceAll(command, "{nic}", w.nic()) }
 
-// readFirst names a command that tells a value which is not known.
+// readFirst adds a command that shows a value that is not known.
 func (w *wording) readFirst(command string) {
 	if command != "" && !slices.Contains(w.unread, command) {
 		w.unread = append(w.unread, command)
@@ -173,7 +171,7 @@ func (w *wording) add(text string) {
 	w.out.Words = strings.TrimPrefix(w.out.Words+"; "+text, "; ")
 }
 
-// fact is what the facts say of a setting by its own name, "" where they do not.
+// fact returns the facts' value of a setting by its own name, "" if they lack it.
 func (w *wording) fact(name string) string {
 	if w.facts == nil {
 		return ""
@@ -181,12 +179,12 @@ func (w *wording) fact(name string) string {
 	return strings.Join(strings.Fields(w.facts.Sysctls[name]), " ")
 }
 
-// old is the value before as a word of a command; "" where it is not known.
+// old returns the value before as a word of a command; "" if it is not known.
 func (w *wording) old() string {
 	return w.wordOr(w.before)
 }
 
-// now is the value before of a setting that the system calls by this name.
+// now returns the value before of a setting with this name on the system.
 func (w *wording) now(name string) string {
 	if w.before != "" {
 		return w.old()
@@ -194,7 +192,7 @@ func (w *wording) now(name string) string {
 	return w.known(name)
 }
 
-// wordOr is text as a word of a command, "" where there is none.
+// wordOr returns text as a word of a command, "" if there is none.
 func (w *wording) wordOr(text string) string {
 	if text == "" {
 		return ""
@@ -202,7 +200,7 @@ func (w *wording) wordOr(text string) string {
 	return w.word(text)
 }
 
-// known is what the facts say, as a word of a command; "" where they do not.
+// known returns the facts' value as a word of a command; "" if they lack it.
 func (w *wording) known(name string) string {
 	if v := w.fact(name); v != "" {
 		return w.word(v)
@@ -210,11 +208,11 @@ func (w *wording) known(name string) string {
 	return ""
 }
 
-// value is the new value as a word of a command.
+// value returns the new value as a word of a command.
 func (w *wording) value() string { return w.word(w.set.Value) }
 
-// word is text as one word of a command: plain words as they are, several in
-// single quotes, and VALUE for all that a shell could read something into.
+// word returns text as one word of a command: plain words as they are, several in single quotes, and VALUE for
+// anything that a shell could interpret.
 func (w *wording) word(text string) string {
 	fields := strings.Fields(text)
 	for _, f := range fields {
@@ -231,25 +229,23 @@ func (w *wording) word(text string) string {
 	return "'" + strings.Join(fields, " ") + "'"
 }
 
-// nic is the setting's interface as a word of a command.
+// nic returns the setting's interface as a word of a command.
 func (w *wording) nic() string { return Interface(w.os, w.set.Interface) }
 
-// Interface is the name of an interface as the shell of a system takes it.
-// A name that a shell would read something into is INTERFACE, which the
-// reader has to fill in.
+// Interface returns the name of an interface for the shell of a system. A name that a shell would interpret
+// becomes INTERFACE, which the reader fills in.
 func Interface(os, name string) string {
 	switch {
 	case Plain(name, ""):
 		return name
 	case os == "windows" && Plain(name, " #()"):
-		return "'" + name + "'" // PowerShell takes everything in single quotes as it is
+		return "'" + name + "'" // PowerShell takes everything in single quotes literally
 	}
 	return unknownInterface
 }
 
-// Plain tells whether text is one word that no shell reads anything into, and
-// that no program takes for an option. more are characters allowed beside
-// letters, digits and "._:@-".
+// Plain reports whether text is one word that no shell interprets, and that no program takes for an option. more
+// are characters allowed besides letters, digits and "._:@-".
 func Plain(text, more string) bool {
 	for _, c := range text {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
@@ -260,12 +256,12 @@ func Plain(text, more string) bool {
 	return text != "" && len(text) <= 64 && text[0] != '-' && text[0] != ' '
 }
 
-// format is a command with one place for its value.
+// format returns a command with one place for its value.
 func format(text string, args ...any) func(string) string {
 	return func(value string) string { return fmt.Sprintf(text, append(slices.Clone(args), value)...) }
 }
 
-// third is the greatest of the three numbers of a TCP buffer.
+// third returns the maximum of the three numbers of a TCP buffer.
 func third(value string) string {
 	fields := strings.Fields(value)
 	if len(fields) != 3 {
@@ -277,7 +273,7 @@ func third(value string) string {
 // pair is one element of a value that covers several: "rx-usecs" "50".
 type pair struct{ name, value string }
 
-// pairs reads a value of names and values in turns; only plain ones are taken.
+// pairs parses a value of alternating names and values; it takes only plain ones.
 func pairs(value string) []pair {
 	fields := strings.Fields(value)
 	var list []pair
@@ -289,8 +285,7 @@ func pairs(value string) []pair {
 	return list
 }
 
-// queues is how many receive queues a value of Channels has: "combined 4" or
-// "rx 4 tx 1"; "" where it says none.
+// queues returns how many receive queues a value of Channels has: "combined 4" or "rx 4 tx 1"; "" if it has none.
 func queues(value string) string {
 	for _, name := range []string{"combined", "rx"} {
 		if n := named(pairs(value), name); n != unknownValue && n != "0" {
@@ -300,13 +295,13 @@ func queues(value string) string {
 	return ""
 }
 
-// differing are the pairs of a value that are not the same in another.
+// differing returns the pairs of a value that differ in another.
 func differing(value, other string) []pair {
 	have := pairs(other)
 	return slices.DeleteFunc(pairs(value), func(p pair) bool { return slices.Contains(have, p) })
 }
 
-// named is the pair of that name, VALUE where there is none.
+// named returns the value of the pair of that name, VALUE if there is none.
 func named(list []pair, name string) string {
 	for _, p := range list {
 		if p.name == name {
@@ -316,8 +311,7 @@ func named(list []pair, name string) string {
 	return unknownValue
 }
 
-// toggle words what is on or off: one command each. Where the state before is
-// not known it was the other one.
+// toggle words what is on or off: one command each. An unknown state before counts as the opposite one.
 func (w *wording) toggle(on, off, show string) {
 	state, _, _ := strings.Cut(w.set.Value, " ")
 	before, _, _ := strings.Cut(w.before, " ")
@@ -338,8 +332,8 @@ func (w *wording) toggle(on, off, show string) {
 	w.do(off, on, show)
 }
 
-// verifyPath adds a ping of a full packet that must not be split: the MTU
-// without the headers of IPv4 and ICMP.
+// verifyPath adds a ping of a full packet that must not be fragmented: the MTU without the headers of IPv4 and
+// ICMP.
 func (w *wording) verifyPath(ping string) {
 	if mtu, err := strconv.Atoi(w.set.Value); err == nil && mtu > 28 {
 		w.verify(fmt.Sprintf(ping, mtu-28))

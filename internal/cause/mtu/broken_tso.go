@@ -58,21 +58,21 @@ func JudgeBrokenTSO(f *diagnose.Flow) *diagnose.Outcome {
 	return triedSmall(f, o, again, bps, searched)
 }
 
-// Bars of a broken offload. What gets through are single segments, sent again
-// after a timeout: 0.9 to 100 Mb/s were measured.
+// Thresholds of a broken offload. Only single segments get through, retransmitted after a timeout: 0.9 to 100 Mb/s
+// were measured.
 const (
-	brokenRate  = 500e6 // bit/s: between hosts side by side at MTU 9000 it was 100
+	brokenRate  = 500e6 // bit/s: between neighbouring hosts at MTU 9000 it was 100
 	BrokenAgain = 3     // percent of the segments
 )
 
-// segmentsFit tells that single segments are known to be no larger than what passes,
-// whatever the sender's MTU claims: the other end's MSS keeps them small.
+// segmentsFit reports whether single segments are known to be no larger than what passes, whatever the sender's
+// MTU claims: the other end's MSS keeps them small.
 func segmentsFit(f *diagnose.Flow, s sized) bool {
 	n := packet(f, s)
 	return n > 0 && n <= float64(s.Bytes)
 }
 
-// offload is "on" or "off" at the sender's interface; "" unknown.
+// offload returns "on" or "off" for the sender's interface; "" unknown.
 func offload(f *diagnose.Flow, name string) string {
 	if f.Sender.Face == nil {
 		return ""
@@ -94,16 +94,16 @@ func OffloadOff(f *diagnose.Flow) *measure.Fix {
 	return r
 }
 
-// segmentationOff has the kernel, not the adapter, split what is longer than a packet.
+// segmentationOff makes the kernel, not the adapter, split long packets.
 func segmentationOff(f *scene.Face) scene.Fix {
 	return f.Set(knob.TSO, "off").And(f.Set(knob.GSO, "off")).Costing("more work for the CPU").Or("switch TSO and GSO off")
 }
 
-// triedSmall settles a broken offload by what small segments and datagrams do.
+// triedSmall decides about a broken offload by the results of small segments and datagrams.
 func triedSmall(f *diagnose.Flow, o *diagnose.Outcome, again, bps float64, searched bool) *diagnose.Outcome {
 	small := f.Experiment(diagnose.SmallSegments)
 	if small == nil {
-		// Lost at random in that share, the small packets of the probe would have been hit too.
+		// Random loss at that share would have hit the probe's small packets too.
 		if searched && unharmed(f)*again/100 >= 3 {
 			o.Confidence = measure.Likely
 		}
@@ -111,7 +111,7 @@ func triedSmall(f *diagnose.Flow, o *diagnose.Outcome, again, bps float64, searc
 	}
 	lost, counted := againOf(small)
 	asked := float64(small.Spec.Rate)
-	if counted && lost > again/10 && lost <= again/3 { // less than before, as it is where the ends themselves stand still
+	if counted && lost > again/10 && lost <= again/3 { // less than before, as if the ends themselves stood still
 		return o.By(measure.Proof{EndPoint: f.Sender.Name, Counter: "sent again in segments of 536 bytes", Value: lost, Unit: "pct"}).
 			Then("the same while the hosts have nothing else to do")
 	}
@@ -124,7 +124,7 @@ func triedSmall(f *diagnose.Flow, o *diagnose.Outcome, again, bps float64, searc
 	switch {
 	case far != nil && diagnose.PathLossPct(far) > max(diagnose.LostBar, again/10):
 		return diagnose.No("UDP at %s in full packets is lost too: %s", unit.Rate(diagnose.RateOf(far)), unit.Percent(diagnose.PathLossPct(far)))
-	case searched && (far != nil && diagnose.RateOf(far) > 2*bps || bps < 0.4*asked): // a policer or a slow link that lets these pass would have let TCP
+	case searched && (far != nil && diagnose.RateOf(far) > 2*bps || bps < 0.4*asked): // a policer or a slow link that passes these would have passed TCP
 		o.Confidence = measure.Certain
 		o.Text = "packets of the sender's segmentation offload (TSO) never arrive, single segments do"
 		o.Costs(0, "what passes are segments that were sent again alone", "small segments at "+unit.Rate(asked)+" pass without loss")
@@ -132,8 +132,8 @@ func triedSmall(f *diagnose.Flow, o *diagnose.Outcome, again, bps float64, searc
 	return o
 }
 
-// unharmed is how many small packets of the path's probe got through, where
-// none of them was lost: a lost one of TCP's costs a timeout of 200 ms.
+// unharmed returns how many small packets of the path's probe got through without a single loss: a lost TCP packet
+// costs a timeout of 200 ms.
 func unharmed(f *diagnose.Flow) float64 {
 	n := 0.0
 	if p := f.Path(); p != nil && p.RTT != nil && p.RTT.P50 > 0 && p.RTT.Max < p.RTT.P50+150e6 {
@@ -148,7 +148,7 @@ func unharmed(f *diagnose.Flow) float64 {
 	return n
 }
 
-// againOf is the share of a cell's segments that were sent again, in percent.
+// againOf returns the percentage of a cell's segments that were retransmitted.
 func againOf(c *measure.Cell) (float64, bool) {
 	f := &diagnose.Flow{Cell: c, Run: diagnose.RunShown(c)}
 	for _, x := range f.Run.Flows {
@@ -174,8 +174,7 @@ func PacketsBrokenTSO(f *diagnose.Flow) *diagnose.Outcome {
 	return diagnose.CaptureAt(measure.AtSender, "packets as they leave the sender's kernel")
 }
 
-// NothingAgain excludes what makes a sender send again, where none was; nil where
-// some was, or it is not known.
+// NothingAgain excludes a cause of retransmissions if there were none; nil if there were some, or it is not known.
 func NothingAgain(f *diagnose.Flow) *diagnose.Outcome {
 	s := f.AnyCapturePoint()
 	if s == nil {
@@ -187,12 +186,11 @@ func NothingAgain(f *diagnose.Flow) *diagnose.Outcome {
 	return nil
 }
 
-// superCrossed judges segmentation offload by what left the sender and what of it
-// came to the other place.
+// superCrossed judges segmentation offload by what left the sender and what of it reached the other place.
 func superCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 	d := x.Data
 	single, full := diagnose.LostPct(d.SingleSent, d.SingleLost), diagnose.Arrived(d.FullSent, d.FullLost)
-	// What arrived besides single segments was of larger packets.
+	// Everything that arrived besides single segments came from larger packets.
 	came := stat.Pct(float64(d.Arrived-(d.SingleSent.Bytes-d.SingleLost.Bytes)), float64(d.SuperSent.Bytes))
 	switch {
 	case d.SuperSent.N < fewSuper && x.Left.At != measure.AtSender:
@@ -217,10 +215,10 @@ func superCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 		x.Left.Count(superProof, d.SuperSent))
 }
 
-// fewSuper is how many packets larger than a segment say something of offload.
+// fewSuper is how many packets larger than a segment show something about offload.
 const fewSuper = 3
 
-// asOffload adds where a broken offload is, and what to do.
+// asOffload adds where a broken offload is, and the fix.
 func asOffload(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint) *diagnose.Outcome {
 	w := f.Sender.OnFace()
 	if w.Interface == "" {
@@ -232,7 +230,7 @@ func asOffload(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint) 
 // superProof names packets larger than a segment.
 const superProof = "packets larger than a segment sent"
 
-// superSent judges it by what the sender had to send again.
+// superSent judges it by the sender's retransmissions.
 func superSent(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 	d := s.Data
 	acked, known := s.Acked()
@@ -259,8 +257,8 @@ func superSent(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 			diagnose.Above(s.Count("sent again after a timeout", d.Timeout), fewSuper), s.Count(superProof, d.Super))
 }
 
-// brokenTSO has the kernel split what the adapter splits wrongly: first TSO
-// alone, then GSO too, for an adapter that gets more than one packet by that.
+// proposeBrokenTSO makes the kernel split what the adapter splits wrongly: first by TSO off alone, then GSO too,
+// for an adapter that still gets packets for several segments.
 func proposeBrokenTSO(r advise.Request) []advise.Draft {
 	h := r.Direction.From
 	face := r.Direction.Face(h)
@@ -280,15 +278,15 @@ func proposeBrokenTSO(r advise.Request) []advise.Draft {
 	return []advise.Draft{alone, both}
 }
 
-// Bars of a direction that carries next to nothing.
+// Thresholds of a direction that carries almost nothing.
 const (
-	stallAgain = 0.5  // of the segments sent again
+	stallAgain = 0.5  // of the segments retransmitted
 	stallShare = 0.01 // of the rate that is plausible there,
-	someAgain  = 0.03 // where at least so many segments are sent again: what never arrives is
+	someAgain  = 0.03 // if at least so many segments are retransmitted: lost data is
 )
 
-// lastResort is tried where next to nothing passes: segmentation offload off, whether or not
-// a rule could tell that it is broken, since another fault may hide it.
+// lastResort is tried if almost nothing passes: segmentation offload off, whether or not a rule found it broken,
+// since another fault may hide it.
 func lastResort(w *advise.Direction) *measure.Finding {
 	if !stalled(w) {
 		return nil
@@ -300,8 +298,8 @@ func lastResort(w *advise.Direction) *measure.Finding {
 	}
 }
 
-// stalled tells of TCP between two hosts, not held down on purpose, that sends half of all
-// again, or carries a hundredth of what the link or the other direction does.
+// stalled reports whether TCP between two hosts, without a deliberate limit, retransmits half of all segments, or
+// carries 1% of what the link or the other direction does.
 func stalled(w *advise.Direction) bool {
 	c := w.Cell
 	if c == nil || c.Goodput == nil || c.Protocol != measure.TCP || w.Local() || c.Spec.Rate > 0 || c.Spec.MaxRate > 0 {
@@ -312,8 +310,8 @@ func stalled(w *advise.Direction) bool {
 	return again >= stallAgain || (again >= someAgain || !told) && w.Goodput() < stallShare*max(w.Hope(), slower)
 }
 
-// sentAgain is the share of its segments that the sender has sent again in the last run; told is
-// false where its kernel does not say.
+// sentAgain returns the share of its segments that the sender retransmitted in the last run; told is false if its
+// kernel does not report it.
 func sentAgain(w *advise.Direction) (share float64, told bool) {
 	if len(w.Cell.Runs) == 0 {
 		return 0, false

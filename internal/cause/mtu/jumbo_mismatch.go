@@ -40,7 +40,7 @@ func JumboMismatch() rule.Cause {
 	}
 }
 
-// judgeJumboMismatch joins what the path's search says with the MTUs below the ends.
+// judgeJumboMismatch joins the path's packet-size search with the MTUs of the hypervisors.
 func judgeJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 	own := jumboSeen(f)
 	n := Narrowest(f)
@@ -97,8 +97,8 @@ func jumboSeen(f *diagnose.Flow) *diagnose.Outcome {
 	return o.Costs(0, "nothing that is larger passes", "the search with DF")
 }
 
-// Narrowest is the smallest MTU below the two ends that is less than what the
-// end there has; nil where there is none.
+// Narrowest returns the smallest MTU in the hypervisors of the two ends that is less than the MTU of the end
+// itself; nil if there is none.
 func Narrowest(f *diagnose.Flow) *narrow {
 	var least *narrow
 	for _, e := range f.Ends() {
@@ -117,22 +117,22 @@ func Narrowest(f *diagnose.Flow) *narrow {
 	return least
 }
 
-// narrow is a smaller MTU below an end than the end's own.
+// narrow is an MTU in the hypervisor of an end that is smaller than the end's own.
 type narrow struct {
 	End        *diagnose.End
 	Name       string
 	MTU, Wants int
 }
 
-// Widen has what is below take what the end sends.
+// Widen makes the hypervisor carry what the end sends.
 func (n *narrow) Widen() *measure.Fix {
 	r := &measure.Fix{EndPoint: hypervisor.HostName(n.End), Advice: fmt.Sprintf("set MTU %d at %s, or %d at %s; the same on every switch and uplink between", n.Wants, n.Name, n.MTU, n.End.Name),
 		Risk: "all ports of a switch share its MTU"}
 	return r
 }
 
-// mtuOf is the MTU of the end's own interface: of a guest the one that the test
-// uses, of an ESXi host its VMkernel port's. 0: not known.
+// mtuOf returns the MTU of the end's own interface: of a guest the one that the test uses, of an ESXi host its
+// VMkernel port's. 0: not known.
 func mtuOf(e *diagnose.End) int {
 	if e.Face != nil && e.Face.MTU != nil {
 		return *e.Face.MTU
@@ -153,7 +153,7 @@ func mtuOf(e *diagnose.End) int {
 	return 0
 }
 
-// hypervisorMTUs are the MTUs that a packet of the end meets below it, by name.
+// hypervisorMTUs returns the MTUs that a packet of the end meets in the hypervisor, by name.
 func hypervisorMTUs(e *diagnose.End, b measure.HostPlacement) map[string]int {
 	if b.Guest == nil && b.Host != nil && b.Switch == nil {
 		b.Switch = underPort(b, e.Has)
@@ -164,8 +164,7 @@ func hypervisorMTUs(e *diagnose.End, b measure.HostPlacement) map[string]int {
 	return b.MTUs(hypervisor.Uplinks(e))
 }
 
-// underPort is the switch of the host's VMkernel port that has such an address;
-// nil where there is none.
+// underPort returns the switch of the host's VMkernel port that has such an address; nil if there is none.
 func underPort(b measure.HostPlacement, has func(addr string) bool) *measure.VirtualSwitch {
 	for _, p := range b.Host.Ports {
 		if g := b.Inventory.PortGroup(p.PortGroup); g != nil && slices.ContainsFunc(p.Addrs, has) {
@@ -194,13 +193,13 @@ func packetsJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 		o.Text = fmt.Sprintf("jumbo frames are set at both ends (MSS %d and %d) and do not pass between: %s", a, b, o.Text)
 		o.AddFix(diagnose.Advise(nil, "set the same MTU at both ends and on every switch between"))
 		if isRouted(f, s) {
-			o.MarkNotBinding() // the router is to say so
+			o.MarkNotBinding() // the router has to report it
 		}
 	}
 	return o
 }
 
-// isRouted tells whether packets pass a router, by their time to live.
+// isRouted reports whether packets pass a router, by their TTL.
 func isRouted(f *diagnose.Flow, s *diagnose.CapturePoint) bool {
 	if x := f.Crossing; x != nil {
 		hops, ok := diagnose.HopsBetween(x.Right, x.Left, func(c *measure.Connection) measure.Direction { return c.Acks })
@@ -214,7 +213,7 @@ func gateMTUAgreement(sc *scene.Scene) *gate.Finding {
 	p := sc.Subject.Path
 	a, b := sc.Host(p.From), sc.Host(p.To)
 	if a == nil || b == nil || sc.OnOneMachine() || linkMTU(a) == 0 || linkMTU(b) == 0 {
-		return nil // the search by itself says what passes
+		return nil // the search itself shows what passes
 	}
 	routed := a.End.Route != nil && a.End.Route.Gateway != "" || b.End.Route != nil && b.End.Route.Gateway != ""
 	switch {
@@ -234,7 +233,7 @@ func gateMTUAgreement(sc *scene.Scene) *gate.Finding {
 	return f
 }
 
-// linkMTU is that of the interface, whatever a route holds its packets to; 0 unknown.
+// linkMTU returns the interface's MTU, whatever limit a route sets; 0 unknown.
 func linkMTU(h *scene.Host) int {
 	if i := h.Top(); i != nil && i.MTU != nil && *i.MTU > 0 {
 		return *i.MTU
@@ -265,8 +264,8 @@ func gateGuestMTU(h *scene.Host) *gate.Finding {
 	return gate.Pass("all below %s take the %d bytes of %s", b.Guest.Name, *top.MTU, top.Name)
 }
 
-// carries is the interface of the guest that the test uses: that of its route,
-// else the one with the MAC of its adapter.
+// carries returns the interface of the guest that the test uses: that of its route, else the one with the MAC
+// address of its adapter.
 func carries(h *scene.Host, b measure.HostPlacement) *scene.Face {
 	if top := h.Top(); top != nil {
 		return top
@@ -280,8 +279,8 @@ func carries(h *scene.Host, b measure.HostPlacement) *scene.Face {
 	return nil
 }
 
-// jumboMismatchProposal raises the smaller end where that is all that is in the way,
-// else lowers the larger one, or both where a port between takes less.
+// proposeJumboMismatch raises the smaller end if that is the only obstacle; else it lowers the larger one, or both
+// if a port in between carries less.
 func proposeJumboMismatch(r advise.Request) []advise.Draft {
 	w := r.Direction
 	a, b := MTUAt(w, w.From), MTUAt(w, w.To)

@@ -57,8 +57,8 @@ func judgeMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 	return o
 }
 
-// handshakeMSS is the MSS that bounds the sender's segments: the receiver's, as
-// it was sent and as it came to the sender.
+// handshakeMSS returns the MSS that limits the sender's segments: the receiver's, as it was sent and as it reached
+// the sender.
 func handshakeMSS(f *diagnose.Flow) (sent, seen float64, ok bool) {
 	p := f.Path()
 	if p == nil || p.Handshake == nil {
@@ -74,8 +74,8 @@ func handshakeMSS(f *diagnose.Flow) (sent, seen float64, ok bool) {
 	return float64(*from.MSS), float64(*to.MSS), true
 }
 
-// connectionMSS is the same by what the receiver's kernel offers and the
-// sender's uses, where neither path MTU discovery nor probing made it smaller.
+// connectionMSS returns the same from what the receiver's kernel offers and the sender's uses, if neither path MTU
+// discovery nor probing reduced it.
 func connectionMSS(f *diagnose.Flow) (sent, seen float64, ok bool) {
 	uses := f.MSS()
 	for _, x := range f.Receiver.Streams() {
@@ -99,8 +99,8 @@ func connectionMSS(f *diagnose.Flow) (sent, seen float64, ok bool) {
 	return sent, uses, true
 }
 
-// noClamp excludes a clamp that is none, or that the path needs; nil where the MSS
-// arrives smaller without need.
+// noClamp excludes an MSS that was not reduced, or that the path needs; nil if the MSS arrives smaller without
+// need.
 func noClamp(f *diagnose.Flow, sent, seen float64) *diagnose.Outcome {
 	s, searched := sizes(f)
 	switch {
@@ -112,11 +112,10 @@ func noClamp(f *diagnose.Flow, sent, seen float64) *diagnose.Outcome {
 	return nil
 }
 
-// payloadShare is that of a segment in its frame on Ethernet.
+// payloadShare returns the payload's share of a segment's Ethernet frame.
 func payloadShare(mss float64) float64 { return mss / (mss + tcpHeaders + 12 + 38) }
 
-// isHeaders tells whether what is missing of a full link are the headers of
-// segments that are too small.
+// isHeaders reports whether the shortfall of a full link is the headers of segments that are too small.
 func isHeaders(f *diagnose.Flow, seen, sent float64) bool {
 	bps, ok := f.Goodput()
 	c := f.Cell.Ceiling
@@ -128,7 +127,7 @@ func isHeaders(f *diagnose.Flow, seen, sent float64) bool {
 
 func packetsMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 	if f.Cell.Spec.MSS > 0 {
-		return nil // it was asked for, as the counters say
+		return nil // it was requested, as the counters show
 	}
 	s := f.AnyCapturePoint()
 	if f.Crossing != nil {
@@ -155,8 +154,8 @@ func packetsMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 		Then("a capture at the other end too: what it offers").AddFix(diagnose.Advise(nil, "compare the MTU of both ends, and look for an MSS clamp between"))
 }
 
-// openings are the SYN or SYN-ACK of the receiver of the data, and of its sender;
-// nil where they were not captured.
+// openings returns the SYN or SYN-ACK of the receiver of the data, and of its sender; nil if they were not
+// captured.
 func openings(s *diagnose.CapturePoint) (receivers, senders *measure.Opening) {
 	for _, c := range s.Connections {
 		if c.FromOpened == nil || c.SYN == nil || c.SYNACK == nil {
@@ -170,7 +169,7 @@ func openings(s *diagnose.CapturePoint) (receivers, senders *measure.Opening) {
 	return nil, nil
 }
 
-// mssOf an opening in bytes; 0 where it is not known.
+// mssOf returns the MSS of an opening in bytes; 0 if it is not known.
 func mssOf(o *measure.Opening) float64 {
 	if o == nil || o.MSS == nil {
 		return 0
@@ -178,8 +177,8 @@ func mssOf(o *measure.Opening) float64 {
 	return float64(*o.MSS)
 }
 
-// clamped judges the MSS of the receiver, which bounds the segments of the data, as
-// it left one place and came to the other.
+// clamped judges the MSS of the receiver, which limits the data segments, as it left one place and arrived at the
+// other.
 func clamped(f *diagnose.Flow, x *diagnose.Crossed, sent, seen float64, packet int64) *diagnose.Outcome {
 	if o := noClamp(f, sent, seen); o != nil {
 		return o
@@ -202,8 +201,7 @@ func clamped(f *diagnose.Flow, x *diagnose.Crossed, sent, seen float64, packet i
 // leastPath is the MTU in bytes that every path of IPv6 has (RFC 8200, section 5).
 const leastPath = 1280
 
-// gateMSS compares with the packets of the other direction: an MSS is what
-// its sender wants to receive.
+// gateMSS compares with the packets of the other direction: an MSS is what its sender wants to receive.
 func gateMSS(w *scene.Direction) *gate.Finding {
 	if w.Sent == nil || w.Seen == nil || w.Sent.MSS == nil || w.Seen.MSS == nil {
 		return gate.MissingOption(w, "MSS")

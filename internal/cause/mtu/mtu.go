@@ -1,5 +1,4 @@
-// Package mtu holds the causes of packet sizes: jumbo frames, black holes, broken
-// segmentation, clamped segments.
+// Package mtu holds the causes of packet sizes: jumbo frames, black holes, broken segmentation, clamped segments.
 package mtu
 
 import (
@@ -17,19 +16,18 @@ import (
 // Sizes of packets in bytes.
 const (
 	UsualMTU      = 1500
-	leastMTU      = 1280  // of IPv6 (RFC 8200): the kernel takes its addresses away below
+	leastMTU      = 1280  // of IPv6 (RFC 8200): below it the kernel removes the IPv6 addresses
 	jumboFrom     = 8000  // an MTU from here on means jumbo frames
 	largestPacket = 65535 // of IP (RFC 791): an interface may claim 65536
-	vlanTag       = 4     // which an interface may take beyond its MTU
+	vlanTag       = 4     // which an interface may carry beyond its MTU
 	tcpHeaders    = 40    // of IPv4 and TCP without options
 	udpHeaders    = 28
 )
 
-// Crossing says what an MTU change costs beside what the knob does.
+// Crossing is the risk of an MTU change, in addition to the knob's own.
 const Crossing = "every switch between must carry it; the path is searched before it is kept"
 
-// largestThatFits is the largest packet that passes in both directions; 0 where it was not
-// searched.
+// largestThatFits returns the largest packet that passes in both directions; 0 if it was not searched.
 func largestThatFits(w *advise.Direction) int {
 	least := 0
 	for _, o := range []*measure.DirectionFacts{w.There, w.Back} {
@@ -40,7 +38,8 @@ func largestThatFits(w *advise.Direction) int {
 	return untagged(least)
 }
 
-// untagged is an MTU without room for a tag: 1504 is 1500 with it, which the next interface may not have.
+// untagged returns an MTU without room for a VLAN tag: 1504 is 1500 with it, which the next interface may not
+// have.
 func untagged(mtu int) int {
 	if (mtu-vlanTag)%100 == 0 {
 		return mtu - vlanTag
@@ -48,7 +47,7 @@ func untagged(mtu int) int {
 	return mtu
 }
 
-// mtu of the host's interface towards the other end, as the route knows it; 0 unknown.
+// mtu returns the MTU of the host's interface to the other end, as the route knows it; 0 unknown.
 func mtu(h *scene.Host) int {
 	if r := h.End.Route; r != nil && r.MTU > 0 {
 		return r.MTU
@@ -59,10 +58,10 @@ func mtu(h *scene.Host) int {
 	return 0
 }
 
-// MTUAt of the interface by which a host reaches the other; 0 not known.
+// MTUAt returns the MTU of the interface by which a host reaches the other; 0 not known.
 func MTUAt(w *advise.Direction, h *scene.Host) int { return int(h.State(knob.MTU, w.Face(h)).Number()) }
 
-// SetMTU changes it; ok is false where that changes nothing or cannot be.
+// SetMTU changes it; ok is false if that changes nothing or is not possible.
 func SetMTU(w *advise.Direction, h *scene.Host, bytes int) (d advise.Draft, ok bool) {
 	face := w.Face(h)
 	s := h.State(knob.MTU, face)
@@ -72,9 +71,8 @@ func SetMTU(w *advise.Direction, h *scene.Host, bytes int) (d advise.Draft, ok b
 	return advise.Change(h, knob.MTU, face, fmt.Sprint(bytes), "MTU %d at %s", bytes, h.Name).ForDirection(w), true
 }
 
-// smaller is the MTU that passes. One end's is enough for TCP in both directions,
-// since the other sends no larger segments than it takes; without a router
-// between both ends have to agree.
+// smaller proposes the MTU that passes. One end's is enough for TCP in both directions, since the other sends no
+// larger segments than it accepts; without a router between them both ends have to agree.
 func smaller(w *advise.Direction) []advise.Draft {
 	fits := largestThatFits(w)
 	if fits == 0 {
@@ -91,15 +89,14 @@ func smaller(w *advise.Direction) []advise.Draft {
 	return []advise.Draft{own.Bring(w.Hope(), "RFC 2923; measured: 0 Mb/s with a black hole", "full segments pass: %d bytes do with DF, %d are sent now", fits, MTUAt(w, w.From))}
 }
 
-// sized is what is known of the sizes that pass in the direction of the data.
+// sized is what is known of the sizes that pass in the data direction.
 type sized struct {
 	*measure.PathMTU
 	peer   int  // MTU that the other end claims; 0 unknown
-	routed bool // a router lies between
+	routed bool // there is a router between the ends
 }
 
-// sizes of the direction; false where it was not searched, or no datagram of
-// the search came back.
+// sizes returns those of the direction; false if it was not searched, or no probe of the search was answered.
 func sizes(f *diagnose.Flow) (sized, bool) {
 	direction, back := f.Direction()
 	if direction == nil || direction.MTU == nil || direction.MTU.Bytes <= 0 {
@@ -112,12 +109,12 @@ func sizes(f *diagnose.Flow) (sized, bool) {
 	return s, true
 }
 
-// passes tells that all that the sender claims gets through.
+// passes reports whether everything up to the sender's claimed MTU gets through.
 func (s sized) passes() bool {
 	return s.Local || s.Claimed <= 0 || s.Bytes >= min(s.Claimed, largestPacket)
 }
 
-// proof of what passes.
+// proof returns the size that passes as evidence.
 func (s sized) proof(f *diagnose.Flow) measure.Proof {
 	p := measure.Proof{EndPoint: f.Sender.Name, Counter: "largest packet that passes with DF", Value: float64(s.Bytes), Unit: "bytes"}
 	if s.Claimed > 0 {
@@ -126,12 +123,12 @@ func (s sized) proof(f *diagnose.Flow) measure.Proof {
 	return p
 }
 
-// packet is the largest that this flow sends, in bytes; 0 unknown.
+// packet returns the largest packet that this flow sends, in bytes; 0 unknown.
 func packet(f *diagnose.Flow, s sized) float64 {
 	if d := f.Cell.Datagrams; f.IsUDP() && d != nil && d.Bytes > 0 {
 		n := float64(d.Bytes) + udpHeaders
 		if s.Claimed > 0 {
-			n = min(n, float64(s.Claimed)) // the kernel cuts larger ones into fragments
+			n = min(n, float64(s.Claimed)) // the kernel fragments larger ones
 		}
 		return n
 	}
@@ -141,16 +138,16 @@ func packet(f *diagnose.Flow, s sized) float64 {
 	return 0
 }
 
-// stall is how a flow came to nothing, or nearly.
+// stall describes how a flow came to carry nothing, or almost nothing.
 type stall struct {
 	Timeouts float64 // of retransmission, over the life of the connections
 	backoff  float64 // how often in a row the timer has doubled
 	cwnd     float64 // segments, at the end of the measured time
 	bps      float64
-	dead     bool // nothing or next to nothing came through
+	dead     bool // nothing or almost nothing came through
 }
 
-// Stalled reads how the sender's connections fared; false where its kernel does not tell.
+// Stalled reads the state of the sender's connections; false if its kernel does not report it.
 func Stalled(f *diagnose.Flow) (stall, bool) {
 	s, known := stall{cwnd: math.Inf(1)}, false
 	for _, x := range f.Sender.Streams() {
@@ -176,10 +173,10 @@ func Stalled(f *diagnose.Flow) (stall, bool) {
 	return s, known
 }
 
-// deadRate is below what a stalled connection still carries, in bit/s.
+// deadRate is above what a stalled connection still carries, in bit/s.
 const deadRate = 100_000
 
-// fixSize is what the gates of the sizes say is to be done, where they say anything.
+// fixSize returns the fix of the size gates, if they have one.
 func fixSize(f *diagnose.Flow, cause string, otherwise *measure.Fix) *measure.Fix {
 	for _, g := range hypervisor.JudgedGates(f) {
 		if g.ID == "mtu-path" && g.From == f.Cell.From && g.To == f.Cell.To && (len(g.Fix) > 0 || g.Advice != "") && g.Status != measure.GatePass {
@@ -189,8 +186,7 @@ func fixSize(f *diagnose.Flow, cause string, otherwise *measure.Fix) *measure.Fi
 	return hypervisor.Fix(f.Sender, hypervisor.Conditions(f, cause, ""), otherwise)
 }
 
-// sizeBinds tells whether this flow comes to nothing since its packets are
-// larger than what passes.
+// sizeBinds reports whether this flow carries nothing because its packets are larger than what passes.
 func sizeBinds(f *diagnose.Flow, s sized) bool {
 	if packet(f, s) <= float64(s.Bytes) {
 		return false
@@ -203,10 +199,10 @@ func sizeBinds(f *diagnose.Flow, s sized) bool {
 	return ok && x.dead
 }
 
-// ClampBar is by how many bytes a segment may be smaller before it is worth a word.
+// ClampBar is by how many bytes a segment may be smaller before it is reported.
 const ClampBar = 20
 
-// Bars of packets that do not arrive. A share is in percent.
+// Thresholds of packets that do not arrive. A share is in percent.
 const (
 	swallowBar = 90 // above it a size does not pass
 	passBar    = 10 // below it a size passes

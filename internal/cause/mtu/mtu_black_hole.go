@@ -60,8 +60,7 @@ func judgeMTUBlackHole(f *diagnose.Flow) *diagnose.Outcome {
 	return silentStall(f)
 }
 
-// isSwallowed judges a path of which the search with DF says that it swallows
-// what is larger.
+// isSwallowed judges a path that, by the search with DF, silently drops larger packets.
 func isSwallowed(f *diagnose.Flow, s sized) *diagnose.Outcome {
 	o := diagnose.Certain("packets above %d bytes vanish without a word, of the %d that the sender claims", s.Bytes, s.Claimed).By(s.proof(f)).
 		AddFix(fixSize(f, "mtu-black-hole", ProbeSizes(f)))
@@ -81,8 +80,7 @@ func isSwallowed(f *diagnose.Flow, s sized) *diagnose.Outcome {
 	return o.MarkNotBinding().Costs(0, fmt.Sprintf("nothing here: the segments are smaller; datagrams above %d bytes are lost", s.Bytes), "tcp_info.snd_mss")
 }
 
-// ProbeSizes has the sender's TCP find by itself what passes, where the sizes
-// cannot be mended on the way.
+// ProbeSizes lets the sender's TCP find the size that passes, if the path cannot be fixed.
 func ProbeSizes(f *diagnose.Flow) *measure.Fix {
 	const advice = "let ICMP (fragmentation needed, packet too big) pass every firewall between, or lower the MTU"
 	h := f.Sender.Machine()
@@ -94,10 +92,10 @@ func ProbeSizes(f *diagnose.Flow) *measure.Fix {
 	return r
 }
 
-// probeMTU lets TCP find the size that passes by itself (RFC 4821).
+// probeMTU lets TCP find the size that passes (RFC 4821).
 func probeMTU(h *scene.Host) scene.Fix { return h.Set(knob.MTUProbing, "", "1") }
 
-// silentStall judges a connection that came to nothing where the path was not searched.
+// silentStall judges a connection that carried nothing, on a path that was not searched.
 func silentStall(f *diagnose.Flow) *diagnose.Outcome {
 	x, ok := Stalled(f)
 	switch {
@@ -132,7 +130,7 @@ func packetsMTUBlackHole(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.NoHandshake("the size of a full segment")
 	case s.At == measure.AtReceiver && passed >= full-ClampBar:
 		return diagnose.No("full segments arrive: packets of %d bytes", int64(min(passed, full)))
-	case s.At == measure.AtReceiver, s.At != measure.AtSender && passed < full-ClampBar: // that they are not here is how a black hole looks, too
+	case s.At == measure.AtReceiver, s.At != measure.AtSender && passed < full-ClampBar: // with a black hole they are missing here, too
 		return diagnose.CaptureAt(measure.AtSender, "full segments that were sent")
 	case passed < full-ClampBar:
 		return diagnose.No("no packet was larger than %d bytes", int64(passed))
@@ -146,7 +144,7 @@ func packetsMTUBlackHole(f *diagnose.Flow) *diagnose.Outcome {
 	return asBlackHole(f, silentPackets(f, s, acked), s)
 }
 
-// fullCrossed judges by the sizes that left one place and came to the other.
+// fullCrossed judges by the sizes that left one place and reached the other.
 func fullCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 	d := x.Data
 	full := float64(x.Left.Main().MaxPacket)
@@ -175,11 +173,10 @@ func fullCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 	return asBlackHole(f, o, x.Left)
 }
 
-// fewFull is how many full segments have to be lost, none arriving, to be sure.
+// fewFull is how many full segments must be lost, with none arriving, to be certain.
 const fewFull = 4
 
-// tooBig is a router's word to the sender of the flow that its packets are too
-// large; nil where none came.
+// tooBig returns a router's ICMP message to the sender that its packets are too large; nil if none came.
 func tooBig(f *diagnose.Flow, s *diagnose.CapturePoint) *measure.TooBig {
 	for i := range s.TooBig {
 		if b := &s.TooBig[i]; b.Of == s.Main().From && b.MTU > 0 && b.MTU < s.Main().MaxPacket {
@@ -189,7 +186,7 @@ func tooBig(f *diagnose.Flow, s *diagnose.CapturePoint) *measure.TooBig {
 	return nil
 }
 
-// asBlackHole adds what a black hole costs and what to do.
+// asBlackHole adds what a black hole costs and the fix.
 func asBlackHole(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint) *diagnose.Outcome {
 	o.At(measure.Where{Place: measure.AtPath}).AddFix(fixSize(f, "mtu-black-hole", ProbeSizes(f)))
 	return o.Costs(0, fmt.Sprintf("TCP stalls: its segments of %d bytes never arrive", s.Main().MaxPacket), "the capture")
@@ -198,7 +195,7 @@ func asBlackHole(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint
 // silentPackets words a connection of which no full segment was acknowledged.
 func silentPackets(f *diagnose.Flow, s *diagnose.CapturePoint, acked float64) *diagnose.Outcome {
 	o := diagnose.Possible("nothing passes after the handshake: full segments are sent again and again").Then("a capture at the receiver too, or `thru check`, which searches the size that passes")
-	answered := s.Acks.New > 0 && s.Acks.Again.N == 0 // its small acknowledgements came to the other end
+	answered := s.Acks.New > 0 && s.Acks.Again.N == 0 // its small acknowledgements reached the other end
 	if acked > 0 || answered {
 		o.Confidence = measure.Likely
 		o.Text = fmt.Sprintf("small segments pass, full ones of %d bytes are never acknowledged", s.Main().MaxPacket)
@@ -230,7 +227,7 @@ func gateTunnel(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s: %d bytes of headers a packet, MTU %d of %d", what, t.Overhead, *f.MTU, *below.MTU)
 }
 
-// fits is what passes in both directions: one MTU for both ends.
+// fits returns what passes in both directions: one MTU for both ends.
 func fits(w *scene.Direction) int {
 	least := w.MTU.Bytes
 	if m := w.Other().MTU; m != nil && m.Bytes > 0 {
@@ -260,10 +257,10 @@ func gateMTUPath(w *scene.Direction) *gate.Finding {
 	return swallowed(w)
 }
 
-// jumboFilled is the payload that fills MTU 9000: less 20 bytes of IP and 8 of UDP or ICMP.
+// jumboFilled is the payload that fills MTU 9000: minus 20 bytes of IP and 8 of UDP or ICMP.
 const jumboFilled = 8972
 
-// mtuHolds words that what is claimed passes.
+// mtuHolds words that the claimed MTU passes.
 func mtuHolds(w *scene.Direction) *gate.Finding {
 	m := w.MTU
 	switch {
@@ -275,11 +272,11 @@ func mtuHolds(w *scene.Direction) *gate.Finding {
 	return gate.Pass("%d bytes pass with DF, MTU %d at %s", m.Bytes, m.Claimed, w.From)
 }
 
-// swallowed judges a path on which larger packets vanish without a word.
+// swallowed judges a path on which larger packets are dropped without an ICMP message.
 func swallowed(w *scene.Direction) *gate.Finding {
 	m, peer := w.MTU, far(w)
 	claims, do, cause := fmt.Sprintf("MTU %d at %s", m.Claimed, w.From), blackHole(w), ""
-	// An interface may take a VLAN tag beyond its MTU, and so a packet that is 4 bytes larger.
+	// An interface may carry a VLAN tag beyond its MTU, and so a packet that is 4 bytes larger.
 	if peer > 0 && peer < m.Claimed && m.Bytes <= peer+4 {
 		claims += fmt.Sprintf(", %d at %s", peer, w.To)
 		do, cause = smallerMTU(w, min(fits(w), peer)), "jumbo-mismatch"
@@ -300,7 +297,7 @@ func swallowed(w *scene.Direction) *gate.Finding {
 	return gate.Fail("%s: %d bytes pass with DF, larger ones vanish and no router says so", claims, m.Bytes).Do(do)
 }
 
-// far is the MTU of the receiving end's interface; 0 where it is not known.
+// far returns the MTU of the receiving end's interface; 0 if it is not known.
 func far(w *scene.Direction) int {
 	if m := w.Other().MTU; m != nil && m.Claimed > 0 {
 		return m.Claimed
@@ -311,7 +308,7 @@ func far(w *scene.Direction) int {
 	return 0
 }
 
-// blackHole is for a path that swallows what is too large.
+// blackHole is the fix for a path that silently drops large packets.
 func blackHole(w *scene.Direction) scene.Fix {
 	words := "let ICMP (fragmentation needed, packet too big) pass every firewall between"
 	if h := w.Sender(); h != nil && h.Top() != nil {
@@ -323,7 +320,7 @@ func blackHole(w *scene.Direction) scene.Fix {
 	return smallerMTU(w, fits(w)).Saying(words)
 }
 
-// smallerMTU is for a size that the sender claims and the path does not take.
+// smallerMTU is the fix for a size that the sender claims and the path does not carry.
 func smallerMTU(w *scene.Direction, fits int) scene.Fix {
 	h := w.Sender()
 	if h == nil || h.Top() == nil {
@@ -332,8 +329,8 @@ func smallerMTU(w *scene.Direction, fits int) scene.Fix {
 	return scene.At(h, scene.SetMTU(h.Top(), fits)).Saying(fmt.Sprintf("set the same MTU at both ends and on every switch between; until then MTU %d", fits))
 }
 
-// segment is the largest packet that TCP sends this way: what the other end's
-// MSS lets it; 0 where that is not known.
+// segment returns the largest packet that TCP sends in this direction, limited by the other end's MSS; 0 if it is
+// not known.
 func segment(w *scene.Direction) int {
 	if s := w.Other().Seen; s != nil && s.MSS != nil && *s.MSS > 0 {
 		return *s.MSS + w.Headers()
@@ -341,7 +338,7 @@ func segment(w *scene.Direction) int {
 	return 0
 }
 
-// probes tells whether the sender finds out what passes by itself (RFC 4821).
+// probes reports whether the sender finds the size that passes by itself (RFC 4821).
 func probes(w *scene.Direction) bool {
 	h := w.Sender()
 	if h == nil {
@@ -351,7 +348,7 @@ func probes(w *scene.Direction) bool {
 	return ok && v != "0"
 }
 
-// blackHoleProposal lets TCP find the size by itself, or keeps to what passes.
+// proposeMTUBlackHole lets TCP find the size by itself, or limits the MTU to what passes.
 func proposeMTUBlackHole(r advise.Request) []advise.Draft {
 	var list []advise.Draft
 	if h := r.Direction.From; h.Value(knob.MTUProbing, "") == "0" {
@@ -360,7 +357,7 @@ func proposeMTUBlackHole(r advise.Request) []advise.Draft {
 	return append(list, smaller(r.Direction)...)
 }
 
-// proofs of a stall.
+// proofs returns the evidence of a stall.
 func (s stall) proofs(f *diagnose.Flow) []measure.Proof {
 	return []measure.Proof{
 		diagnose.Above(f.Sender.Proof("timeouts of retransmission", s.Timeouts, ""), 0),

@@ -50,7 +50,7 @@ func judgeBacklogOverflow(f *diagnose.Flow) *diagnose.Outcome {
 func gateBacklog(h *scene.Host) *gate.Finding {
 	l := h.Load
 	if l == nil || l.Dropped == nil {
-		return nil // only Linux counts it, and the gate of the load says where it was not read
+		return nil // only Linux counts it, and the gate of the load reports that it was not read
 	}
 	if *l.Dropped > 0 {
 		return gate.Warn("%d packets dropped before a full backlog in %s", *l.Dropped, gate.Span(l.SpanNs)).Do(longerBacklog(h))
@@ -58,7 +58,7 @@ func gateBacklog(h *scene.Host) *gate.Finding {
 	return gate.Pass("no packets dropped before the backlog")
 }
 
-// longerBacklog doubles what may wait for the stack, within reason.
+// longerBacklog doubles the queue to the network stack, within limits.
 func longerBacklog(h *scene.Host) scene.Fix {
 	n, ok := h.Number(knob.Sysctl(knob.Backlog))
 	if !ok {
@@ -67,7 +67,7 @@ func longerBacklog(h *scene.Host) scene.Fix {
 	return h.Set(knob.Backlog, "", fmt.Sprint(max(n, 2*min(n, 125_000))))
 }
 
-// ProposeBacklogOverflow lets more packets wait for the stack.
+// ProposeBacklogOverflow proposes a longer queue to the network stack.
 func ProposeBacklogOverflow(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	has := h.State(knob.Backlog, "").Number()

@@ -37,7 +37,7 @@ func judgeBadLink(f *diagnose.Flow) *diagnose.Outcome {
 		if n == nil || e.HasFace() && len(e.Ports()) == 0 {
 			continue
 		}
-		// Not all drivers keep what had no room out of rx_errors.
+		// Some drivers count packets without a free buffer in rx_errors.
 		hits, counter := diagnose.Counted(n, wireErrors(), nil)
 		if hits > bad {
 			bad, name, at = hits, counter, e

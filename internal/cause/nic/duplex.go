@@ -53,7 +53,7 @@ func gateDuplex(f *scene.Face) *gate.Finding {
 	}
 	switch {
 	case f.Duplex == nil && f.Speed() == 0:
-		return nil // the gate of the speed says why
+		return nil // the gate of the speed has the reason
 	case f.Duplex == nil:
 		return gate.Missing(f, "duplex of "+f.Name, "duplex")
 	case *f.Duplex == "half":

@@ -36,8 +36,8 @@ func EmulatedNIC() rule.Cause {
 	}
 }
 
-// judgeEmulatedNIC joins what the guest shows of its adapter with what the hypervisor
-// says that it is, which tells also where the driver could not be read.
+// judgeEmulatedNIC joins what the guest sees of its adapter with the hypervisor's model, which is known even if
+// the driver could not be read.
 func judgeEmulatedNIC(e *diagnose.End) *diagnose.Outcome {
 	own := emulatedSeen(e)
 	n := GuestNIC(e)
@@ -51,7 +51,7 @@ func judgeEmulatedNIC(e *diagnose.End) *diagnose.Outcome {
 	o := hypervisor.Symptom(diagnose.Possible("at the %s: %s of %s is emulated (%s)", e.Place, diagnose.Line(n.Name), hypervisor.GuestName(e), model).At(e.OnFace()).
 		By(measure.Proof{EndPoint: e.Name, Counter: "emulated adapters, by the hypervisor", Value: 1, Note: model}).
 		AddFix(ChangeModel(e, n)), hypervisor.WorksFully(e))
-	if own != nil && own.State == diagnose.Holds { // the remedy of who knows the hypervisor
+	if own != nil && own.State == diagnose.Holds { // the hypervisor's fix is better
 		return hypervisor.Best(o, own).By(own.Evidence...)
 	}
 	return o
@@ -65,7 +65,7 @@ func emulatedSeen(e *diagnose.End) *diagnose.Outcome {
 	return hypervisor.Symptom(o, hypervisor.WorksFully(e))
 }
 
-// GuestNIC is the adapter that carries the test.
+// GuestNIC returns the adapter that carries the test.
 func GuestNIC(e *diagnose.End) *measure.GuestNIC {
 	for _, b := range e.Placements {
 		if b.NIC != nil {

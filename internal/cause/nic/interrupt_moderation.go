@@ -55,10 +55,10 @@ func judgeInterruptModeration(e *diagnose.End) *diagnose.Outcome {
 	if !warns {
 		return o
 	}
-	return hypervisor.Symptom(o, e.Flow.WindowBinds() && e.Flow.IsAll() == nil) // it is the round trip that the window is too small for
+	return hypervisor.Symptom(o, e.Flow.WindowBinds() && e.Flow.IsAll() == nil) // the window is too small for this round trip
 }
 
-// manyIRQs is how many interrupts a second on one CPU cost more than the packets.
+// manyIRQs is the number of interrupts per second on one CPU that cost more than the packets.
 const manyIRQs = 50_000
 
 func gateInterruptModeration(f *scene.Face) *gate.Finding {
@@ -75,25 +75,25 @@ func gateInterruptModeration(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s waits %s after a received packet", f.Name, gate.Span(max(0, c.RXNs)))
 }
 
-// adaptive lets the driver choose how long it waits.
+// adaptive lets the driver choose the delay.
 func adaptive(f *scene.Face) scene.Fix { return f.Set(knob.Coalescing, "adaptive-rx on") }
 
-// proposeInterruptModeration has the driver choose how long it gathers packets, and where it can
-// or does not help, has a fixed time that is shorter. They are proposals of their
-// own: a driver that cannot choose says so only when it is told to.
+// proposeInterruptModeration lets the driver choose how long it gathers packets and, if it can or that does not
+// help, proposes a shorter fixed time. They are separate proposals: a driver without adaptive moderation refuses
+// only when it is set.
 func proposeInterruptModeration(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	face := r.Here(h)
 	s := h.State(knob.Coalescing, face)
 	_, now := advise.Pairs(s.Value)
-	const wait = 50 // us: of 10 Gb/s some 40 full packets
+	const wait = 50 // us: some 40 full packets at 10 Gb/s
 	var list []advise.Draft
 	if now["adaptive-rx"] == "off" {
 		list = append(list, advise.Change(h, knob.Coalescing, face, advise.With(s.Value, "adaptive-rx", "on"), "%s of %s chooses how long it gathers packets", face, h.Name))
 	}
 	if has, err := strconv.Atoi(now["rx-usecs"]); err == nil && has > wait {
 		fixed := []string{"rx-usecs", strconv.Itoa(wait)}
-		if now["adaptive-rx"] == "on" { // which would choose another
+		if now["adaptive-rx"] == "on" { // which would override it
 			fixed = append(fixed, "adaptive-rx", "off")
 		}
 		d := advise.Change(h, knob.Coalescing, face, advise.With(s.Value, fixed...), "%s of %s interrupts %d us after a packet at the latest", face, h.Name, wait)

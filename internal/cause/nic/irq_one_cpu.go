@@ -36,7 +36,7 @@ func IRQOneCPU() rule.Cause {
 	}
 }
 
-// JudgeIRQOneCPU judges by the CPUs that took the packets of an end.
+// JudgeIRQOneCPU judges by the CPUs that handled the packets of an end.
 func JudgeIRQOneCPU(e *diagnose.End) *diagnose.Outcome {
 	if e.Flow.OnSameCPUs() {
 		return diagnose.No("packets stay on the CPU that sends them: no interrupt lies between")

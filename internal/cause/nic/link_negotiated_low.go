@@ -57,14 +57,13 @@ func judgeLinkNegotiatedLow(f *diagnose.Flow) *diagnose.Outcome {
 	})
 }
 
-// fills tells whether the flow uses all of a link of that speed: 90% of it,
-// headers left out.
+// fills reports whether the flow uses all of a link of that speed: 90% of it, without headers.
 func fills(f *diagnose.Flow, speed float64) bool {
 	bps, ok := f.Goodput()
 	return ok && speed > 0 && bps >= 0.9*speed
 }
 
-// asSlow adds to a link that is slower than it could be what it costs.
+// asSlow adds what a link below its possible speed costs.
 func asSlow(f *diagnose.Flow, o *diagnose.Outcome, e *diagnose.End, i *measure.Interface) *diagnose.Outcome {
 	o.At(e.OnPort(i)).By(e.Proof("negotiated speed", diagnose.SpeedOf(i), "bps")).
 		Costs(diagnose.SpeedOf(i), "no more than "+unit.Rate(diagnose.SpeedOf(i))+" with all headers", "negotiated speed")
@@ -101,7 +100,7 @@ func gateLinkSpeed(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s runs at %s", f.Name, gate.Rate(f.Speed()))
 }
 
-// tooSlow judges the speed against the wanted rate.
+// tooSlow compares the speed with the wanted rate.
 func tooSlow(f *scene.Face, want int64) *gate.Finding {
 	if want <= 0 {
 		return nil
@@ -122,8 +121,8 @@ func tooSlow(f *scene.Face, want int64) *gate.Finding {
 	return nil
 }
 
-// Bytes around an IP packet on Ethernet, for a rate that is counted at layer 2
-// (stat.Link): its header; and with check sum, preamble and gap.
+// Bytes around an IP packet on Ethernet, for a rate that is counted at layer 2 (stat.Link): its header; and with
+// FCS, preamble and gap.
 const (
 	layer2Bytes = 14
 	layer1Bytes = 38

@@ -14,7 +14,7 @@ func LinkUpGate() gate.Rule {
 }
 
 func gateLinkUp(f *scene.Face) *gate.Finding {
-	if scene.IsLoopback(f.Interface) || f.Member { // of its members the bond tells
+	if scene.IsLoopback(f.Interface) || f.Member { // the bond covers its members
 		return nil
 	}
 	up := command(f, map[string]string{
@@ -35,7 +35,7 @@ func gateLinkUp(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s is up, with carrier", f.Name)
 }
 
-// command of this host's system with the interface's name.
+// command returns this host's command with the interface's name.
 func command(f *scene.Face, bySystem map[string]string) scene.Fix {
 	if format, ok := bySystem[f.Host.System]; ok {
 		return scene.Commands("", scene.Command(format, f.NIC()))

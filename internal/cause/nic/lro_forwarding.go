@@ -34,7 +34,7 @@ func judgeLROForwarding(e *diagnose.End) *diagnose.Outcome {
 	if !warns {
 		return o
 	}
-	return o.MarkNotBinding() // the end's own packets are not passed on
+	return o.MarkNotBinding() // the end's own packets are not forwarded
 }
 
 func gateLROForwarding(f *scene.Face) *gate.Finding {
@@ -54,13 +54,13 @@ func gateLROForwarding(f *scene.Face) *gate.Finding {
 	return gate.Pass("LRO is on at %s, and the host passes nothing on", f.Name)
 }
 
-// isBridge tells whether an interface of that name is a bridge.
+// isBridge reports whether the interface of that name is a bridge.
 func isBridge(h *scene.Host, name string) bool {
 	i := h.Interface(name)
 	return i != nil && (i.Bridge != nil || i.Kind != nil && *i.Kind == "bridge")
 }
 
-// lroForwardingProposal switches LRO off, for a host that passes packets on.
+// proposeLROForwarding switches LRO off on a host that forwards packets.
 func proposeLROForwarding(r advise.Request) []advise.Draft {
 	if r.At == nil || r.Here(r.At) == "" || r.At.State(knob.LRO, r.Here(r.At)).Is("off") {
 		return nil

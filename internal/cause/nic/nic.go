@@ -1,5 +1,4 @@
-// Package nic holds the causes of adapters and links: queues, interrupts, offloads,
-// rings, drivers, speed, cables.
+// Package nic holds the causes of adapters and links: queues, interrupts, offloads, rings, drivers, speed, cables.
 package nic
 
 import (
@@ -16,8 +15,8 @@ import (
 	"thru/internal/unit"
 )
 
-// ProposeIRQOneCPU gives each interrupt of an interface a CPU of its own, of the
-// adapter's node; where it has only one, software spreads its packets.
+// ProposeIRQOneCPU pins each interrupt of an interface to a CPU of its own, on the adapter's NUMA node; with a
+// single interrupt, software spreads its packets (RPS).
 func ProposeIRQOneCPU(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	face := r.Here(h)
@@ -44,8 +43,8 @@ func ProposeIRQOneCPU(r advise.Request) []advise.Draft {
 	return []advise.Draft{d}
 }
 
-// takers are the CPUs that take the interrupts of the interface: as set, or
-// as counted where the setting is not known.
+// takers returns the CPUs that handle the interrupts of the interface: as configured, or as counted if the setting
+// is not known.
 func takers(f *scene.Face) (cpus []int, irqs int) {
 	for _, q := range f.IRQs {
 		list := q.Effective
@@ -61,7 +60,7 @@ func takers(f *scene.Face) (cpus []int, irqs int) {
 	return slices.Compact(cpus), irqs
 }
 
-// counted is the CPU that took an interrupt most often.
+// counted returns the CPU that handled an interrupt most often.
 func counted(q measure.IRQ) []int {
 	best, most := -1, int64(0)
 	for _, key := range scene.SortedKeys(q.Counts) {
@@ -75,7 +74,7 @@ func counted(q measure.IRQ) []int {
 	return []int{best}
 }
 
-// Renegotiate makes the link agree on its speed again.
+// Renegotiate makes the link negotiate its speed again.
 func Renegotiate(f *scene.Face) scene.Fix {
 	return command(f, map[string]string{
 		"linux":   "ethtool -s %s autoneg on",
@@ -87,11 +86,11 @@ func Renegotiate(f *scene.Face) scene.Fix {
 	}).Risking(knob.MayFlap).Saying("check cable and optics, and the settings of the switch port")
 }
 
-// SlowLink is the speed up to which a CPU does without the adapter's help.
+// SlowLink is the highest speed in bit/s at which a CPU needs no offloads.
 const SlowLink = 2_500_000_000
 
-// eachPort judges the interfaces with a wire of both ends, until one holds.
-// clear is what is said where none does; without a wire there is nothing to judge.
+// eachPort judges the interfaces with a wire of both ends until one holds. clear is the outcome if none does;
+// without a wire there is nothing to judge.
 func eachPort(f *diagnose.Flow, fact string, clear string, judge func(e *diagnose.End, i *measure.Interface) *diagnose.Outcome) *diagnose.Outcome {
 	var open *diagnose.Outcome
 	wires := 0
@@ -118,14 +117,12 @@ func eachPort(f *diagnose.Flow, fact string, clear string, judge func(e *diagnos
 	return diagnose.Missing(fact, "the interfaces of one end or both are not known")
 }
 
-// gateFix is what a gate of that cause says is to be done at an end, else
-// the advice.
+// gateFix returns the fix of a gate of that cause at an end, else the advice.
 func gateFix(f *diagnose.Flow, cause string, e *diagnose.End, advice string) *measure.Fix {
 	return hypervisor.Fix(e, hypervisor.Conditions(f, cause, e.Name), diagnose.Advise(e, advice))
 }
 
-// perSecond is a count of the measured time for each second of it; 0 where the
-// time is not known.
+// perSecond returns a count of the measured time per second; 0 if the time is not known.
 func perSecond(e *diagnose.End, n float64) float64 {
 	if e.Span() <= 0 {
 		return 0
@@ -133,7 +130,7 @@ func perSecond(e *diagnose.End, n float64) float64 {
 	return n / (float64(e.Span()) / 1e9)
 }
 
-// BusiestOf is the CPU with the most of a count, that count, and its share.
+// BusiestOf returns the CPU with the highest count, that count, and its share.
 func BusiestOf(counts map[int]float64) (core int, most, share float64) {
 	sum := 0.0
 	core = -1
@@ -149,8 +146,8 @@ func BusiestOf(counts map[int]float64) (core int, most, share float64) {
 	return core, most, most / sum
 }
 
-// taken is how often each CPU took packets of the end's interface, by its
-// interrupts, else by what it processed; false where neither is known.
+// taken returns how often each CPU handled packets of the end's interface, by its interrupts, or else by the
+// packets it processed; false if neither is known.
 func taken(e *diagnose.End) (counts map[int]float64, counter string, known bool) {
 	counts = map[int]float64{}
 	for _, q := range e.Counters().IRQs {
@@ -165,7 +162,7 @@ func taken(e *diagnose.End) (counts map[int]float64, counter string, known bool)
 	return counts, "/proc/net/softnet_stat processed", len(counts) > 0
 }
 
-// core is what a CPU of the end did; false where it is not known.
+// core returns the counters of a CPU of the end; false if they are not known.
 func core(e *diagnose.End, n int) (measure.CPU, bool) {
 	cpus := e.Counters().CPUs
 	i := slices.IndexFunc(cpus, func(c measure.CPU) bool { return c.Core == n })
@@ -175,11 +172,11 @@ func core(e *diagnose.End, n int) (measure.CPU, bool) {
 	return cpus[i], true
 }
 
-// fewFlows may have come by one queue of several by chance.
+// fewFlows is a number of flows that may share one of several queues by chance.
 const fewFlows = 4
 
-// sharesQueue says that the flows of an end are too few to use several queues: one
-// has one by design, whichever CPU its interrupts are bound to. nil: they are enough.
+// sharesQueue excludes the cause if the end has too few flows to use several queues: one flow uses one queue by
+// design, whichever CPU its interrupts are bound to. nil: there are enough flows.
 func sharesQueue(e *diagnose.End) *diagnose.Outcome {
 	single := e.Face != nil && e.Face.Queues != nil && *e.Face.Queues == 1
 	switch n := e.Flows(); {
@@ -191,8 +188,8 @@ func sharesQueue(e *diagnose.End) *diagnose.Outcome {
 	return nil
 }
 
-// Steering spreads the packets of the one queue by software (RPS), over the CPUs
-// of the adapter's node without the one that takes its interrupts.
+// Steering spreads the packets of a single queue in software (RPS), over the CPUs of the adapter's NUMA node
+// except the one that handles its interrupts.
 func Steering(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	if r.At != nil && r.At != r.Direction.To && r.Cause == "receiver-cpu" {
@@ -215,7 +212,7 @@ func Steering(r advise.Request) []advise.Draft {
 	return []advise.Draft{advise.Change(h, knob.RPS, face, value, "packets of the one queue of %s at %s: %s (RPS)", face, h.Name, where).ForDirection(r.Direction)}
 }
 
-// taker is the CPU that takes the interrupts of an interface: as found, or as set.
+// taker returns the CPU that handles the interrupts of an interface: as found, or as configured.
 func taker(r advise.Request, h *scene.Host, face string) (cpu int, known bool) {
 	if r.Finding != nil && r.Finding.Where.CPU != nil && r.Finding.Where.EndPoint == h.Name {
 		return *r.Finding.Where.CPU, true

@@ -43,11 +43,11 @@ func judgeNUMARemote(e *diagnose.End) *diagnose.Outcome {
 	return cmp.Or(remoteThreads(e), gated)
 }
 
-// fastRate is where memory of another node begins to cost, in bit/s.
+// fastRate is the rate in bit/s from which memory of another NUMA node is a cost.
 const fastRate = 10e9
 
-// remoteThreads judges the CPUs that the end's threads are bound to against
-// the node of the adapter; nil where nothing is to be said of them.
+// remoteThreads compares the CPUs to which the end's threads are bound with the adapter's NUMA node; nil if there
+// is nothing to report.
 func remoteThreads(e *diagnose.End) *diagnose.Outcome {
 	if e.Face == nil || e.Face.NUMANode == nil || len(e.NUMA) < 2 {
 		return nil
@@ -81,12 +81,12 @@ func gateNUMA(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s is at NUMA node %d, with %d CPUs", f.Name, *f.NUMANode, len(local))
 }
 
-// shares tells whether two lists have a member in common.
+// shares reports whether two lists have a member in common.
 func shares(a, b []int) bool {
 	return slices.ContainsFunc(a, func(n int) bool { return slices.Contains(b, n) })
 }
 
-// NearCPU binds the one thread of an end to a CPU of the adapter's node.
+// NearCPU binds the one thread of an end to a CPU of the adapter's NUMA node.
 func NearCPU(r advise.Request) []advise.Draft {
 	h, c := r.At, r.Direction.Cell
 	if h == nil || c == nil || c.Streams != 1 || c.Spec.SenderCPU != nil || c.Spec.ReceiverCPU != nil {

@@ -55,21 +55,21 @@ func judgeOffloadsOff(e *diagnose.End) *diagnose.Outcome {
 		return o.MarkNotBinding()
 	}
 	if !bears(gates[0].Off, e.Sends()) && !e.Flow.OnSameCPUs() {
-		return o.MarkNotBinding() // the work of acknowledgements alone
+		return o.MarkNotBinding() // only the cost of acknowledgements
 	}
 	o.Confidence = measure.Likely
 	if known && mtu > 0 && length < packetRoom*mtu {
 		o.By(diagnose.UnderBar(e.Proof("mean packet at the interface", length, "bytes"), packetRoom*mtu))
 		thread := e.Load().Thread || e.Flow.OnSameCPUs() && e.Other().Load().Thread
-		if e.Sends() && thread && !gates[0].Fixed && hasAny(gates[0].Off, knob.TSO, knob.GSO) { // splitting long packets costs a sender most
+		if e.Sends() && thread && !gates[0].Fixed && hasAny(gates[0].Off, knob.TSO, knob.GSO) { // splitting long packets is a sender's largest cost
 			o.Confidence = measure.Certain
 		}
 	}
 	return o
 }
 
-// HostOffloads judges switches of ESXi that have its CPU do what a NIC or the
-// switch could; nil where none is off.
+// HostOffloads judges switches of ESXi that make its CPU do the work of a NIC or of the virtual switch; nil if
+// none is off.
 func HostOffloads(e *diagnose.End) *diagnose.Outcome {
 	h := hypervisor.HypervisorHost(e)
 	if h == nil || e.Guest() == nil || !e.OnESXi() {
@@ -89,8 +89,8 @@ func HostOffloads(e *diagnose.End) *diagnose.Outcome {
 	return nil
 }
 
-// bears tells whether what is off is work on the data at an end that sends, or at
-// one that receives. Names that are not known here may be either.
+// bears reports whether a disabled offload affects the data at a sending, or at a receiving end. Unknown names may
+// affect both.
 func bears(off []string, sends bool) bool {
 	sending, receiving := hasAny(off, knob.TSO, knob.GSO, knob.ScatterGather, knob.TXChecksum), hasAny(off, knob.GRO, knob.RXChecksum)
 	return sending && sends || receiving && !sends || !sending && !receiving
@@ -100,12 +100,12 @@ func hasAny(all []string, names ...string) bool {
 	return slices.ContainsFunc(all, func(s string) bool { return slices.Contains(names, s) })
 }
 
-// packetRoom is the part of the MTU below which a mean packet was not merged.
+// packetRoom is the ratio to the MTU below which a mean packet was not merged.
 const packetRoom = 1.1
 
 func gateOffloads(f *scene.Face) *gate.Finding {
 	if !f.Device() && f.KindName() != "veth" && !scene.IsLoopback(f.Interface) {
-		return nil // VLANs, bonds and tunnels have what lies below them
+		return nil // VLANs, bonds and tunnels have those of the interfaces below
 	}
 	if f.Offloads == nil {
 		return gate.Missing(f, "offloads of "+f.Name, "offloads")
@@ -122,7 +122,7 @@ func gateOffloads(f *scene.Face) *gate.Finding {
 		}
 		switch {
 		case !known || on:
-		case o.Knob == knob.GRO && f.KindName() == "veth": // off by default: what arrives was never split
+		case o.Knob == knob.GRO && f.KindName() == "veth": // off by default: packets from a veth were never split
 		case !o.Soft && f.Speed() > 0 && f.Speed() <= SlowLink:
 		case knob.IsFixed(f.Interface, o.Knob):
 			fixed, fixedWords = append(fixed, o.Knob), append(fixedWords, o.Words)
@@ -152,7 +152,7 @@ func gateOffloads(f *scene.Face) *gate.Finding {
 	return gate.Pass("%d of %d offloads of %s are on", set, seen, f.Name)
 }
 
-// short are the names of offloads as ethtool takes them.
+// short returns the names of offloads for ethtool.
 func short(ids []string) (names []string) {
 	for _, id := range ids {
 		names = append(names, knob.Short(id))
@@ -160,7 +160,7 @@ func short(ids []string) (names []string) {
 	return names
 }
 
-// offloadsOn switches offloads on, what others need first.
+// offloadsOn switches offloads on, prerequisites first.
 func offloadsOn(f *scene.Face, ids []string) (r scene.Fix) {
 	for _, id := range knob.Offloads() {
 		if slices.Contains(ids, id) {
@@ -170,9 +170,8 @@ func offloadsOn(f *scene.Face, ids []string) (r scene.Fix) {
 	return r
 }
 
-// ProposeOffloadsOff switches on what is off, in the order in which one needs the
-// other, as one change of the interface. A veth goes without GRO: what arrives
-// there was never split.
+// ProposeOffloadsOff switches on what is off, prerequisites first, as one change of the interface. A veth does
+// without GRO: packets that arrive there were never split.
 func ProposeOffloadsOff(r advise.Request) []advise.Draft {
 	if r.At == nil {
 		return nil
@@ -192,10 +191,10 @@ func ProposeOffloadsOff(r advise.Request) []advise.Draft {
 		}
 	}
 	if len(off) == 0 {
-		off = fixed // then it is said why not
+		off = fixed // then the proposal says why not
 	}
 	if len(off) == 0 {
-		off = kept // which is dropped, so that no remedy in words asks for it either
+		off = kept // dropped, so that no fix in words asks for it either
 	}
 	if len(off) == 0 {
 		return nil

@@ -34,7 +34,7 @@ func judgePauseFrames(f *diagnose.Flow) *diagnose.Outcome {
 		if n == nil {
 			continue
 		}
-		side := "tx" // the receiver stops its partner
+		side := "tx" // the receiver stops its link partner
 		if e.Sends() {
 			side = "rx" // the sender is stopped
 		}
@@ -49,7 +49,7 @@ func judgePauseFrames(f *diagnose.Flow) *diagnose.Outcome {
 	return diagnose.No("no pause frame was counted that stops this direction")
 }
 
-// other direction in the names of a driver's counters.
+// other returns the opposite direction in the names of a driver's counters.
 func other(side string) string {
 	if side == "rx" {
 		return "tx"
@@ -57,8 +57,7 @@ func other(side string) string {
 	return "rx"
 }
 
-// asPaused judges pause frames that were counted by the time for which they
-// can have stopped the port.
+// asPaused judges counted pause frames by the time for which they can have stopped the port.
 func asPaused(f *diagnose.Flow, e *diagnose.End, frames float64, name, side string) *diagnose.Outcome {
 	o := diagnose.Possible("pause frames stop the link: %s a second", stat.ThreeDigits(perSecond(e, frames))).
 		At(e.OnFace()).By(diagnose.Above(e.Proof(name, frames, "packets"), 0)).
@@ -89,12 +88,12 @@ func asPaused(f *diagnose.Flow, e *diagnose.End, frames float64, name, side stri
 	return o
 }
 
-// A pause frame stops a port for at most 65535 times 512 bit times (IEEE
-// 802.3, 31B.2): 3.4 ms at 10 Gb/s. So a few a second cost nothing.
+// A pause frame stops a port for at most 65535 times 512 bit times (IEEE 802.3, 31B.2): 3.4 ms at 10 Gb/s. So a
+// few per second cost nothing.
 const pauseBits = 65535 * 512
 
-// leavesRoom tells whether a port that stood still for so many percent of the time
-// could have carried twice what the flow did in the rest.
+// leavesRoom reports whether a port that was stopped for so many percent of the time could have carried twice the
+// flow's rate in the rest.
 func leavesRoom(f *diagnose.Flow, e *diagnose.End, stood float64) bool {
 	least := 0.0
 	for _, i := range e.Ports() {
@@ -103,7 +102,7 @@ func leavesRoom(f *diagnose.Flow, e *diagnose.End, stood float64) bool {
 	return least*(1-stood/100) > 2*f.Rate()
 }
 
-// ProposePauseFrames has the port no longer stop for its partner.
+// ProposePauseFrames makes the port ignore its link partner's pause frames.
 func ProposePauseFrames(r advise.Request) []advise.Draft {
 	h := r.At
 	if h == nil {

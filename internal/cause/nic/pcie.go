@@ -82,7 +82,7 @@ func gatePCIeBandwidth(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s of %s carries %s each way", slot(f), f.Name, gate.Rate(usable))
 }
 
-// slot names lanes and generation: "PCIe 3 x8".
+// slot words generation and lanes: "PCIe 3 x8".
 func slot(f *scene.Face) string {
 	if f.PCI.Gen == nil || f.PCI.Lanes == nil {
 		return "the slot"
@@ -90,12 +90,12 @@ func slot(f *scene.Face) string {
 	return fmt.Sprintf("PCIe %d x%d", *f.PCI.Gen, *f.PCI.Lanes)
 }
 
-// otherSlot is the remedy of every slot that carries too little.
+// otherSlot is the fix for every slot that is too slow.
 func otherSlot() scene.Fix {
 	return scene.Advise("put the card into a slot with more lanes or of a newer generation").Risking("the host must be shut down")
 }
 
-// siblingUp tells whether another port of the same card is in use.
+// siblingUp reports whether another port of the same card is in use.
 func siblingUp(f *scene.Face) bool {
 	for _, name := range f.PCI.Siblings {
 		if i := f.Host.Interface(name); i != nil && scene.IsTrue(i.Up) && !scene.IsFalse(i.Carrier) {
@@ -107,10 +107,10 @@ func siblingUp(f *scene.Face) bool {
 
 func gatePCIeTrained(f *scene.Face) *gate.Finding {
 	if !f.Wired() || f.PCI == nil || f.PCI.Gen == nil || f.PCI.Lanes == nil {
-		return nil // the gate of the bandwidth says what is missing
+		return nil // the gate of the bandwidth names what is missing
 	}
 	if is, _ := f.Host.Guest(); is {
-		return nil // what a guest sees of a slot is what its hypervisor made up
+		return nil // a guest's view of a slot is made up by its hypervisor
 	}
 	lanes, gen := both(f.PCI.MaxLanes, f.PCI.SlotLanes), both(f.PCI.MaxGen, f.PCI.SlotGen)
 	if lanes > *f.PCI.Lanes || gen > *f.PCI.Gen {
@@ -126,7 +126,7 @@ func gatePCIeTrained(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s runs at %s, the most that card and slot can", f.Name, slot(f))
 }
 
-// both is what two parts can do together; 0 where one of them is not known.
+// both returns the smaller of two limits; 0 if one of them is not known.
 func both(a, b *int) int {
 	if a == nil || b == nil {
 		return 0

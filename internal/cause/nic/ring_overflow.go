@@ -37,7 +37,7 @@ func RingOverflow() rule.Cause {
 	}
 }
 
-// judgeRingOverflow joins what the receiver counted with what its port did.
+// judgeRingOverflow joins what the receiver counted with what its virtual port counted.
 func judgeRingOverflow(f *diagnose.Flow) *diagnose.Outcome {
 	return hypervisor.Seconded(ringSeen(f), HypervisorRing(f))
 }
@@ -57,8 +57,8 @@ func ringSeen(f *diagnose.Flow) *diagnose.Outcome {
 	return o.At(e.OnFace()).AddFix(e.Machine().Fix(longerRing(e.Adapter())))
 }
 
-// noRoom is how many packets found the end's receive ring full, by the counter
-// that tells most; several may count the same ones.
+// noRoom returns how many packets found the end's receive ring full, by the largest counter; several may count the
+// same packets.
 func noRoom(e *diagnose.End) (most float64, counter string, known bool) {
 	n := e.NIC()
 	if n == nil {
@@ -79,14 +79,13 @@ func noRoom(e *diagnose.End) (most float64, counter string, known bool) {
 	return most, counter, known
 }
 
-// noRoomNames are parts of the names by which drivers count packets that
-// found no descriptor or buffer.
+// noRoomNames are parts of the names by which drivers count packets without a free descriptor or buffer.
 func noRoomNames() []string {
 	return []string{"rx_missed", "no_dma_resource", "out_of_buffer", "rx_nobuf", "rx_no_buffer", "rx oob", "imissed"}
 }
 
-// HypervisorRing judges packets that the hypervisor could not hand to the receiver,
-// whose ring had no room. The guest itself may not see them.
+// HypervisorRing judges packets that the hypervisor could not deliver because the receiver's ring was full. The
+// guest itself may not see them.
 func HypervisorRing(f *diagnose.Flow) *diagnose.Outcome {
 	e := f.Receiver
 	if e.Guest() == nil {
@@ -124,7 +123,7 @@ func HypervisorRing(f *diagnose.Flow) *diagnose.Outcome {
 	} else {
 		o.Text = fmt.Sprintf("packets for the receiver were dropped at %s: its ring is where they usually are", hypervisor.SwitchName(e))
 		o.Evidence = hypervisor.Proofs(p, e)
-		if o.Confidence == measure.Certain { // the switch itself is not ruled out
+		if o.Confidence == measure.Certain { // the virtual switch is not ruled out
 			o.Confidence = measure.Likely
 		}
 	}
@@ -153,7 +152,7 @@ func gateRings(f *scene.Face) *gate.Finding {
 	case many:
 		return gate.Warn("%d packets dropped by the ring of %s (%s)", drops, f.Name, name)
 	case f.Rings == nil && scene.IsTrue(f.Nominal):
-		return nil // some of the hypervisors' devices have no such setting
+		return nil // some virtual devices have no such setting
 	case f.Rings == nil:
 		return gate.Missing(f, "rings of "+f.Name, "rings")
 	case f.Uncounted(scene.NoRoom) != "":
@@ -162,7 +161,7 @@ func gateRings(f *scene.Face) *gate.Finding {
 	return gate.Pass("the ring of %s has %d of %d descriptors, %d packets dropped", f.Name, size, max(size, most), drops)
 }
 
-// longerRing gives a receive queue as many descriptors as it can have.
+// longerRing gives a receive queue the maximum number of descriptors.
 func longerRing(f *scene.Face) scene.Fix {
 	switch {
 	case f.Rings != nil && f.Rings.RXMax > f.Rings.RX:

@@ -66,9 +66,8 @@ func judgeRSSNotSpreading(e *diagnose.End) *diagnose.Outcome {
 	return o
 }
 
-// QueuesUsed are the packets that each receive queue took in the measured
-// time, by its number: rx_queue_3_packets, rx-3.packets, rx3_packets. A queue
-// of the facts whose counter did not move took none.
+// QueuesUsed returns the packets that each receive queue received in the measured time, by its number:
+// rx_queue_3_packets, rx-3.packets, rx3_packets. A queue of the facts whose counter did not change received none.
 func QueuesUsed(e *diagnose.End) map[int]float64 {
 	used := map[int]float64{}
 	if e.NIC() == nil {
@@ -87,8 +86,7 @@ func QueuesUsed(e *diagnose.End) map[int]float64 {
 	return used
 }
 
-// QueueOf reads the number of a receive queue out of the name of its counter
-// of packets.
+// QueueOf parses the number of a receive queue from the name of its packet counter.
 func QueueOf(counter string) (int, bool) {
 	var q int
 	for _, form := range []string{"rx_queue_%d_packets", "rx-%d.packets", "rx%d_packets"} {
@@ -99,8 +97,7 @@ func QueueOf(counter string) (int, bool) {
 	return 0, false
 }
 
-// ProposeRSSNotSpreading has all queues get their share: by the table, then by the
-// fields that flows are told apart by.
+// ProposeRSSNotSpreading spreads the load over all queues: by the indirection table, then by the hashed fields.
 func ProposeRSSNotSpreading(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	face := r.Here(h)
@@ -137,7 +134,7 @@ func ProposeRSSNotSpreading(r advise.Request) []advise.Draft {
 	return list
 }
 
-// counts of queues by kind.
+// counts returns the number of queues by kind.
 func counts(value string) map[string]int {
 	_, values := advise.Pairs(value)
 	n := map[string]int{}
@@ -178,7 +175,7 @@ func gateQueueSpread(f *scene.Face) *gate.Finding {
 	return gate.Pass("%d of the %d queues of %s have received packets", used, len(queues), f.Name)
 }
 
-// perQueue are the packets of the receive queues by name, in the order of the facts.
+// perQueue returns the packets of the receive queues by name, in the order of the facts.
 func perQueue(f *scene.Face) (list []measure.QueueCounter) {
 	for _, c := range f.Counters {
 		if strings.HasPrefix(c.Queue, "rx") {
@@ -188,10 +185,10 @@ func perQueue(f *scene.Face) (list []measure.QueueCounter) {
 	return list
 }
 
-// Bounds of queues and their counters.
+// Limits of queues and their counters.
 const (
-	enoughPackets = 100_000 // packets from which the counters of queues tell something
-	otherShare    = 1e-4    // of the packets: what the queues beside the first have at least
+	enoughPackets = 100_000 // packets from which the queues' counters mean something
+	otherShare    = 1e-4    // of the packets: the least that the queues after the first receive
 	unevenTimes   = 4       // a queue with so many times the entries of another
 )
 
@@ -201,7 +198,7 @@ func gateRSS(f *scene.Face) *gate.Finding {
 	}
 	if f.RSS == nil || len(f.RSS.Queues) == 0 {
 		if scene.IsTrue(f.Nominal) {
-			return nil // the hypervisor spreads, and does not say how
+			return nil // the hypervisor spreads, and does not report how
 		}
 		return gate.Missing(f, "how "+f.Name+" spreads flows", "rss")
 	}
@@ -224,7 +221,7 @@ func gateRSS(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s spreads flows evenly over %d queues%s", f.Name, used, udpByAddress(f))
 }
 
-// udpByAddress tells where UDP flows between two hosts all go to one queue.
+// udpByAddress says if all UDP flows between two hosts go to one queue.
 func udpByAddress(f *scene.Face) string {
 	fields, ok := f.RSS.Fields["udp4"]
 	if !ok || slices.ContainsFunc(fields, func(s string) bool { return strings.Contains(s, "port") }) {
@@ -233,7 +230,7 @@ func udpByAddress(f *scene.Face) string {
 	return "; UDP over IPv4 by address only"
 }
 
-// SpreadFlows has the interface of an end spread flows over all its receive queues.
+// SpreadFlows makes the interface of an end spread flows over all its receive queues.
 func SpreadFlows(e *diagnose.End) *measure.Fix {
 	f := e.Adapter()
 	r := scene.Fix{}
@@ -243,7 +240,7 @@ func SpreadFlows(e *diagnose.End) *measure.Fix {
 	return f.Host.Fix(r.Or("have the interface spread flows over all its receive queues (RSS), by ports as well as addresses"))
 }
 
-// spread makes RSS use all queues in turns, and ports as well as addresses.
+// spread makes RSS use all queues in turn, and hash ports as well as addresses.
 func spread(f *scene.Face, queues int) scene.Fix {
 	const most = 4096 // no adapter has more
 	var table strings.Builder

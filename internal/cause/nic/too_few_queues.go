@@ -55,9 +55,8 @@ func gateQueues(f *scene.Face) *gate.Finding {
 	return queuesSet(f, set, cpus)
 }
 
-// queuesOfSoftware: a veth moves packets on the CPU that sends them, whatever
-// its queues, which is told and not judged; but with GRO each queue takes its
-// packets itself, on one CPU, as a NIC's does (drivers/net/veth.c, veth_xmit).
+// queuesOfSoftware reports, without judging, that a veth moves packets on the CPU that sends them, whatever its
+// queues; but with GRO each queue processes its packets on one CPU, like a NIC's (drivers/net/veth.c, veth_xmit).
 func queuesOfSoftware(f *scene.Face) *gate.Finding {
 	if f.KindName() != "veth" || f.RxQueues() == 0 {
 		return nil
@@ -68,7 +67,7 @@ func queuesOfSoftware(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s: receive queues %d; packets stay on the CPU that sends them", f.Name, f.RxQueues())
 }
 
-// queuesSet compares what is set with what is possible.
+// queuesSet compares the configured with the possible queues.
 func queuesSet(f *scene.Face, set, cpus int) *gate.Finding {
 	want := max(f.Wanted(), f.Speed())
 	switch c := f.Channels; {
@@ -87,11 +86,10 @@ func queuesSet(f *scene.Face, set, cpus int) *gate.Finding {
 	return gate.Pass("%s: queues %d of %d possible, CPUs %d", f.Name, set, max(f.Channels.CombinedMax, f.Channels.RXMax, set), cpus)
 }
 
-// fastNUMARate is the rate in bit/s from which one queue, that is one CPU, does not do.
+// fastNUMARate is the rate in bit/s from which one queue, and so one CPU, is not enough.
 const fastNUMARate = 10_000_000_000
 
-// ProposeTooFewQueues gives an interface as many queues as it can have, but no more
-// than CPUs.
+// ProposeTooFewQueues gives an interface as many queues as it can have, but no more than CPUs.
 func ProposeTooFewQueues(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	if h.FaceOf(r.Here(h)).KindName() == "veth" {
@@ -103,9 +101,8 @@ func ProposeTooFewQueues(r advise.Request) []advise.Draft {
 	return Steering(r)
 }
 
-// queuesOfPair is the same of a veth. What one end receives by comes from the
-// other one's transmit queues, which may not be more (veth_set_channels). So
-// first the receiving end alone, then with the sending one.
+// queuesOfPair proposes the same for a veth. One end receives from the other end's transmit queues, which may not
+// be more (veth_set_channels). So it proposes the receiving end alone first, then both ends.
 func queuesOfPair(r advise.Request, h *scene.Host) []advise.Draft {
 	peer := r.Direction.From
 	if h == peer {
@@ -124,7 +121,7 @@ func queuesOfPair(r advise.Request, h *scene.Host) []advise.Draft {
 	return Steering(r)
 }
 
-// channels raises queues of some kinds of one host; ok is false where it has all.
+// channels raises the queues of some kinds of one host; ok is false if it has the maximum.
 func channels(r advise.Request, h *scene.Host, kinds ...string) (d advise.Draft, ok bool) {
 	face := r.Here(h)
 	s := h.State(knob.Channels, face)

@@ -41,8 +41,8 @@ func judgeWrongDriver(e *diagnose.End) *diagnose.Outcome {
 	return hypervisor.Best(ToolsTooOld(e), o)
 }
 
-// ToolsTooOld is an aside of a guest whose drivers come with the hypervisor's
-// tools: only Windows takes them from there. nil where nothing is to be said.
+// ToolsTooOld returns a non-binding outcome for a guest whose drivers come with the hypervisor's tools, which is
+// the case only on Windows; nil if there is nothing to report.
 func ToolsTooOld(e *diagnose.End) *diagnose.Outcome {
 	if e.Guest() == nil {
 		return nil
@@ -56,9 +56,8 @@ func ToolsTooOld(e *diagnose.End) *diagnose.Outcome {
 		AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Advice: "install the current tools in " + hypervisor.GuestName(e), Risk: "the guest may restart"})
 }
 
-// OldTools says what is wrong with the hypervisor's tools of a guest whose
-// drivers come with them, which are those of Windows: "old", "not running"; ""
-// where nothing is known to be. known tells whether it is known that they are well.
+// OldTools returns what is wrong with the hypervisor's tools of a Windows guest, whose drivers come with them:
+// "old", "not running"; "" if no fault is known. known reports whether they are known to be in order.
 func OldTools(facts *measure.Facts, g *measure.Guest) (word string, known bool) {
 	t := g.Tools
 	if t == nil || !isWindows(facts, g) {
@@ -73,7 +72,7 @@ func OldTools(facts *measure.Facts, g *measure.Guest) (word string, known bool) 
 	return "", t.Status != nil
 }
 
-// isWindows by the end's own word, else by what its tools or its settings say.
+// isWindows judges by the end's own facts, or else by its tools or its settings.
 func isWindows(f *measure.Facts, g *measure.Guest) bool {
 	systems := []*string{g.OSRuns, g.OS}
 	if f != nil {

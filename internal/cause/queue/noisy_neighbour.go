@@ -44,7 +44,7 @@ func NoisyNeighbour() rule.Cause {
 	}
 }
 
-// judgeNoisyNeighbour joins what the ends see of others with what their hosts do.
+// judgeNoisyNeighbour joins what the ends see of other workloads with what their hosts report.
 func judgeNoisyNeighbour(f *diagnose.Flow) *diagnose.Outcome {
 	return hypervisor.Seconded(noiseSeen(f), Crowded(f))
 }
@@ -94,8 +94,8 @@ func noiseSeen(f *diagnose.Flow) *diagnose.Outcome {
 		Then("the same at another hour").AddFix(diagnose.Advise(at, "reserve CPU for it, keep busy guests off its host, or measure at a quiet hour"))
 }
 
-// otherWork judges a host that is busy without the test: it holds the flow where
-// the thread of the traffic waits for a CPU.
+// otherWork judges a host that is busy without the test: it limits the flow if the traffic's thread waits for a
+// CPU.
 func otherWork(e *diagnose.End) *diagnose.Outcome {
 	busy := stat.IdleBusy(e.Seen)
 	o := diagnose.Possible("other work keeps %s of the CPUs of %s busy without the test", unit.Percent(busy), e.Name).At(e.Where()).
@@ -108,14 +108,14 @@ func otherWork(e *diagnose.End) *diagnose.Outcome {
 	return o
 }
 
-// Bars of a noisy neighbour.
+// Thresholds of a noisy neighbour.
 const (
 	stolenBar = 5    // percent of the CPUs
 	unevenBar = 10   // percent: median deviation of the seconds
 	withSteal = -0.6 // correlation of the rate with the steal of the same second
 )
 
-// stealCorrelation is the correlation of the rates of the seconds with the steal in them.
+// stealCorrelation returns the correlation of the seconds' rates with their steal time.
 func stealCorrelation(e *diagnose.End, bins []float64) (float64, bool) {
 	var steal []float64
 	for _, s := range e.Seen.PerSec {
@@ -132,8 +132,7 @@ func stealCorrelation(e *diagnose.End, bins []float64) (float64, bool) {
 	return stat.Correlation(bins[:n], steal[:n])
 }
 
-// Crowded judges what others than the test's guests take of the host's CPUs, or
-// of the uplink.
+// Crowded judges how much of the host's CPUs, or of the uplink, is used by others than the test's guests.
 func Crowded(f *diagnose.Flow) *diagnose.Outcome {
 	var all []*diagnose.Outcome
 	known, asked := false, false
@@ -160,7 +159,7 @@ func Crowded(f *diagnose.Flow) *diagnose.Outcome {
 	return unknownWhy
 }
 
-// hostCrowded judges the CPUs of the host; known tells whether they were seen.
+// hostCrowded judges the CPUs of the host; known reports whether they were read.
 func hostCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 	load := hypervisor.HostCounter(e, measure.CounterUsage)
 	usage, ok := load.Of("")
@@ -175,20 +174,20 @@ func hostCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 	o = diagnose.Possible("others fill the CPUs of %s: %s of them, of %s in all", hypervisor.HostName(e), unit.Percent(others), unit.Percent(usage.Mean)).
 		By(diagnose.Above(hypervisor.GaugeEvidence(usage, e.Name, usage.Mean, "pct"), hostFullBar), diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "CPUs of the host that others take", Value: others, Unit: "pct", SpanNs: usage.SpanNs}, othersBar)).
 		At(hypervisor.AtHost(e, hypervisor.HostName(e))).AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Advice: "move busy guests away from it, reserve CPU for " + hypervisor.GuestName(e) + ", or measure at a quiet hour", Risk: "what is moved stands still for a moment; what is reserved is lost to others"})
-	o.RuledOutEffects = []string{"cpu-limit", "cpu-steal"} // it is rather their root
+	o.RuledOutEffects = []string{"cpu-limit", "cpu-steal"} // more likely their root
 	wait := cpu.HypervisorWaits(e)
 	switch {
 	case e.Flow.IsAll() != nil:
 		o.MarkNotBinding()
 	case wait != nil && wait.State == diagnose.Holds:
 		o.Confidence = measure.Likely
-	case wait != nil && wait.State == diagnose.Excluded: // the guest gets its CPUs all the same
+	case wait != nil && wait.State == diagnose.Excluded: // the guest gets its CPUs nevertheless
 		o.MarkNotBinding()
 	}
 	return o, true
 }
 
-// ours are the guests of the document's end points that are on the end's host, each once.
+// ours returns the guests among the document's end points that are on the end's host, each once.
 func ours(e *diagnose.End) []*measure.Guest {
 	var all []*measure.Guest
 	h := hypervisor.HypervisorHost(e)
@@ -202,8 +201,7 @@ func ours(e *diagnose.End) []*measure.Guest {
 	return all
 }
 
-// oursOf is the sum of a counter over our guests on the host; false where one of
-// them does not tell.
+// oursOf returns the sum of a counter over our guests on the host; false if one of them lacks it.
 func oursOf(e *diagnose.End, counter string) (sum float64, ok bool) {
 	guests := ours(e)
 	for _, g := range guests {
@@ -221,9 +219,8 @@ func oursOf(e *diagnose.End, counter string) (sum float64, ok bool) {
 	return sum, len(guests) > 0
 }
 
-// cpusOf are how many CPUs the load of a host is a share of: of KVM what Linux
-// schedules; of ESXi its cores, since it charges two threads of one core for the
-// time of about one. 0: not known.
+// cpusOf returns the number of CPUs to which the load of a host refers: for KVM those that Linux schedules; for
+// ESXi its cores, since it charges two threads of one core for the time of about one. 0: not known.
 func cpusOf(b *measure.HostPlacement) float64 {
 	h := b.Host
 	switch {
@@ -237,16 +234,15 @@ func cpusOf(b *measure.HostPlacement) float64 {
 	return 0
 }
 
-// Bars of a hypervisor's switch, in percent.
+// Thresholds of a hypervisor's host and uplink, in percent.
 const (
 	hostFullBar = 90 // of the CPUs of a host
-	othersBar   = 50 // of the CPUs of a host: from here on others than our guests fill it
+	othersBar   = 50 // of the CPUs of a host: from here others than our guests fill it
 	uplinkBar   = 90 // of an uplink's speed
-	uplinkOther = 20 // of it: from here on others fill it
+	uplinkOther = 20 // of it: from here others fill it
 )
 
-// uplinkCrowded judges the uplink in the direction of the data; known tells
-// whether it was seen.
+// uplinkCrowded judges the uplink in the data direction; known reports whether it was read.
 func uplinkCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 	counter := measure.CounterRxBps
 	if e.Sends() {
@@ -263,7 +259,7 @@ func uplinkCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 		return nil, false
 	}
 	speed := diagnose.SpeedOf(face)
-	others := max(0, all.Mean-max(ours, e.Flow.Rate())) // the flow is ours, whatever a counter has of it
+	others := max(0, all.Mean-max(ours, e.Flow.Rate())) // the flow is ours, even if a counter has less
 	if stat.Pct(all.Mean, speed) < uplinkBar || stat.Pct(others, speed) < uplinkOther {
 		return nil, true
 	}
@@ -284,7 +280,7 @@ func uplinkCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 func gateLinkLoad(f *scene.Face) *gate.Finding {
 	l := f.Host.Load
 	if l == nil || scene.IsLoopback(f.Interface) || f.Below {
-		return nil // the gate of the CPU load says that it was not read
+		return nil // the gate of the CPU load reports that it was not read
 	}
 	at := slices.IndexFunc(l.Interfaces, func(i measure.InterfaceLoad) bool { return i.Name == f.Name })
 	if why := scene.Reason(f.Host.NotChecked, "load.interfaces"); at < 0 && why != scene.NotRead {
@@ -307,7 +303,7 @@ func gateLinkLoad(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s carries %s of other traffic %s", f.Name, gate.Rate(busy), direction)
 }
 
-// LookAtTraffic names what shows who uses the network.
+// LookAtTraffic names the commands that show who uses the network.
 func LookAtTraffic(h *scene.Host) scene.Fix {
 	return scene.Advise("stop it, or measure when it is quiet; who it is: `" + cmp.Or(map[string]string{
 		"linux": "ss -tunp", "freebsd": "sockstat -c", "darwin": "nettop -m tcp", "windows": "Get-NetTCPConnection -State Established",
@@ -349,7 +345,7 @@ func gateCPULoad(h *scene.Host) *gate.Finding {
 	return gate.Pass("%s of the CPUs are busy", gate.Percent(*l.CPUPct))
 }
 
-// lookAtBusiest is for a process that takes much: it may be what the host is for.
+// lookAtBusiest is the fix for a busy process, which may be the host's purpose.
 func lookAtBusiest(h *scene.Host) scene.Fix {
 	top := h.Load.Top
 	if len(top) == 0 || top[0].PID <= 0 || !(top[0].CPUPct >= muchOfCPU) {
@@ -362,12 +358,11 @@ func lookAtBusiest(h *scene.Host) scene.Fix {
 	return scene.Advise(fmt.Sprintf("see what process %d%s does; measure when it is idle or has ended", top[0].PID, name))
 }
 
-// muchOfCPU is what of one CPU a process takes, in percent, that is held for
-// the reason of a load.
+// muchOfCPU is the percentage of one CPU from which a process counts as the reason of a load.
 const muchOfCPU = 20
 
-// busiestProcess names it, and says where none explains the load: package host
-// lists those above 5% of a CPU.
+// busiestProcess names the busiest process, and says if none explains the load: package host lists those above 5%
+// of a CPU.
 func busiestProcess(h *scene.Host) string {
 	l := h.Load
 	switch {

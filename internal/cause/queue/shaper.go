@@ -79,8 +79,7 @@ func JudgeShaper(f *diagnose.Flow) *diagnose.Outcome {
 	return plateau(f)
 }
 
-// portShaper judges a rate that a port below is held to; nil where none is
-// set, or the flow is not at it.
+// portShaper judges a rate limit of a virtual port; nil if none is set, or the flow is not at it.
 func portShaper(f *diagnose.Flow) *diagnose.Outcome {
 	bps, ok := f.Goodput()
 	if !ok || f.OnOneMachine() || f.IsAll() != nil {
@@ -93,7 +92,7 @@ func portShaper(f *diagnose.Flow) *diagnose.Outcome {
 		}
 		passed, by := bps, f.Receiver.Proof("goodput", bps, "bps")
 		if x, why := e.OfPort(hypervisor.PortRate(e)); why == "" && stat.Pct(bps, s.Average) < hypervisor.ShapedLow {
-			passed, by = x.Mean, hypervisor.GaugeEvidence(x, e.Name, x.Mean, "bps") // with what others of the guest send
+			passed, by = x.Mean, hypervisor.GaugeEvidence(x, e.Name, x.Mean, "bps") // including other traffic of the guest
 		}
 		if passed < s.Average*hypervisor.ShapedLow/100 || passed > s.Average*hypervisor.ShapedHigh/100 {
 			continue
@@ -130,7 +129,7 @@ func OwnQueue(f *diagnose.Flow) (*diagnose.Outcome, bool) {
 		return nil, false
 	}
 	q := e.Seen.Host.Qdisc
-	full := f.HasQueue() || q.Drops > 0 || float64(q.Backlog) >= diagnose.ShortRow*f.Segment() // a host that stood still for once spoils the round trips
+	full := f.HasQueue() || q.Drops > 0 || float64(q.Backlog) >= diagnose.ShortRow*f.Segment() // a host that stalled once distorts the round trips
 	if q.Kind != "tbf" && q.Kind != "htb" && q.Kind != "cake" || q.Overlimits == 0 || !full {
 		return nil, false
 	}
@@ -144,7 +143,7 @@ func OwnQueue(f *diagnose.Flow) (*diagnose.Outcome, bool) {
 	}
 	o := diagnose.Likely("the sender's own qdisc %s on %s holds it at this rate", q.Kind, diagnose.Word(e.FaceName()))
 	stolen, _ := stealPct(e)
-	if known && flat < diagnose.FlatBar && stolen < diagnose.StealBar && f.HasQueue() && waitsIn(f, q) { // overlimits alone may be of bursts, and the queue another one
+	if known && flat < diagnose.FlatBar && stolen < diagnose.StealBar && f.HasQueue() && waitsIn(f, q) { // overlimits alone may come from bursts, and the queue may be another one
 		o.Confidence = measure.Certain
 	}
 	o.At(e.OnFace()).By(diagnose.Above(e.Proof("qdisc "+q.Kind+" overlimits", float64(q.Overlimits), "packets"), 0), loss.QueueProof(f))
@@ -155,8 +154,8 @@ func OwnQueue(f *diagnose.Flow) (*diagnose.Outcome, bool) {
 		Commands: []string{fmt.Sprintf("tc -s qdisc show dev %s", diagnose.Word(e.FaceName()))}, Risk: "it only shows"}), true
 }
 
-// waitsIn tells whether what a queueing discipline holds or drops is of this flow:
-// the round trip grew by what its backlog takes, or it dropped what was sent again.
+// waitsIn reports whether a queueing discipline holds or drops packets of this flow: the round-trip time grew by
+// what its backlog takes, or it dropped what was retransmitted.
 func waitsIn(f *diagnose.Flow, q *measure.Qdisc) bool {
 	_, by, ok := f.Queued()
 	again, counted := f.Sender.Seen.Delta(measure.Retransmits).Float()
@@ -167,8 +166,8 @@ func waitsIn(f *diagnose.Flow, q *measure.Qdisc) bool {
 	return ok && takes > by/diagnose.MostlyOf && takes < by*diagnose.MostlyOf || counted && min(drops, again) >= diagnose.FewEvents && drops < diagnose.MostlyOf*again && again < diagnose.MostlyOf*drops
 }
 
-// overfilled words a queue that datagrams above the rate have filled. One that
-// would let TCP have more drops its bursts.
+// overfilled words a queue that datagrams above the rate have filled. A queue that would pass more TCP traffic
+// drops its bursts.
 func overfilled(f *diagnose.Flow, s diagnose.Surplus) *diagnose.Outcome {
 	o := diagnose.Certain("a queue on the way lets %s pass, and no more", unit.Rate(s.Capacity))
 	if s.Capacity > diagnose.GainBar*f.Rate() {
@@ -181,15 +180,15 @@ func overfilled(f *diagnose.Flow, s diagnose.Surplus) *diagnose.Outcome {
 		}
 		o = diagnose.Certain("a queue that is too short for the round trip drops what %s leaves over", unit.Rate(s.Capacity)).
 			Costs(s.Capacity, "it would carry "+unit.Rate(s.Capacity)+" of payload", "UDP above the rate: what came through")
-		if a, _ := stealPct(f.Sender); a > diagnose.StealBar || again < shortBar { // a host that stands still now and then bursts by itself
+		if a, _ := stealPct(f.Sender); a > diagnose.StealBar || again < shortBar { // a host that stalls now and then bursts by itself
 			o.Confidence = measure.Likely
 		}
 	}
 	return f.AsShaper(o.By(append(loss.Proofs(s, f), loss.QueueProof(f))...))
 }
 
-// runsDry tells of a sender that waits for room in its buffer while nothing in it
-// waits to be sent and the congestion window has room: what is dropped does not hold it.
+// runsDry reports whether a sender waits for room in its buffer while the buffer has no unsent data and the
+// congestion window has room: drops do not limit it then.
 func runsDry(f *diagnose.Flow) bool {
 	flight, ok1 := f.InFlight()
 	cwnd, ok2 := f.Cwnd()
@@ -198,11 +197,11 @@ func runsDry(f *diagnose.Flow) bool {
 	return ok1 && ok2 && ok3 && ok4 && flight <= 0.85*cwnd && waits <= flight/4 && t.Blocked > diagnose.BlockedBar
 }
 
-// shortBar is the share of segments sent again, in percent, that a queue too
-// short for the bursts of TCP drops at least: 0.2 were measured.
+// shortBar is the percentage of retransmitted segments that a queue too short for TCP's bursts drops at least: 0.2
+// were measured.
 const shortBar = 0.02
 
-// plateau judges by TCP alone: a flat rate before a queue that is full.
+// plateau judges by TCP alone: a flat rate before a full queue.
 func plateau(f *diagnose.Flow) *diagnose.Outcome {
 	times, by, _ := f.Queued()
 	flat, known := f.Flatness()
@@ -229,18 +228,16 @@ func plateau(f *diagnose.Flow) *diagnose.Outcome {
 	return f.AsShaper(o.By(loss.QueueProof(f), diagnose.UnderBar(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), diagnose.FlatBar)))
 }
 
-// fillsCwnd tells whether the congestion window was what held the sender, as
-// it is where a queue or a loss is found by filling the path; a window or buffer
-// that fills the path does as well. A control that
-// paces keeps below it, and where nothing is known nothing speaks against it.
+// fillsCwnd reports whether the congestion window limited the sender, as it does if filling the path causes the
+// queue or loss; a window or buffer that fills the path counts as well. A pacing congestion control keeps below
+// it, and without data nothing excludes it.
 func fillsCwnd(f *diagnose.Flow) bool {
 	flight, ok := f.InFlight()
 	cwnd, okToo := f.Cwnd()
 	return !ok || !okToo || diagnose.Paces(f.Congestion()) || flight > 0.85*cwnd || f.Lengthens(flight) && fillsRoom(f, flight)
 }
 
-// fillsRoom tells whether the receiver's window or the sender's buffer is used up
-// by what is under way.
+// fillsRoom reports whether the bytes in flight use up the receiver's window or the sender's buffer.
 func fillsRoom(f *diagnose.Flow, flight float64) bool {
 	held, _, _ := f.WindowLimited()
 	t, _ := f.Sender.Threads()
@@ -248,7 +245,7 @@ func fillsRoom(f *diagnose.Flow, flight float64) bool {
 	return held > diagnose.RwndBar || t.Blocked > diagnose.BlockedBar && ok && waits <= flight/4
 }
 
-// drifts tells whether the halves of the run differ by more than a plateau's.
+// drifts reports whether the halves of the run differ by more than a plateau's.
 func drifts(f *diagnose.Flow) bool {
 	s := f.Cell.Steady
 	return s != nil && s.Checked && (s.HalvesPct > 2*diagnose.FlatBar || s.HalvesPct < -2*diagnose.FlatBar)
@@ -282,7 +279,7 @@ func PacketsShaper(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("the receiver's window holds the sender up")
 	case told && idle > diagnose.IdleBar/2:
 		return diagnose.No("the sender had nothing to send %s of the time", unit.Percent(idle))
-	case !queue && s.At == measure.AtSender && f.HasQueue(): // of the kernel's round trip only what lies behind the interface is in the capture
+	case !queue && s.At == measure.AtSender && f.HasQueue(): // the capture shows only the part of the kernel's round trip behind the interface
 		return diagnose.Missing("the queue of the sender's host", "its kernel waits longer than its packets take from the interface on: the queue is before the capture")
 	case !queue && seen && flat < diagnose.FlatBar && s.Data.Again.N == 0:
 		return diagnose.Missing("the congestion control", "the rate is flat without a queue, as one that paces (bbr) leaves it; packets do not tell the control")
@@ -308,7 +305,7 @@ func PacketsShaper(f *diagnose.Flow) *diagnose.Outcome {
 	return f.AsShaper(o)
 }
 
-// queueWhere finds by two captures on which way the round trip grows by so many ns.
+// queueWhere finds by two captures in which direction the round trip grows by so many ns.
 func queueWhere(f *diagnose.Flow, o *diagnose.Outcome, x *diagnose.Crossed, by float64) *diagnose.Outcome {
 	there, back, own := waited(x.Data.Delay), waited(x.Acks.Delay), waited(x.Left.Main().RTTBack)
 	o.By(x.Left.Proof("delay there over its least, median", there, "ns"))
@@ -330,8 +327,7 @@ func queueWhere(f *diagnose.Flow, o *diagnose.Outcome, x *diagnose.Crossed, by f
 	return diagnose.No("the delay between the captures stays at its least: the queue is elsewhere")
 }
 
-// waited is how far a delay is above its least, the median, in ns; 0 where it is
-// not known.
+// waited returns by how much the median delay exceeds its minimum, in ns; 0 if it is not known.
 func waited(d *measure.Delay) float64 {
 	if d == nil {
 		return 0
@@ -359,8 +355,7 @@ func gateQdisc(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s has the qdisc %s", f.Name, strings.Join(kinds, " "))
 }
 
-// shapers are qdiscs that can hold what they pass to a rate. At which one is
-// no fact of the host.
+// shapers are qdiscs that can limit a rate. The configured rate is no fact of the host.
 func shapers() []string { return []string{"tbf", "htb", "cake", "hfsc"} }
 
 func gateGuestShaping(h *scene.Host) *gate.Finding {
@@ -391,8 +386,8 @@ func gateGuestShaping(h *scene.Host) *gate.Finding {
 	return gate.Pass("no traffic shaping below what is wanted is on for %s", b.Guest.Name)
 }
 
-// ProposeShaper is for datagrams for which the sender's own host has no room: in
-// the queue of the interface, or in the ring of its adapter.
+// ProposeShaper is for datagrams that the sender's own host drops: in the queue of the interface, or in the ring
+// of its adapter.
 func ProposeShaper(r advise.Request) []advise.Draft {
 	c, h := r.Direction.Cell, r.Direction.From
 	if c == nil || r.At != h {

@@ -62,7 +62,7 @@ func judgeSlowConvergence(f *diagnose.Flow) *diagnose.Outcome {
 		return o
 	}
 	if grows, ok := cwndGrows(f); ok || last > farBar*first {
-		if !grows && last <= farBar*first { // an overshoot shrinks it once, and the rate rises all the same
+		if !grows && last <= farBar*first { // an overshoot shrinks it once, and the rate rises nevertheless
 			return diagnose.No("the congestion window does not grow")
 		}
 		o.Confidence = measure.Likely
@@ -70,8 +70,8 @@ func judgeSlowConvergence(f *diagnose.Flow) *diagnose.Outcome {
 	return o
 }
 
-// stillClimbs tells of a sender that its congestion window holds, though
-// nothing was lost and no queue, window or buffer is full: it is on its way up.
+// stillClimbs reports whether the congestion window limits a sender although nothing was lost and no queue, window
+// or buffer is full: its rate is still rising.
 func stillClimbs(f *diagnose.Flow) bool {
 	flight, ok1 := f.InFlight()
 	cwnd, ok2 := f.Cwnd()
@@ -87,8 +87,8 @@ func stillClimbs(f *diagnose.Flow) bool {
 	return grows && flight > 0.85*cwnd && again < diagnose.AgainBar && held < diagnose.RwndClear && free && diagnose.SendBuffer(f).State != diagnose.Holds && f.Rate() > 0
 }
 
-// cwnds are the congestion windows of all streams together at the end of each
-// second, in segments; none where one of them is not known.
+// cwnds returns the sum of all streams' congestion windows at the end of each second, in segments; none if one of
+// them is not known.
 func cwnds(f *diagnose.Flow) (timeline []float64) {
 	if f.Sender.Seen == nil {
 		return nil
@@ -108,7 +108,7 @@ func cwnds(f *diagnose.Flow) (timeline []float64) {
 	return timeline
 }
 
-// asClimbing settles a rate that still rises by a longer run.
+// asClimbing decides about a rate that still rises by a longer run.
 func asClimbing(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
 	o.At(measure.Where{Place: measure.AtTool}).AddFix(diagnose.Advise(nil, "measure for longer (-t 60), and leave more of the beginning out (-O)"))
 	x := f.Experiment(diagnose.Longer)
@@ -126,18 +126,18 @@ func asClimbing(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
 	return o
 }
 
-// rises tells whether a longer run carries clearly more after the time of this one than
-// within it: what runs differ by is not in that.
+// rises reports whether a longer run carries clearly more after the time of this one than within it, which
+// excludes differences between runs.
 func rises(f *diagnose.Flow, longer *measure.Cell) bool {
 	bins, first := stat.Bins(f.FlowOf(diagnose.RunShown(longer)).Receiver), len(f.Bins())
 	return first > 0 && len(bins) > first && stat.Mean(bins[first:]) >= riseBar*stat.Mean(bins[:first])
 }
 
-// riseBar is how much more the last third of a run that still rises carries than the first.
+// riseBar is how many times the first third of a run the last third carries at least, if it still rises.
 const riseBar = 1.1
 
-// cwndGrows tells whether the congestion window is greatest in the last
-// seconds, and well above that of the first.
+// cwndGrows reports whether the congestion window is largest in the last seconds, and well above that of the
+// first.
 func cwndGrows(f *diagnose.Flow) (grows, known bool) {
 	timeline := cwnds(f)
 	if len(timeline) < stat.LeastBins {
@@ -147,8 +147,7 @@ func cwndGrows(f *diagnose.Flow) (grows, known bool) {
 	return end >= 0.9*slices.Max(timeline) && end > 1.2*timeline[0], true
 }
 
-// farBar is by how many times the last third exceeds the first, where the run
-// began in slow start.
+// farBar is by how many times the last third exceeds the first if the run began in slow start.
 const farBar = 3
 
 func gateTCPCarryOver(h *scene.Host) *gate.Finding {
@@ -169,11 +168,11 @@ func gateTCPCarryOver(h *scene.Host) *gate.Finding {
 	return gate.Pass("TCP keeps what earlier connections found, or starts anew after a pause%s", gate.AtRTT(h.RTT())).Do(fix)
 }
 
-// longRTT is the round trip in ns from which a connection needs long to find its rate again.
+// longRTT is the round-trip time in ns from which a connection needs long to find its rate again.
 const longRTT = 10e6
 
-// ProposeSlowConvergence is for a rate that still rises: what an earlier connection found
-// may hold it down, and a pause makes it begin anew.
+// ProposeSlowConvergence is for a rate that still rises: cached metrics of an earlier connection may limit it, and
+// a pause makes it start anew.
 func ProposeSlowConvergence(r advise.Request) []advise.Draft {
 	h := r.Direction.From
 	var list []advise.Draft

@@ -51,7 +51,7 @@ func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 	after := secondsAfter(f, x)
 	spread := stat.MedianDeviation(after)
 	if len(after) < 3 || spread >= diagnose.FlatBar {
-		o.Confidence = measure.Possible // a control that losses or timeouts have thrown back falls as well, and wanders
+		o.Confidence = measure.Possible // a congestion control set back by losses or timeouts falls as well, and varies
 		return o.Then("a longer run: whether its second level stays")
 	}
 	o.By(diagnose.UnderBar(f.Receiver.Proof("deviation of the seconds after the step from their median", spread, "pct"), diagnose.FlatBar))
@@ -62,9 +62,8 @@ func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 	return o.Then("the same after a rest of minutes: a bucket has filled again, and gives as many bytes before it falls")
 }
 
-// overAllowance judges by these counters. Bursts of any flow of the instance are
-// counted, so it is certain only of bits a second, where much of this flow was, and
-// this flow was most of what passed.
+// overAllowance judges by the cloud allowance counters. They include bursts of any flow of the instance, so the
+// outcome is certain only for bits per second, if they count much and this flow was most of what passed.
 func overAllowance(f *diagnose.Flow) *diagnose.Outcome {
 	const certainShare = 0.001
 	for _, e := range f.Ends() {
@@ -86,7 +85,7 @@ func overAllowance(f *diagnose.Flow) *diagnose.Outcome {
 		}
 		again, _ := f.AgainPct()
 		switch {
-		case f.LinkIsFull() || !f.HasQueue() && (again < diagnose.AgainBar || !f.MayFollow()): // nothing of this flow was held up
+		case f.LinkIsFull() || !f.HasQueue() && (again < diagnose.AgainBar || !f.MayFollow()): // no packet of this flow was delayed or dropped
 			o.MarkNotBinding()
 		case perSecond && !mine:
 			o.Confidence = measure.Possible
@@ -98,9 +97,9 @@ func overAllowance(f *diagnose.Flow) *diagnose.Outcome {
 	return nil
 }
 
-// allowance is what a cloud's hypervisor counts at an end's interface as queued or
-// dropped since the instance used more than it may: of the data's own way, and of
-// packets a second. Those of tracked connections and of services nearby hold no flow.
+// allowance returns what a cloud's hypervisor counts at an end's interface as queued or dropped because the
+// instance exceeded its allowance: of bandwidth in the data direction, and of packets per second. Limits of
+// tracked connections and of local services do not limit a flow.
 func allowance(e *diagnose.End) (packets float64, name string) {
 	n := e.NIC()
 	if n == nil {
@@ -113,8 +112,8 @@ func allowance(e *diagnose.End) (packets float64, name string) {
 	return diagnose.Counted(n, []string{direction + "_allowance_exceeded", "pps_allowance_exceeded"}, nil)
 }
 
-// secondsAfter are the rates of the seconds at the second level, of all runs; the
-// first of each is left out, within which the rate may have fallen.
+// secondsAfter returns the rates of the seconds at the second level, of all runs; without the first of each,
+// within which the rate may have fallen.
 func secondsAfter(f *diagnose.Flow, x diagnose.TwoLevels) (all []float64) {
 	for _, e := range sameReceivers(f) {
 		bins := stat.Bins(e)
@@ -124,8 +123,7 @@ func secondsAfter(f *diagnose.Flow, x diagnose.TwoLevels) (all []float64) {
 	return all
 }
 
-// sameReceivers are the receivers of this run, and of those that differ from it only in
-// when they began and how long they lasted.
+// sameReceivers returns the receivers of this run, and of those that differ from it only in start and duration.
 func sameReceivers(f *diagnose.Flow) []*measure.Evidence {
 	runs := slices.Clone(f.Cell.Runs)
 	for _, id := range []string{diagnose.Longer, diagnose.Rested} {
@@ -140,8 +138,8 @@ func sameReceivers(f *diagnose.Flow) []*measure.Evidence {
 	return es
 }
 
-// sameBurst is how many bytes each of two runs or more brought above the second
-// level; 0 where there are none, or they are not the same.
+// sameBurst returns how many bytes each of two or more runs carried above the second level; 0 if there are none,
+// or they differ.
 func sameBurst(f *diagnose.Flow, x diagnose.TwoLevels) float64 {
 	var bursts []float64
 	for _, e := range sameReceivers(f) {
@@ -158,6 +156,6 @@ func sameBurst(f *diagnose.Flow, x diagnose.TwoLevels) float64 {
 	return 0
 }
 
-// sameBurstPct is by how many percent the bytes of the burst may differ from run
-// to run: a bucket fills again while nothing is sent, and rates scatter.
+// sameBurstPct is by how many percent the bytes of the burst may differ from run to run: a bucket refills while
+// nothing is sent, and rates scatter.
 const sameBurstPct = 25

@@ -1,5 +1,4 @@
-// Package route holds the causes of the route: bundles of links, asymmetric routes,
-// proxies, tunnels.
+// Package route holds the causes of the route: bundles of links, asymmetric routes, proxies, tunnels.
 package route
 
 import (
@@ -60,7 +59,7 @@ func judgeAsymmetricRoute(f *diagnose.Flow) *diagnose.Outcome {
 		Costs(0, "the other direction carries "+unit.Rate(diagnose.RateOf(reverse)), "the same traffic the other way")
 }
 
-// reverse is the measured cell of the same traffic the other way; nil without one.
+// reverse returns the measured cell of the same traffic in the other direction; nil without one.
 func reverse(f *diagnose.Flow) *measure.Cell {
 	for i := range f.Doc.Cells {
 		c := &f.Doc.Cells[i]
@@ -95,8 +94,7 @@ func packetsAsymmetricRoute(f *diagnose.Flow) *diagnose.Outcome {
 		AddFix(diagnose.Advise(nil, "look at the routes of both ends and of the routers between (traceroute from each end)"))
 }
 
-// oneWayOnly judges a capture between the ends that has one direction only; nil
-// where there is none.
+// oneWayOnly judges a capture between the ends that has one direction only; nil if there is none.
 func oneWayOnly(f *diagnose.Flow) *diagnose.Outcome {
 	s := f.CapturePoint(measure.AtPath, "")
 	if s == nil || s.Data.Packets < diagnose.LeastSegments || s.Acks.Packets > 0 {

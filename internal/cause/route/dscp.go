@@ -29,21 +29,20 @@ func gateDSCP(w *scene.Direction) *gate.Finding {
 // mark is one value of a field of the IP header, as sent and as it arrived.
 type mark struct{ sent, seen int }
 
-// classOf and ecnOf take their field out of a mark.
+// classOf returns the DSCP of a mark, ecnOf its ECN bits.
 func classOf(m measure.Mark) mark { return mark{m.Sent, m.Seen} }
 
 func ecnOf(m measure.Mark) mark {
 	if m.ECNSeen == congested {
-		m.ECNSeen = m.ECNSent // a queue on the way may say that it is full
+		m.ECNSeen = m.ECNSent // a queue on the path may signal congestion
 	}
 	return mark{m.ECNSent, m.ECNSeen}
 }
 
-// mostMarks is how many marks are named of a field that was changed.
+// mostMarks is how many changed marks of a field are named.
 const mostMarks = 3
 
-// changes words what became of the marks of a field: first those that were
-// cleared, then those that arrived as others, both by value.
+// changes words what became of the marks of a field: first the cleared ones, then the changed ones, both by value.
 func changes(marks []measure.Mark, field string, of func(measure.Mark) mark) (parts []string) {
 	all := make([]mark, 0, len(marks))
 	for _, m := range marks {
@@ -78,7 +77,7 @@ func changes(marks []measure.Mark, field string, of func(measure.Mark) mark) (pa
 	return parts
 }
 
-// some of a list: the first ones and the last.
+// some returns the first elements of a list and the last.
 func some(list []string) string {
 	if n := len(list); n > mostMarks {
 		list = append(slices.Clone(list[:mostMarks-1]), "...", list[n-1])
@@ -86,10 +85,10 @@ func some(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// markName is the name of a mark: of ECN by RFC 3168; of DSCP class selectors
-// by RFC 2474, assured forwarding by RFC 2597, expedited by RFC 3246.
+// markName returns the name of a mark: of ECN by RFC 3168; of DSCP class selectors by RFC 2474, assured forwarding
+// by RFC 2597, expedited by RFC 3246.
 func markName(field string, n int) string {
-	drop := (n & 7) / 2 // of assured forwarding
+	drop := (n & 7) / 2 // drop precedence of assured forwarding
 	switch {
 	case n < 0 || n > 63 || field == "ECN" && n > congested:
 		return fmt.Sprintf("%s %d", field, n)

@@ -80,7 +80,7 @@ func judgeLAGOneMember(f *diagnose.Flow) *diagnose.Outcome {
 	return member(f, many)
 }
 
-// bundle judges what the hosts say of their bonds, where nothing else was tried.
+// bundle judges the hosts' facts of their bonds, if nothing else was tried.
 func bundle(f *diagnose.Flow) *diagnose.Outcome {
 	for _, e := range f.Ends() {
 		if gates := hypervisor.Conditions(f, "lag-one-member", e.Name); len(gates) > 0 {
@@ -90,8 +90,7 @@ func bundle(f *diagnose.Flow) *diagnose.Outcome {
 	return f.Untried(diagnose.EightStreams)
 }
 
-// scalesOtherwise names what else makes several streams faster than one; ""
-// where one stream is held by the way itself.
+// scalesOtherwise names what else makes several streams faster than one; "" if the path itself limits one stream.
 func scalesOtherwise(f *diagnose.Flow) string {
 	rwnd, _ := f.RwndPct()
 	w, _ := f.SendWindow()
@@ -120,8 +119,8 @@ func scalesOtherwise(f *diagnose.Flow) string {
 	return ""
 }
 
-// member judges a plateau of one stream by how several fare: whole multiples
-// are members, and more streams than these add nothing.
+// member judges a plateau of one stream by several streams: whole multiples are members, and additional streams
+// add nothing.
 func member(f *diagnose.Flow, many *measure.Cell) *diagnose.Outcome {
 	g := f.Against(many)
 	o := diagnose.Likely("%d streams carry %.2g times what one does: it uses one member of a bundle, or is held by itself", many.Streams, g.Times).
@@ -138,7 +137,7 @@ func member(f *diagnose.Flow, many *measure.Cell) *diagnose.Outcome {
 		o.By(measure.Proof{EndPoint: path.From, Counter: "ways that source ports take", Value: directions})
 	}
 	switch {
-	case !f.HasQueue() && !g.Sure && f.Follows(): // what is lost holds each of several streams by itself, too
+	case !f.HasQueue() && !g.Sure && f.Follows(): // the loss limits each of several streams, too
 		o.Confidence = measure.Possible
 	case !known || flat > diagnose.FlatBar || !f.HasQueue() || !g.Sure:
 	case whole && (directions == members || hasMembers(f, members)), spreadsReception(f, many), fillsOneByOne(f):
@@ -158,8 +157,8 @@ func BundleFix(f *diagnose.Flow) *measure.Fix {
 	return diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by address and port (layer3+4), and use several streams: one flow never exceeds one member")
 }
 
-// hasMembers tells whether an end reaches the other by a bond of so many members
-// at least, of which one carries what the flow does, where their speed is known.
+// hasMembers reports whether an end reaches the other by a bond with at least so many members, of which one
+// carries what the flow does, if their speed is known.
 func hasMembers(f *diagnose.Flow, n float64) bool {
 	return slices.ContainsFunc(f.Ends(), func(e *diagnose.End) bool {
 		if e.Face == nil || e.Face.Bond == nil || float64(len(e.Face.Bond.Members)) < n {
@@ -170,8 +169,7 @@ func hasMembers(f *diagnose.Flow, n float64) bool {
 	})
 }
 
-// spreadsReception tells whether the receiver took in the several streams by more
-// than the interface of its route.
+// spreadsReception reports whether the receiver received the streams on more than the interface of its route.
 func spreadsReception(f *diagnose.Flow, many *measure.Cell) bool {
 	g := &diagnose.Flow{Doc: f.Doc, Cell: many, Run: diagnose.RunShown(many)}
 	for _, x := range g.Run.Flows {
@@ -184,12 +182,11 @@ func spreadsReception(f *diagnose.Flow, many *measure.Cell) bool {
 	return false
 }
 
-// fillsOneByOne tells whether several numbers of streams carried different whole
-// multiples of one stream, each less than its number of streams, and not as many
-// times as much as they are more: so many members they met. A rate that each flow
-// is given, and a bound for all, make no such.
+// fillsOneByOne reports whether several numbers of streams carried different whole multiples of one stream's rate,
+// each less than its number of streams and not proportional to it: that is the number of members they hit. A rate
+// limit per flow, or for all flows, has no such pattern.
 func fillsOneByOne(f *diagnose.Flow) bool {
-	met := map[float64]float64{} // streams by the multiple
+	met := map[float64]float64{} // numbers of streams by their multiple
 	for _, c := range append(f.WithStreams(), f.Experiment(diagnose.EightStreams), f.Experiment(diagnose.ManyPorts)) {
 		g := f.Against(c).Times
 		if n := math.Round(g); c != nil && n >= 2 && n < float64(c.Streams) && math.Abs(g-n) < 0.03*n {
@@ -237,7 +234,7 @@ func gateBond(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s: %s, %d members up%s%s", f.Name, f.Bond.Mode, len(f.Bond.Members), hashed(f.Bond.Hash), groupsUnknown(f.Bond))
 }
 
-// words joins names for a sentence in a remedy, each only if it is plain.
+// words joins names for a sentence in a fix, each only if it is plain.
 func words(names []string) string {
 	var list []string
 	for _, name := range names {
@@ -253,8 +250,8 @@ func hashed(policy string) string {
 	return ", hash " + policy
 }
 
-// groupsUnknown says where a bond with LACP does not tell which groups its
-// members are in: those of another one would carry nothing.
+// groupsUnknown says if a bond with LACP does not report the aggregation groups of its members: members of another
+// group would carry nothing.
 func groupsUnknown(b *measure.Bond) string {
 	lacp := slices.Contains([]string{"802.3ad", "lacp"}, strings.ToLower(b.Mode))
 	told := b.Aggregate != nil && !slices.ContainsFunc(b.Members, func(m measure.BondMember) bool { return m.Aggregate == nil })
@@ -292,7 +289,7 @@ func gateSeveralDirections(sc *scene.Scene) *gate.Finding {
 	}
 }
 
-// nextHopsText names them: "10.0.0.1 by eth0, 10.0.1.1 by eth1".
+// nextHopsText words next hops: "10.0.0.1 by eth0, 10.0.1.1 by eth1".
 func nextHopsText(all []measure.NextHop) string {
 	var names []string
 	for _, n := range all {
@@ -301,7 +298,7 @@ func nextHopsText(all []measure.NextHop) string {
 	return strings.Join(names, ", ")
 }
 
-// hashPolicy is the sysctl that says by what a next hop is chosen, of the path's family.
+// hashPolicy returns the sysctl that sets how a next hop is chosen, for the path's address family.
 func hashPolicy(p *measure.Path) string {
 	if a, err := netip.ParseAddr(p.ToAddr); err == nil && a.Unmap().Is6() {
 		return "net.ipv6.fib_multipath_hash_policy"
@@ -309,7 +306,7 @@ func hashPolicy(p *measure.Path) string {
 	return "net.ipv4.fib_multipath_hash_policy"
 }
 
-// groupsText names the source ports that go each way.
+// groupsText names the source ports that take each path.
 func groupsText(groups []measure.PortGroup) (s string) {
 	for _, g := range groups {
 		var ports []string

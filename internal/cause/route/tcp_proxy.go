@@ -57,9 +57,9 @@ func judgeTCPProxy(f *diagnose.Flow) *diagnose.Outcome {
 	return o
 }
 
-// quickest is the least round trip from program to program: that of the probe, or of
-// the test's own connection where that was shorter. A guest that has little CPU
-// answers some probes late, and no box has to lie between for that.
+// quickest returns the shortest round trip between the programs: that of the probe, or of the test's own
+// connection if that was shorter. A guest with little CPU time answers some probes late, without any box in
+// between.
 func quickest(f *diagnose.Flow, probed float64) float64 {
 	for _, e := range f.Ends() {
 		if e.Seen != nil && e.Seen.RTTIdle != nil && e.Seen.RTTIdle.Min > 0 {
@@ -69,7 +69,7 @@ func quickest(f *diagnose.Flow, probed float64) float64 {
 	return probed
 }
 
-// kernelRTT is the least round trip that the sender's kernel saw, in ns.
+// kernelRTT returns the minimum round-trip time that the sender's kernel saw, in ns.
 func kernelRTT(f *diagnose.Flow) (float64, bool) {
 	for _, s := range f.Sender.Streams() {
 		if s.TCP != nil && s.TCP.MinRTT != nil && *s.TCP.MinRTT > 0 {

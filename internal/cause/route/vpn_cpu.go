@@ -42,8 +42,7 @@ func judgeVPNCPU(f *diagnose.Flow) *diagnose.Outcome {
 	return diagnose.No("no tunnel is on the route of the ends")
 }
 
-// tunnelWork judges the CPUs of an end that reaches the other through a tunnel;
-// nil where it does not.
+// tunnelWork judges the CPUs of an end that reaches the other through a tunnel; nil if it does not.
 func tunnelWork(e *diagnose.End) *diagnose.Outcome {
 	if e.Face == nil || e.Face.Tunnel == nil {
 		return nil
