@@ -11,8 +11,8 @@ import (
 	"thru/internal/unit"
 )
 
-// starved holds where the server's program has nothing to send most of the time,
-// though there is room for it. One that is asked for each block waits for that.
+// starved holds if the server's program has nothing to send most of the time although there is room for it. A
+// program that is asked for each block waits for that.
 func (c *scene) starved() *bound {
 	f := c.dataFlow()
 	streams := slices.Contains([]string{"http", "https", "ftp", "ftps", "rsync", "thru"}, c.t.Protocol)
@@ -34,13 +34,13 @@ func (c *scene) starved() *bound {
 	return o
 }
 
-// Bars of a server that has nothing to send, in percent of the readings.
+// Thresholds of a server without data to send, in percent of the readings.
 const (
 	starvedBar    = 50
 	surelyStarved = 90
 )
 
-// open says what is left when nothing was found.
+// open names the remaining possibilities if nothing was found.
 func (c *scene) open() *bound {
 	net, known := c.rate(measure.LayerNetwork)
 	if !known || c.bps > beyondShare*net {
@@ -65,8 +65,8 @@ func (c *scene) serverDoes() string {
 	return "offers"
 }
 
-// inFlight says what is on the way of a long path, which a small buffer at the
-// server holds as well as a slow one does.
+// inFlight describes the data in flight on a long path, which a small buffer at the server limits as well as a
+// slow server does.
 func (c *scene) inFlight() string {
 	rtt := stat.TransferRTT(c.run)
 	if rtt < farNs {

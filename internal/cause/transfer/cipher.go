@@ -18,7 +18,7 @@ func Cipher() diagnose.Rule {
 	}
 }
 
-// cipher holds where this process keeps a whole CPU busy for each stream.
+// cipher holds if this process keeps a whole CPU busy for each stream.
 func (c *scene) cipher() *bound {
 	cpu := c.run.HereCPU
 	if isBusy(cpu) {
@@ -39,7 +39,7 @@ func (c *scene) cipher() *bound {
 	return o
 }
 
-// encrypted tells of protocols whose bytes are enciphered by one CPU a stream.
+// encrypted reports whether the protocol encrypts a stream's bytes on one CPU.
 func (c *scene) encrypted() bool {
 	return slices.Contains([]string{"https", "ftps", "sftp"}, c.t.Protocol)
 }

@@ -16,7 +16,7 @@ func Client() diagnose.Rule {
 	}
 }
 
-// clientAlone says that the client carries no more against a server on this machine.
+// clientAlone says that the client carries no more to a server on this machine.
 func (c *scene) clientAlone(bps float64, p measure.Proof) *bound {
 	o := binds(causeClient, measure.Likely, "the client (%s) carries what it does on this machine alone, %s", c.t.Client, unit.Rate(bps))
 	o.At(measure.Where{Place: measure.AtTool}).By(p).Then("move several at once (--many 4)")

@@ -9,17 +9,16 @@ import (
 	"thru/internal/measure"
 )
 
-// leastBusy is how many cores a process takes at least that waits for busy CPUs: one
-// that takes less waits for something else, whoever fills them.
+// leastBusy is the least CPU use, in cores, of a process that waits for busy CPUs: one that uses less waits for
+// something else, whoever uses the CPUs.
 const leastBusy = 0.25
 
-// isBusy tells whether all CPUs of a host are busy, and the transfer's process is
-// among those that want them.
+// isBusy reports whether all CPUs of a host are busy, and the transfer's process is among those that want them.
 func isBusy(cpu *measure.CPUFigure) bool {
 	return allBusy(cpu) && (cpu.WorkerCores == nil || *cpu.WorkerCores >= leastBusy)
 }
 
-// allBusy tells whether no CPU of a host is free, whoever fills them.
+// allBusy reports whether no CPU of a host is free, whoever uses them.
 func allBusy(cpu *measure.CPUFigure) bool { return cpu != nil && cpu.Pct >= busyMachine }
 
 // busyHere says that all CPUs of this end are busy in a run, and with whose work.
@@ -34,7 +33,7 @@ func (c *scene) busyHere(run *measure.TransferRun) *bound {
 	return o
 }
 
-// sharesOf says who keeps the CPUs of this end busy, as far as it is known.
+// sharesOf says who uses the CPUs of this end, as far as it is known.
 func sharesOf(run *measure.TransferRun) string {
 	cpu := run.HereCPU
 	if cpu.WorkerCores == nil {
@@ -56,7 +55,7 @@ func sharesOf(run *measure.TransferRun) string {
 	return text + fmt.Sprintf(", %s %.2f", others, rest)
 }
 
-// onOneHost tells whether the connections of a run have one address at both ends.
+// onOneHost reports whether the connections of a run have the same address at both ends.
 func onOneHost(run *measure.TransferRun) bool {
 	if len(run.Sockets) == 0 {
 		return false
@@ -66,8 +65,7 @@ func onOneHost(run *measure.TransferRun) bool {
 	return wrongA == nil && wrongB == nil && (a.Addr().Unmap() == b.Addr().Unmap() || a.Addr().IsLoopback() && b.Addr().IsLoopback())
 }
 
-// farCPU holds where the CPUs of the server are busy, or its processes keep one
-// busy for each client that they have.
+// farCPU holds if the CPUs of the server are busy, or its processes keep one busy for each of their clients.
 func (c *scene) farCPU() *bound {
 	cpu := c.run.ThereCPU
 	if cpu == nil {

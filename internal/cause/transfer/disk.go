@@ -19,9 +19,8 @@ func Disk() diagnose.Rule {
 	}
 }
 
-// diskHere holds where the same transfer is slower with the file of this end, or
-// reaches what its disk carries. The layer is the disk's where that is reached,
-// else the whole: one file need not fill a disk.
+// diskHere holds if the same transfer is slower with the file of this end, or reaches what its disk carries. In
+// the latter case the layer is the disk's, else the whole: one file need not fill a disk.
 func (c *scene) diskHere() (string, *bound) {
 	w := c.wholeRun()
 	if w == nil {
@@ -40,7 +39,7 @@ func (c *scene) diskHere() (string, *bound) {
 		return "", nil
 	case !at && isBusy(w.HereCPU):
 		return measure.LayerWhole, c.busyHere(w)
-	case waited < bar && !(slower && at): // it varies, but not for the file
+	case waited < bar && !(slower && at): // it varies, but not because of the file
 		return "", nil
 	}
 	o, layer := c.oneFile(w, disk), measure.LayerWhole
@@ -80,7 +79,7 @@ func (c *scene) fullDisk(w *measure.TransferRun) *bound {
 	return o
 }
 
-// oneFile says that the file of this end holds it up, and not what its disk can do.
+// oneFile says that the file of this end limits it, and not its disk.
 func (c *scene) oneFile(w *measure.TransferRun, disk float64) *bound {
 	how := "written by one program and synced"
 	if c.t.Direction == measure.Upload {
@@ -96,7 +95,7 @@ func (c *scene) oneFile(w *measure.TransferRun, disk float64) *bound {
 	return o
 }
 
-// without says what the same carries without the disk.
+// without says what the same transfer carries without the disk.
 func (c *scene) without(w *measure.TransferRun) string {
 	if c.run == w {
 		return ""
@@ -104,8 +103,7 @@ func (c *scene) without(w *measure.TransferRun) string {
 	return "; without the file it carries " + unit.Rate(c.bps)
 }
 
-// diskRun is the test of this end's disk that its layer is of; nil where it was
-// told by the time in the file.
+// diskRun returns the test of this end's disk; nil if the time spent in the file shows the layer.
 func (c *scene) diskRun() *measure.DiskRun {
 	pattern := measure.SequentialWrite
 	if c.t.Direction == measure.Upload {
@@ -121,7 +119,7 @@ func (c *scene) diskRun() *measure.DiskRun {
 	return nil
 }
 
-// diskProof is the rate of this end's disk, over the time that it was tested.
+// diskProof returns the rate of this end's disk, over the time of its test.
 func (c *scene) diskProof(w *measure.TransferRun, disk float64) measure.Proof {
 	p := proofOf(w, "transfer.layers, disk here", disk, "bps")
 	if r := c.diskRun(); r != nil {

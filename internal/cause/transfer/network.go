@@ -18,7 +18,7 @@ func Network() diagnose.Rule {
 	}
 }
 
-// network says what holds the network itself, where its own test knows.
+// network says what limits the network itself, if its own test shows it.
 func (c *scene) network(bps float64, p measure.Proof) *bound {
 	o := binds(causeNetwork, measure.Certain, "the network carries %s from memory to memory", unit.Rate(bps))
 	if Exceeds(c.bps, bps) {
@@ -34,7 +34,7 @@ func (c *scene) network(bps float64, p measure.Proof) *bound {
 		o.Text += fmt.Sprintf(" by %s", unit.Plural(streams, "stream"))
 	}
 	if len(cell.Findings) == 0 || cell.Findings[0].Cause == measure.CauseNone || cell.Findings[0].Confidence == measure.Possible {
-		return o // what is off there, and costs nothing, comes after "none"
+		return o // anomalies there that cost nothing come after "none"
 	}
 	f := &cell.Findings[0]
 	if diagnose.Weight(f.Confidence) < diagnose.Weight(o.Confidence) {

@@ -20,9 +20,8 @@ func RoundTrips() diagnose.Rule {
 	}
 }
 
-// roundTrips holds where a protocol of requests has as many under way as its
-// client asks for at once, and the round trip is the rate. One that streams waits
-// for no answer.
+// roundTrips holds if a request protocol has as many requests in flight as its client issues at once, and the
+// round trip determines the rate. A streaming protocol waits for no answer.
 func (c *scene) roundTrips() *bound {
 	rtt := stat.TransferRTT(c.run)
 	if rtt < farNs || c.t.InFlight <= 0 {

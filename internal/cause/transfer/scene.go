@@ -8,38 +8,38 @@ import (
 // Causes that only a file transfer has.
 const (
 	causeDisk       = "disk"        // a disk is no faster
-	causeNetwork    = "network"     // what it carries from memory to memory is reached
+	causeNetwork    = "network"     // the rate from memory to memory is reached
 	causeClient     = "client"      // the program that moves the bytes is no faster
 	causeCipher     = "cipher-cpu"  // one stream's cipher takes a whole CPU
 	causeRoundTrips = "round-trips" // the protocol waits for answers: requests in flight / RTT
 )
 
-// Bars of what is said of a transfer.
+// Thresholds of transfers.
 const (
 	reachedShare = 0.85 // of a layer's rate: from there ...
-	nearlyMore   = 1.05 // a layer that is exceeded by more carries "about as much"
-	beyondShare  = 1.25 // ... to here that layer binds; what carried more did not hang on it
-	waitedShare  = 60.0 // percent of the time spent in this end's file: then it binds
+	nearlyMore   = 1.05 // a rate up to this ratio above a layer's is "about as much"
+	beyondShare  = 1.25 // ... to here that layer binds; a transfer that carried more did not depend on it
+	waitedShare  = 60.0 // percent of the time spent in this end's file: it binds from here
 	busyCores    = 0.85 // of one CPU, used by this process: one stream fills it
 	busyMachine  = 95.0 // percent of all CPUs of this machine
 	farNs        = 1e6  // round trip in ns from which waiting for answers costs
 	briefNs      = 1e9  // a run shorter than this says little
 	windowLow    = 0.6  // of window over round trip: a rate from here ...
-	nearLow      = 0.2  // the same on a short way, where a window also waits for the program to wake up
-	sentLow      = 0.4  // the same of a send buffer, in which a kernel counts its own overhead
-	windowHigh   = 1.3  // ... to here is that of the window, or of the requests under way
+	nearLow      = 0.2  // the same on a short path, where a window also waits for the program to wake up
+	sentLow      = 0.4  // the same for a send buffer, in which a kernel includes its own overhead
+	windowHigh   = 1.3  // ... to here the rate is that of the window, or of the requests in flight
 )
 
-// scene is one transfer with what its rules ask of it.
+// scene is one transfer with the data that its rules need.
 type scene struct {
 	doc *measure.Document
 	cat *diagnose.Catalogue
 	t   *measure.Transfer
-	run *measure.TransferRun // over memory, else the whole
-	bps float64              // that it reached
+	run *measure.TransferRun // over memory, else the whole transfer
+	bps float64              // the rate of run
 }
 
-// bound is what a rule of transfers says.
+// bound is the result of a rule of transfers.
 type bound struct {
 	cause string
 	diagnose.Outcome
@@ -68,7 +68,7 @@ func newScene(d *measure.Document) *scene {
 	return c
 }
 
-// rate of a layer; false where it was not measured.
+// rate returns that of a layer; false if it was not measured.
 func (c *scene) rate(name string) (float64, bool) {
 	for _, l := range c.t.Layers {
 		if l.Name == name && l.Bps != nil && *l.Bps > 0 {
@@ -98,7 +98,7 @@ func (c *scene) proof(counter string, value float64, unitName string) measure.Pr
 	return proofOf(c.run, counter, value, unitName)
 }
 
-// wholeRun is the run over this end's disk; nil where there was none.
+// wholeRun returns the run over this end's disk; nil if there was none.
 func (c *scene) wholeRun() *measure.TransferRun {
 	for i := range c.t.Runs {
 		if r := &c.t.Runs[i]; r.Layer == measure.LayerWhole && r.Bps != nil && r.Error == nil {
@@ -108,13 +108,13 @@ func (c *scene) wholeRun() *measure.TransferRun {
 	return nil
 }
 
-// clients are how many work at once; every layer is the sum of as many.
+// clients returns how many work at once; every layer is the sum of that many.
 func (c *scene) clients() int { return max(c.t.Asked.Clients, 1) }
 
-// connections are those that carry data at once: a client may make one after the other.
+// connections returns how many carry data at once: a client may open them one after the other.
 func (c *scene) connections() int { return max(min(len(c.run.Sockets), c.clients()), 1) }
 
-// socket is the connection that carried the most; nil where none was read.
+// socket returns the connection that carried the most; nil if none was read.
 func (c *scene) socket() *measure.Stream {
 	if len(c.run.Sockets) == 0 || c.run.Sockets[0].TCP == nil {
 		return nil
@@ -122,19 +122,19 @@ func (c *scene) socket() *measure.Stream {
 	return &c.run.Sockets[0]
 }
 
-// inRoundTrip is what a connection carries in a round trip, in bytes.
+// inRoundTrip returns what a connection carries in a round trip, in bytes.
 func (c *scene) inRoundTrip(rtt int64) float64 {
 	return c.bps * float64(rtt) / 8e9 / float64(c.connections())
 }
 
-// halfOfNetwork tells whether memory to memory, with the kernel's own buffers, the
-// network carries more than twice as much.
+// halfOfNetwork reports whether the network carries more than twice as much from memory to memory, with the
+// kernel's own buffers.
 func (c *scene) halfOfNetwork() bool {
 	net, known := c.rate(measure.LayerNetwork)
 	return known && c.bps < net/2
 }
 
-// server is the name of the agent at the server; empty without one.
+// server returns the name of the agent at the server; empty without one.
 func (c *scene) server() string {
 	for _, e := range c.doc.EndPoints {
 		if e.Name != "local" {
@@ -144,7 +144,7 @@ func (c *scene) server() string {
 	return ""
 }
 
-// farEnd is the place of what is found at the server.
+// farEnd returns the place of a cause at the server.
 func (c *scene) farEnd() measure.Where {
 	w := c.there()
 	w.EndPoint = c.server()
@@ -157,25 +157,24 @@ func (c *scene) farProof(counter string, value float64, unitName string) measure
 	return p
 }
 
-// proofOf is a reading at this end over the time of a run.
+// proofOf returns a reading at this end over the time of a run.
 func proofOf(run *measure.TransferRun, counter string, value float64, unitName string) measure.Proof {
 	return measure.Proof{EndPoint: "local", Counter: counter, Value: value, Unit: unitName, SpanNs: run.ElapsedNs}
 }
 
-// lowerLayers are the layers that a transfer over memory lies on.
+// lowerLayers returns the layers below a transfer over memory.
 func lowerLayers() []string {
 	return []string{measure.LayerDiskFar, measure.LayerNetwork, measure.LayerLibrary}
 }
 
-// fills tells whether a rate is about that of a layer. One that exceeds it does not hang on it.
+// fills reports whether a rate is about that of a layer. A rate above it does not depend on the layer.
 func fills(bps, most float64) bool { return bps >= reachedShare*most && bps <= beyondShare*most }
 
-// Exceeds tells whether a rate is clearly more than another.
+// Exceeds reports whether a rate is clearly above another.
 func Exceeds(bps, than float64) bool { return bps > nearlyMore*than }
 
-// MemoryRefuted tells whether a transfer carried clearly less over memory than over
-// the disk, in bit/s: what lies on a layer carries no more than that, so the layer
-// was measured wrong, and binds nothing.
+// MemoryRefuted reports whether a transfer carried clearly less over memory than over the disk, in bit/s: a layer
+// cannot carry more than the one below it, so that layer was measured wrong, and does not bind.
 func MemoryRefuted(t *measure.Transfer) (memory, whole float64, refuted bool) {
 	for i := range t.Runs {
 		switch r := &t.Runs[i]; {
@@ -189,7 +188,7 @@ func MemoryRefuted(t *measure.Transfer) (memory, whole float64, refuted bool) {
 	return memory, whole, memory > 0 && Exceeds(whole, memory)
 }
 
-// networkCell is the test of the network; nil where there was none.
+// networkCell returns the test of the network; nil if there was none.
 func (c *scene) networkCell() *measure.Cell {
 	if len(c.t.Cells) == 0 || c.t.Cells[0] < 0 || c.t.Cells[0] >= len(c.doc.Cells) {
 		return nil

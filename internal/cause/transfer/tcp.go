@@ -8,8 +8,7 @@ import (
 	"thru/internal/stat"
 )
 
-// sureTCP holds where TCP holds the data connections up for certain, however busy
-// the CPUs are.
+// sureTCP holds if TCP certainly limits the data connections, however busy the CPUs are.
 func (c *scene) sureTCP() *bound {
 	if o := c.limitedByTCP(); o != nil && o.Confidence == measure.Certain {
 		return o
@@ -17,8 +16,7 @@ func (c *scene) sureTCP() *bound {
 	return nil
 }
 
-// tcp holds where the server has no CPU left, TCP holds the data connections up,
-// or they have nothing to carry.
+// tcp holds if the server has no free CPU, TCP limits the data connections, or they have nothing to carry.
 func (c *scene) tcp() *bound {
 	if o := c.farCPU(); o != nil {
 		return o
@@ -29,8 +27,8 @@ func (c *scene) tcp() *bound {
 	return c.starved()
 }
 
-// limitedByTCP holds where TCP holds the data connections up: by what both
-// kernels have of them, and the rules of any flow.
+// limitedByTCP holds if TCP limits the data connections: by both kernels' counters of them, and the rules of any
+// flow.
 func (c *scene) limitedByTCP() *bound {
 	f := c.dataFlow()
 	if f == nil {
@@ -58,23 +56,22 @@ func (c *scene) limitedByTCP() *bound {
 	return nil
 }
 
-// ofConnections are the causes that the counters of a connection and of the host
-// tell by themselves. What a program does with it is no matter of these: app-limited would be said of
-// every protocol that waits for answers; and what paces shows in the network's own test.
+// ofConnections returns the causes that the counters of a connection and of the host show by themselves. They
+// exclude what a program does with the connection: app-limited would hold for every protocol that waits for
+// answers; and pacing shows in the network's own test.
 func ofConnections() []string {
 	return []string{"cpu-quota", "mtu-black-hole", "broken-tso", "window-scaling-off", "receive-window", "slow-reader", "policer", "reordering", "loss", "shaper", "sack-off"}
 }
 
-// isDisproved tells of causes of the path that the network's own test did not
-// meet: memory to memory it carried more.
+// isDisproved reports whether the network's own test did not meet a cause of the path: it carried more from memory
+// to memory.
 func (c *scene) isDisproved(cause string) bool {
 	net, known := c.rate(measure.LayerNetwork)
 	return known && c.bps < reachedShare*net && slices.Contains([]string{"shaper", "policer", "mtu-black-hole", "broken-tso"}, cause)
 }
 
-// isOff tells of causes that one figure alone speaks for. On a way so short that no
-// window is too small the kernel tunes it well enough; and data that waits a moment
-// for a busy CPU leaves the window open.
+// isOff reports whether a cause rests on one figure only. On a path so short that no window is too small, the
+// kernel tunes the window well enough; and data that waits briefly for a busy CPU leaves the window open.
 func (c *scene) isOff(cause string, f *diagnose.Flow) bool {
 	switch base, known := f.BaseRTT(); cause {
 	case "receive-window":
@@ -87,14 +84,14 @@ func (c *scene) isOff(cause string, f *diagnose.Flow) bool {
 	return false
 }
 
-// isSure leaves out what is merely possible, where the other rules of a transfer
-// know better; but for loss, which was counted.
+// isSure excludes what is merely possible, which the other rules of a transfer decide better; except for loss,
+// which was counted.
 func (c *scene) isSure(cause string, o *diagnose.Outcome) bool {
 	return o.Confidence != measure.Possible || cause == "loss"
 }
 
-// dataFlow is the run as a flow: its data connections as both kernels have them.
-// Nil where nothing is known of the end that sends.
+// dataFlow returns the run as a flow: its data connections as both kernels have them. nil if nothing is known of
+// the sending end.
 func (c *scene) dataFlow() *diagnose.Flow {
 	here, there := c.evidence("local", c.run.Sockets, c.run.HereHost), c.evidence(c.server(), c.run.There, c.run.ThereHost)
 	sender, receiver := there, here
@@ -121,8 +118,7 @@ func (c *scene) dataFlow() *diagnose.Flow {
 	return diagnose.NewFlow(c.cat, doc, &doc.Cells[0])
 }
 
-// evidence is what one end saw of the run. Its seconds are those that this end
-// counts.
+// evidence returns what one end saw of the run. Its seconds are those that this end counts.
 func (c *scene) evidence(name string, streams []measure.Stream, span *measure.HostSpan) *measure.Evidence {
 	e := &measure.Evidence{
 		EndPoint: name, MeasuredNs: c.run.ElapsedNs, Bytes: c.run.Bytes, TotalBytes: c.run.Bytes, Streams: streams, Host: span,

@@ -1,5 +1,4 @@
-// Package transfer holds the causes of file transfers: which layer of one binds, and
-// why.
+// Package transfer holds the causes of file transfers: which layer of one binds, and why.
 package transfer
 
 import (
@@ -10,13 +9,13 @@ import (
 	"thru/internal/measure"
 )
 
-// Causes are what a file transfer can hang on beside the causes of a flow: Transfer judges
-// them by the layers that were measured.
+// Causes are the causes of a slow file transfer beyond those of a flow: Transfer judges them by the measured
+// layers.
 func Causes() []diagnose.Rule {
 	return []diagnose.Rule{Disk(), Network(), Client(), Cipher(), RoundTrips()}
 }
 
-// Transfer is Transfer by these rules.
+// Transfer is cause.Transfer with this catalogue.
 func Transfer(d *measure.Document, cat *diagnose.Catalogue) {
 	t := d.Transfer
 	if t == nil {
@@ -36,7 +35,7 @@ func Transfer(d *measure.Document, cat *diagnose.Catalogue) {
 		Cause: o.cause, Where: o.Where, Confidence: o.Confidence, Summary: diagnose.Line(o.Text), Evidence: diagnose.Numbers(o.Evidence),
 		Effect: o.Effect, Next: o.Next, Fix: o.Fix, Healthy: o.Healthy, Source: "causes.md; docs/transfer.md",
 	}
-	f.Next = strings.Replace(f.Next, "--link-rate", "thru test --link-rate", 1) // which no transfer has
+	f.Next = strings.Replace(f.Next, "--link-rate", "thru test --link-rate", 1) // no transfer has that flag
 	if c.brief(layer) && f.Confidence != measure.Possible {
 		f.Confidence, f.Next = measure.Possible, larger(t)+": this run took under a second"
 	}
@@ -44,7 +43,7 @@ func Transfer(d *measure.Document, cat *diagnose.Catalogue) {
 	d.Findings = append([]measure.Finding{f}, c.ofNetwork(layer, f.Cause)...)
 }
 
-// brief tells whether the run that shows the layer was too short to be sure.
+// brief reports whether the run that shows the layer was too short to be certain.
 func (c *scene) brief(layer string) bool {
 	run := c.run
 	if w := c.wholeRun(); w != nil && (layer == measure.LayerDiskHere || layer == measure.LayerWhole) {
@@ -53,8 +52,8 @@ func (c *scene) brief(layer string) bool {
 	return run.ElapsedNs < briefNs
 }
 
-// ofNetwork are the findings of the network's own test that are said of the transfer
-// too: those of a network that it does not fill stand with that test alone.
+// ofNetwork returns the findings of the network's own test that also apply to the transfer: if the transfer does
+// not fill the network, they stay with that test.
 func (c *scene) ofNetwork(layer, cause string) []measure.Finding {
 	cell := c.networkCell()
 	if layer != measure.LayerNetwork || cell == nil {
@@ -63,7 +62,7 @@ func (c *scene) ofNetwork(layer, cause string) []measure.Finding {
 	return slices.DeleteFunc(slices.Clone(cell.Findings), func(x measure.Finding) bool { return x.Cause == measure.CauseNone || x.Cause == cause })
 }
 
-// larger is how more is moved: a file that is there has the size that it has.
+// larger says how to transfer more: an existing file has a fixed size.
 func larger(t *measure.Transfer) string {
 	if t.Asked.From == "generated" {
 		return "a larger --size"
@@ -71,8 +70,7 @@ func larger(t *measure.Transfer) string {
 	return "a larger file, or generated data"
 }
 
-// Outdone tells whether a layer is one below a transfer that carried clearly more: so it
-// holds nothing.
+// Outdone reports whether a layer is below a transfer that carried clearly more, and so does not limit it.
 func Outdone(t *measure.Transfer, layer string) bool {
 	c := newScene(&measure.Document{Transfer: t})
 	if c == nil || !slices.Contains(lowerLayers(), layer) {
@@ -82,7 +80,7 @@ func Outdone(t *measure.Transfer, layer string) bool {
 	return known && c.bps > beyondShare*most
 }
 
-// FillsLayer tells whether a rate is what a layer below the protocol carries.
+// FillsLayer reports whether a rate is that of a layer below the protocol.
 func FillsLayer(t *measure.Transfer, bps float64) bool {
 	c := scene{t: t}
 	return slices.ContainsFunc(lowerLayers(), func(layer string) bool {
@@ -91,8 +89,8 @@ func FillsLayer(t *measure.Transfer, bps float64) bool {
 	})
 }
 
-// judge names the layer that binds: first what the disk of this end adds to the
-// protocol, then the lower layers that the protocol fills, then the protocol.
+// judge names the layer that binds: first the disk of this end, then the lower layers that the protocol fills,
+// then the protocol.
 func (c *scene) judge() (string, *bound) {
 	if layer, o := c.diskHere(); o != nil {
 		return layer, o
@@ -108,15 +106,14 @@ func (c *scene) judge() (string, *bound) {
 	return "", nil
 }
 
-// floor holds where the protocol carries what a layer below it does: the least of
-// those that it reaches. A layer that it exceeds it does not hang on: the file of a
-// slow disk comes out of memory.
+// floor holds if the protocol carries what a layer below it does: the slowest of those that it reaches. It does
+// not depend on a layer that it exceeds: the file of a slow disk comes from memory.
 func (c *scene) floor() (string, *bound) {
 	least, name := 0.0, ""
 	for _, l := range lowerLayers() {
 		bps, ok := c.rate(l)
 		if l == measure.LayerLibrary && isBusy(c.run.HereCPU) {
-			continue // busy CPUs held it alone as well: they are the cause
+			continue // busy CPUs limited that layer alone as well: they are the cause
 		}
 		if ok && fills(c.bps, bps) && (name == "" || bps < least) {
 			least, name = bps, l

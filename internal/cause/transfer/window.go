@@ -9,7 +9,7 @@ import (
 	"thru/internal/unit"
 )
 
-// buffer holds where a buffer that was set here, over the round trip, is the rate.
+// buffer holds if a buffer that was set here, over the round-trip time, is the rate.
 func (c *scene) buffer() *bound {
 	s, rtt := c.socket(), stat.TransferRTT(c.run)
 	if s == nil || rtt <= 0 || s.Window.Asked <= 0 || s.Window.Usable <= 0 {
@@ -25,7 +25,7 @@ func (c *scene) buffer() *bound {
 		}
 		cause, whose, least, most = "send-buffer", "send", sentLow, 1/sentLow
 		window, counter = s.Window.Usable+s.Window.Granted/2, "socket buffer, usable and as granted, mean"
-	case s.TCP.RecvWnd != nil && int64(*s.TCP.RecvWnd) > 0: // what the kernel makes of the buffer is its own
+	case s.TCP.RecvWnd != nil && int64(*s.TCP.RecvWnd) > 0: // the kernel sizes the buffer itself
 		window, counter = int64(*s.TCP.RecvWnd), "tcp_info.rcv_wnd"
 	}
 	if rtt < farNs && c.halfOfNetwork() {
@@ -45,8 +45,8 @@ func (c *scene) buffer() *bound {
 	return o
 }
 
-// congestionHolds tells whether the congestion window of an upload, or the
-// server's window, lets no more pass: then it is not the send buffer.
+// congestionHolds reports whether the congestion window of an upload, or the server's window, limits the rate:
+// then the send buffer does not.
 func (c *scene) congestionHolds(s *measure.Stream, passes float64) bool {
 	if n, mss := s.TCP.Cwnd, s.TCP.SendMSS; n != nil && mss != nil && float64(*n)*float64(*mss) < 1.2*passes {
 		return true
@@ -55,8 +55,8 @@ func (c *scene) congestionHolds(s *measure.Stream, passes float64) bool {
 	return known && pct >= diagnose.RwndBar
 }
 
-// peerWindow holds where the kernel counts that the server's window, or this
-// end's send buffer, held an upload up for most of the time.
+// peerWindow holds if the kernel counts that the server's window, or this end's send buffer, limited an upload for
+// most of the time.
 func (c *scene) peerWindow() *bound {
 	s := c.socket()
 	if s == nil || c.t.Direction != measure.Upload {
@@ -75,7 +75,7 @@ func (c *scene) peerWindow() *bound {
 		if !known || pct < diagnose.RwndBar {
 			continue
 		}
-		if x.where.EndPoint == "" && stat.TransferRTT(c.run) < farNs { // no window is too small for so short a way
+		if x.where.EndPoint == "" && stat.TransferRTT(c.run) < farNs { // no window is too small for so short a path
 			x.cause, x.text = "slow-reader", "the server takes the data no faster: its window is used up on a short way"
 		}
 		o := binds(x.cause, measure.Likely, "%s", x.text)
@@ -85,8 +85,8 @@ func (c *scene) peerWindow() *bound {
 	return nil
 }
 
-// sendRoom holds where the send buffer is used up though nothing else holds the
-// sender: no rule of threads can tell it of a program that is not thru.
+// sendRoom holds if the send buffer is used up although nothing else limits the sender: for a foreign program
+// there are no thread readings to show it.
 func (c *scene) sendRoom(f *diagnose.Flow) []diagnose.Judged {
 	full, known := bufferFull(f.Sender)
 	flight, ok1 := f.InFlight()
@@ -113,7 +113,7 @@ func (c *scene) sendRoom(f *diagnose.Flow) []diagnose.Judged {
 	return []diagnose.Judged{{Rule: diagnose.Rule{Cause: "send-buffer"}, Outcome: o}}
 }
 
-// senders is the end that sends, in the words of a sentence.
+// senders returns the sending end for a sentence.
 func (c *scene) senders() string {
 	if c.t.Direction == measure.Upload {
 		return "this end's"
@@ -121,7 +121,7 @@ func (c *scene) senders() string {
 	return "the server's"
 }
 
-// bufferFull is the share of readings in which the send buffer was used up, in percent.
+// bufferFull returns the percentage of readings in which the send buffer was used up.
 func bufferFull(e *diagnose.End) (float64, bool) {
 	var all []float64
 	for _, s := range e.Streams() {

@@ -65,7 +65,7 @@ func judgeFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 	return o.At(measure.Where{Place: measure.AtTool, EndPoint: by.Name}).AddFix(diagnose.Advise(by, "leave -w out, so that the kernel tunes the window"))
 }
 
-// tuned is the fastest other cell of the same traffic without a window of its own; nil where there is none.
+// tuned returns the fastest other cell of the same traffic without a fixed window; nil if there is none.
 func tuned(f *diagnose.Flow) *measure.Cell {
 	var best *measure.Cell
 	for _, c := range f.Tried(func(s *measure.Spec) { s.Window = measure.Pair{} }) {
@@ -78,7 +78,7 @@ func tuned(f *diagnose.Flow) *measure.Cell {
 
 func packetsFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 	if !f.PacketsOnly() {
-		return nil // the windows that were asked for are known
+		return nil // the requested windows are known
 	}
 	o := packetsReceiveWindow(f)
 	s := f.AnyCapturePoint()
@@ -93,7 +93,7 @@ func packetsFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 		Then("the same without a window that is set").AddFix(diagnose.Advise(f.Receiver, "have the kernel tune the window: leave -w or SO_RCVBUF out, and raise its bounds"))
 }
 
-// gateExplicitWindow tells only: without -w the limit does not matter.
+// gateExplicitWindow only informs: without -w the limit does not matter.
 func gateExplicitWindow(h *scene.Host) *gate.Finding {
 	limit, of := int64(0), ""
 	switch h.System {
@@ -129,7 +129,7 @@ func gateExplicitWindow(h *scene.Host) *gate.Finding {
 		Do(raiseLimit(h, window).Saying("leave -w out; only a test with -w needs a higher limit"))
 }
 
-// raiseLimit lets programs ask for the window.
+// raiseLimit lets programs request the window.
 func raiseLimit(h *scene.Host, window int64) (r scene.Fix) {
 	for _, id := range []string{knob.RmemMax, knob.WmemMax} {
 		if has, _ := h.Number(knob.Sysctl(id)); has < window {
@@ -139,8 +139,8 @@ func raiseLimit(h *scene.Host, window int64) (r scene.Fix) {
 	return r
 }
 
-// proposeFixedWindow leaves -w out; where the kernel has cut what -w asks for, its
-// limit is the other way.
+// proposeFixedWindow leaves -w out; if the kernel has reduced what -w requests, raising its limit is the
+// alternative.
 func proposeFixedWindow(r advise.Request) []advise.Draft {
 	w := r.Direction
 	c := w.Cell

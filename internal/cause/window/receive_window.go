@@ -15,13 +15,11 @@ import (
 
 // ReceiveWindow is the cause `receive-window`.
 //
-// A receiver's window is what of its buffer it advertises. Linux keeps a share
-// for bookkeeping: half of it by default (ip-sysctl.rst, tcp_adv_win_scale;
-// since 6.6 the share follows the packets, TCP_DEFAULT_SCALING_RATIO). FreeBSD
-// advertises all of recvbuf_max, but a buffer holds only 2048 of 2304 bytes of
-// maxsockbuf (sb_max_adj). A sender keeps what is not acknowledged in its
-// buffer, of which nearly all is payload: measured on Linux, a buffer of
-// 128 KiB keeps 126 KB under way.
+// A receiver advertises a part of its buffer as the window. Linux keeps a share for bookkeeping: half of it by
+// default (ip-sysctl.rst, tcp_adv_win_scale; since 6.6 the share follows the packets, TCP_DEFAULT_SCALING_RATIO).
+// FreeBSD advertises all of recvbuf_max, but a buffer holds only 2048 of 2304 bytes of maxsockbuf (sb_max_adj). A
+// sender keeps unacknowledged data in its buffer, of which nearly all is payload: measured on Linux, a buffer of
+// 128 KiB keeps 126 KB in flight.
 func ReceiveWindow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
@@ -83,12 +81,11 @@ func judgeReceiveWindow(f *diagnose.Flow) *diagnose.Outcome {
 	return windowProofs(f, o, diagnose.Above(proof, diagnose.RwndBar), twice).AddFix(f.RaiseWindow(f.Receiver, base))
 }
 
-// isJiffy tells that the measured time is too short for the kernel's counters
-// of time, whose resolution is a jiffy (methods.md, Traps).
+// isJiffy reports whether the measured time is too short for the kernel's time counters, whose resolution is a
+// jiffy (methods.md, Traps).
 func isJiffy(f *diagnose.Flow) bool { return f.Sender.Span() < 500e6 }
 
-// windowProofs adds to a window that is too small by what it was seen, and what
-// it costs.
+// windowProofs adds the evidence of a window that is too small, and what it costs.
 func windowProofs(f *diagnose.Flow, o *diagnose.Outcome, held measure.Proof, twice stat.Turns) *diagnose.Outcome {
 	w, _ := f.SendWindow()
 	loaded, _ := f.LoadedRTT()

@@ -123,16 +123,15 @@ func packetsSlowReader(f *diagnose.Flow) *diagnose.Outcome {
 	return diagnose.Missing("how much waits unread at the receiver", "its window never closed; packets show no more")
 }
 
-// waitsForWindow tells whether the receiver's window holds the sender up some of
-// the time at least.
+// waitsForWindow reports whether the receiver's window limits the sender at least some of the time.
 func waitsForWindow(f *diagnose.Flow) bool {
 	s := f.AnyCapturePoint()
 	h, known := s.WindowLimited()
 	return known && !h.Clear
 }
 
-// readsInBits words a receiver's window that falls and never closes: its program
-// takes some out now and then, and the rate is what it takes.
+// readsInBits words a receiver's window that shrinks and never closes: its program reads some data now and then,
+// and so determines the rate.
 func readsInBits(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 	o := diagnose.Possible("the program at the receiver may read too slowly: its window is below half of what it was for %s of the time", unit.Percent(fallen(s)))
 	if h, _ := f.AnyCapturePoint().WindowLimited(); h.Binds {
@@ -143,7 +142,7 @@ func readsInBits(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 		AddFix(readFaster(f))
 }
 
-// readFaster is what to do where a reader is what binds.
+// readFaster is the fix if a reader binds.
 func readFaster(f *diagnose.Flow) *measure.Fix {
 	return diagnose.Advise(f.Receiver, "make the program at the receiver read faster, or find what it waits for: a disk, a lock, a CPU")
 }

@@ -1,5 +1,4 @@
-// Package window holds the causes of TCP windows, buffers and options that are too
-// small or missing.
+// Package window holds the causes of TCP windows, buffers and options that are too small or missing.
 package window
 
 import (
@@ -15,16 +14,16 @@ import (
 	"thru/internal/unit"
 )
 
-// mostBuffer is the greatest that is proposed, in bytes.
+// mostBuffer is the largest buffer proposed, in bytes.
 const mostBuffer = 1 << 30
 
-// raise is the change that lets a connection of this side have what the path
-// needs under way. It is never less than Linux's own default, nor than twice of what it is
-// where a finding says that it binds. ok is false where it is large enough.
+// raise returns the change that lets a connection of this side have what the path needs in flight. It is never
+// less than Linux's own default, nor, if a finding says that the buffer binds, than twice its current size. ok is
+// false if it is large enough.
 func raise(s advise.Side, w *advise.Direction, binds bool) (d advise.Draft, ok bool) {
 	has := s.H.State(s.Knob, "")
 	if w.Cell != nil && (s.Part == 1 && w.Cell.Spec.Window.Send > 0 || s.Part > 1 && w.Cell.Spec.Window.Recv > 0) {
-		return advise.Draft{}, false // it was set by hand: what the kernel would tune does not count
+		return advise.Draft{}, false // it was set manually: the kernel's maximum does not apply
 	}
 	want := max(knob.BufferFor(w.Window()), s.Usual)
 	if n := has.Number(); binds && n >= want {
@@ -56,14 +55,14 @@ func expect(s advise.Side, d advise.Draft, w *advise.Direction, holds int64) adv
 	if w.Ceiling() > 0 && carries >= w.Ceiling() {
 		text = fmt.Sprintf("up to the %s that the link carries: %s of window are enough at %s of RTT", unit.Rate(carries), unit.Size(holds), unit.Duration(w.RTT()))
 	}
-	if bps, of := w.Rate(); w.Ceiling() <= 0 && bps > 0 && carries > bps { // what a window would hold is no rate of a path
+	if bps, of := w.Rate(); w.Ceiling() <= 0 && bps > 0 && carries > bps { // a window's bound is not a path's rate
 		carries, text = bps, fmt.Sprintf("enough for %s, %s: %s of window at %s of RTT", unit.Rate(bps), of, unit.Size(holds), unit.Duration(w.RTT()))
 	}
 	return d.Bring(carries, "RFC 6349, section 3.3.1", "%s", text)
 }
 
-// buffers raises the one that binds. Where the other end's is too small for the
-// path as well, each alone may show no gain: then that one, and both together.
+// buffers raises the buffer that binds. If the other end's is too small for the path as well, each alone may show
+// no gain: then it proposes the other one, and both together.
 func buffers(r advise.Request, own, other advise.Side) []advise.Draft {
 	w := r.Direction
 	if r.Gate != nil && !w.MayBeLimited() {
@@ -94,9 +93,8 @@ func buffers(r advise.Request, own, other advise.Side) []advise.Draft {
 	return list
 }
 
-// switchOn turns an option on at the ends where it is off. Both have to offer
-// it, so where both do not it is one change. A box between that takes it out
-// is cured by no setting.
+// switchOn turns an option on at the ends where it is off. Both must offer it, so if both do not it is one change.
+// No setting helps against a box on the path that removes it.
 func switchOn(r advise.Request, id, what string) []advise.Draft {
 	var list []advise.Draft
 	for _, h := range advise.Both(r.Direction) {
@@ -121,7 +119,7 @@ func switchOn(r advise.Request, id, what string) []advise.Draft {
 	return []advise.Draft{d}
 }
 
-// scaled expects what the buffers let the windows grow to.
+// scaled sets the expected rate to what the buffers let the windows grow to.
 func scaled(r advise.Request, d advise.Draft) advise.Draft {
 	w := r.Direction
 	holds := w.Receiver().Holds()
@@ -136,14 +134,14 @@ func scaled(r advise.Request, d advise.Draft) advise.Draft {
 		unit.Rate(carries), unit.Size(holds), unit.Rate(plain), unit.Duration(w.RTT()))
 }
 
-// buffer is one of the two of a host.
+// buffer is one of the two buffers of a host.
 type buffer struct {
-	most          int64 // what one connection can have under way by it, in bytes; 0: not known
+	most          int64 // bytes that one connection can have in flight with it; 0: not known
 	what, of, key string
 	sends         bool
 }
 
-// holds compares what one connection can have under way with the path.
+// holds compares the bytes that one connection can have in flight with what the path needs.
 func holds(h *scene.Host, b buffer) *gate.Finding {
 	if !h.Known {
 		return nil
@@ -169,8 +167,7 @@ func holds(h *scene.Host, b buffer) *gate.Finding {
 		Do(scene.SetBuffers(h, window, b.sends))
 }
 
-// suffices judges a buffer where no rate is known: by the rate that it carries,
-// and by what the system would have set itself.
+// suffices judges a buffer if no rate is known: by the rate that it allows, and by the system's own default.
 func suffices(h *scene.Host, b buffer, why string) *gate.Finding {
 	carries, says := 0.0, ""
 	if h.RTT() > 0 {
@@ -180,7 +177,7 @@ func suffices(h *scene.Host, b buffer, why string) *gate.Finding {
 	booted := booted(h, b.sends)
 	switch {
 	case h.RTT() == 0 && h.OnOneMachine():
-		return nil // nothing is under way for long
+		return nil // no long path
 	case carries >= anyRate:
 		return gate.Pass("%s up to %s carries %s at %s RTT", b.what, gate.Size(b.most), gate.Rate(carries), gate.Span(h.RTT()))
 	case booted > 0 && b.most < booted/2:
@@ -195,7 +192,7 @@ func suffices(h *scene.Host, b buffer, why string) *gate.Finding {
 	return gate.NotChecked(fmt.Sprintf("whether a %s of %s suffices: %s", b.what, gate.Size(b.most), says), why)
 }
 
-// booted is what one connection can have under way by that buffer.
+// booted returns how many bytes one connection can have in flight with the boot default of that buffer.
 func booted(h *scene.Host, sends bool) int64 {
 	if sends {
 		return h.BootBuffer(sends)
@@ -203,11 +200,10 @@ func booted(h *scene.Host, sends bool) int64 {
 	return h.BootBuffer(sends) / 2
 }
 
-// anyRate is one that no single connection exceeds, in bit/s.
+// anyRate is a rate that no single connection exceeds, in bit/s.
 const anyRate = 100e9
 
-// switched judges a switch of the host. A system without such a switch has
-// nothing that could be wrong.
+// switched judges a switch of the host. A system without such a switch passes.
 func switched(h *scene.Host, s scene.Switch, off func() *gate.Finding) *gate.Finding {
 	if h.Known && h.System != "" && len(s.Names[h.System]) == 0 {
 		return nil
@@ -222,8 +218,8 @@ func switched(h *scene.Host, s scene.Switch, off func() *gate.Finding) *gate.Fin
 	return gate.Pass("on: %s", s.What)
 }
 
-// option judges one option of a segment as it was sent and as it arrived. An
-// option that was not sent cannot be lost: the sending host's gate tells of it.
+// option judges one option of a segment as it was sent and as it arrived. An option that was not sent cannot be
+// lost: the sending host's gate reports it.
 func option(w *scene.Direction, what string, has func(*measure.SYN) *bool, gone func() *gate.Finding) *gate.Finding {
 	if w.Sent == nil || w.Seen == nil || has(w.Sent) == nil || has(w.Seen) == nil {
 		return gate.MissingOption(w, what)
@@ -237,13 +233,13 @@ func option(w *scene.Direction, what string, has func(*measure.SYN) *bool, gone 
 	return gate.Pass("the option %s of %s arrives at %s", what, w.From, w.To)
 }
 
-// leaveAlone is for the box between.
+// leaveAlone is the fix for a box on the path.
 func leaveAlone() scene.Fix {
 	return scene.Advise("find the firewall, VPN or accelerator between that rewrites TCP, and have it leave the options alone")
 }
 
-// optionOff judges an option of TCP as the kernel negotiated it: certain where
-// it is off, at the end or on the way where it went missing.
+// optionOff judges a TCP option as the kernel negotiated it: certain if it is off, at the end or on the path where
+// it went missing.
 func optionOff(f *diagnose.Flow, of func(*measure.TCPInfo) *bool, syn func(*measure.SYN) *bool, option scene.Switch, what, key string) (*diagnose.Outcome, measure.Where) {
 	on, known := Option(f, of)
 	switch {
@@ -260,7 +256,7 @@ func optionOff(f *diagnose.Flow, of func(*measure.TCPInfo) *bool, syn func(*meas
 	return o.At(where).By(f.Sender.Proof("tcp_info."+key, 0, "")), where
 }
 
-// absence is where an option of TCP went missing.
+// absence is where a TCP option went missing.
 type absence struct {
 	where   measure.Where
 	how     string
@@ -270,9 +266,8 @@ type absence struct {
 	packets []int64
 }
 
-// lacking finds where an option is not offered, or is taken out: at the first
-// place where it is missing. gone is nil where both ends have it; false where
-// the handshake does not tell.
+// lacking finds where an option is not offered, or is removed: at the first place where it is missing. gone is nil
+// if both ends have it; ok is false if the handshake does not show it.
 func lacking(f *diagnose.Flow, of func(*measure.SYN) *bool) (gone *absence, ok bool) {
 	syn, synack, ok := f.Handshake()
 	if !ok {
@@ -299,8 +294,7 @@ func lacking(f *diagnose.Flow, of func(*measure.SYN) *bool) (gone *absence, ok b
 	return nil, true
 }
 
-// optionGone judges an option of TCP by the handshake: it holds where the option
-// is off.
+// optionGone judges a TCP option by the handshake: it holds if the option is off.
 func optionGone(f *diagnose.Flow, of func(*measure.SYN) *bool, what string) (*diagnose.Outcome, measure.Where) {
 	gone, ok := lacking(f, of)
 	switch {
@@ -317,12 +311,11 @@ func optionGone(f *diagnose.Flow, of func(*measure.SYN) *bool, what string) (*di
 	return o, gone.where
 }
 
-// closedBar is the percentage of the time above which the receiver's closed window is what binds.
+// closedBar is the percentage of the time above which the receiver's closed window binds.
 const closedBar = 10
 
-// fallen is the share of the time, in percent, in which the main connection's
-// window was below half of what it had been before. A kernel takes back no room
-// that it has offered: its window falls only as data waits to be read.
+// fallen returns the percentage of the time in which the main connection's window was below half of its earlier
+// size. A kernel does not withdraw offered window space: its window shrinks only when data waits to be read.
 func fallen(s *diagnose.CapturePoint) float64 {
 	c := s.Main()
 	if c.Timeline == nil || c.Unscaled {
@@ -342,11 +335,11 @@ func fallen(s *diagnose.CapturePoint) float64 {
 	return stat.Pct(float64(below), float64(all))
 }
 
-// fallenBar is that share from where on the reader is what fills the window.
+// fallenBar is the percentage from which the reader is what fills the window.
 const fallenBar = 10
 
-// Evenly tells of a sender that always has about the same under way, though no
-// window is used up, nothing is lost and no queue fills; why not otherwise.
+// Evenly finds a sender with a constant amount of data in flight although no window is used up, nothing is lost
+// and no queue fills; why is the outcome otherwise.
 func Evenly(f *diagnose.Flow) (s *diagnose.CapturePoint, why *diagnose.Outcome) {
 	s = f.CapturePoint(measure.AtSender)
 	if s == nil {

@@ -56,7 +56,7 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	if how != "" {
 		o.Text = fmt.Sprintf("TCP window scaling is off (%s): no window is larger than 64 KiB", how)
 	}
-	o.Confidence = measure.Certain // that it is off; what it costs hangs on the round trip
+	o.Confidence = measure.Certain // it is certainly off; its cost depends on the round trip
 	behind, seen := f.UnreadShare()
 	switch {
 	case seen && behind > diagnose.UnreadBar:
@@ -76,7 +76,7 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	return o.AddFix(f.SwitchOn(scene.WindowScaling(), where))
 }
 
-// Option of TCP as the kernels negotiated it, the sender's before the receiver's.
+// Option returns a TCP option as the kernels negotiated it, the sender's value before the receiver's.
 func Option(f *diagnose.Flow, of func(*measure.TCPInfo) *bool) (on, known bool) {
 	for _, e := range f.Ends() {
 		for _, s := range e.Streams() {
@@ -125,7 +125,7 @@ func gateWindowScaling(h *scene.Host) *gate.Finding {
 	})
 }
 
-// capped words what 64 KiB a round trip come to.
+// capped words the rate of 64 KiB per round trip.
 func capped(sc *scene.Scene) string {
 	if sc.RTT() == 0 {
 		return "a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms"
