@@ -182,11 +182,11 @@ func settle(all []*contest, barPct float64, guards bool) {
 	}
 }
 
-// judge says the outcome at a level such as 0.95, and whether it is a difference:
+// judge sets the outcome at a level such as 0.95, and reports whether it is a difference:
 //
-//	equivalent  the interval of what was measured lies within the bar
-//	improved    it lies above, with what so few values or one session are taken to vary by
-//	worse       below, likewise
+//	equivalent  the interval of the measured values is within the bar
+//	improved    it is above, including the assumed scatter of few values or of one session
+//	worse       it is below, likewise
 //	undecided   else
 func (x *contest) judge(level, barPct float64) (differs bool) {
 	x.LowPct, x.HighPct, x.LevelPct, x.Outcome, x.widened = nil, nil, nil, measure.Undecided, false

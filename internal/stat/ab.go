@@ -12,22 +12,19 @@ import (
 	"thru/internal/unit"
 )
 
-// VariantAxis is the axis whose values are held against each other.
+// VariantAxis is the axis whose values are compared.
 const VariantAxis = "variant"
 
-// EquivalencePct is how much a variant may differ and still be the same, in
-// percent (methods.md).
+// EquivalencePct is by how many percent a variant may differ and still be equivalent (methods.md).
 const EquivalencePct = 2
 
-// doubtful is the share of comparisons of the same with the same that may come
-// out as a difference.
+// doubtful is the share of comparisons without a real difference that may show one.
 const doubtful = 0.05
 
-// Compare fills d.Comparisons: each variant against the first one, where steps
-// differ in nothing else. A run of one and the run of the other with the same
-// number were made in one block, and are a pair; its difference is the logarithm
-// of the ratio of what all flows carried. Over the pairs come the Hodges-Lehmann
-// estimate and the interval of Wilcoxon's signed-rank test:
+// Compare fills d.Comparisons: it compares each variant with the first one, among steps that differ in nothing else.
+// Runs of both variants with the same number were made in one block, and form a pair; its difference is the logarithm
+// of the ratio of what all flows carried. The result is the Hodges-Lehmann estimate over the pairs, with the interval
+// of Wilcoxon's signed-rank test:
 //
 //	improved    its lower bound is above +2%
 //	worse       its upper bound is below -2%
@@ -36,12 +33,11 @@ const doubtful = 0.05
 //
 // Variants that ran in blocks have no pairs; see blocks.go.
 //
-// Where what they carried is of different things, or what sets them apart was
-// not in force, they are not compared, and the reason says why.
+// Variants are not compared, and the reason says why, if their figures are of different things or if the setting that
+// distinguishes them was not in force.
 //
-// Several variants against one base share the doubt (Holm, 1979): the clearest
-// outcome must hold at 1-0.05/k of k variants, the next at 1-0.05/(k-1), and
-// so on until one does not.
+// Several variants against one base share the error probability (Holm, 1979): the clearest outcome must hold at
+// 1-0.05/k of k variants, the next at 1-0.05/(k-1), and so on until one does not.
 func Compare(d *measure.Document) {
 	d.Comparisons = nil
 	for _, f := range families(d) {
@@ -49,7 +45,7 @@ func Compare(d *measure.Document) {
 	}
 }
 
-// family are the steps that differ in their variant alone, in the order of the document.
+// family is a set of steps that differ only in their variant, in the order of the document.
 type family struct {
 	what     string
 	variants []variant
@@ -61,7 +57,7 @@ type variant struct {
 	team *team
 }
 
-// families are those with at least two variants.
+// families returns those with at least two variants.
 func families(d *measure.Document) []family {
 	var keys []string
 	found := map[string]*family{}
@@ -86,7 +82,7 @@ func families(d *measure.Document) []family {
 	return all
 }
 
-// variantCells are the cells of each group that has a variant.
+// variantCells returns the cells of each group that has a variant.
 func variantCells(d *measure.Document) [][]*measure.Cell {
 	var groups []int
 	for _, c := range d.Cells {
@@ -98,7 +94,7 @@ func variantCells(d *measure.Document) [][]*measure.Cell {
 	return mapped(groups, func(g int) []*measure.Cell { return cells[g] })
 }
 
-// variantOf parts the name of the variant from the other axes.
+// variantOf separates the name of the variant from the other axes.
 func variantOf(axes []measure.Axis) (name string, rest []measure.Axis) {
 	for _, a := range axes {
 		if a.Name == VariantAxis {
@@ -120,8 +116,8 @@ func familyText(cells []*measure.Cell, rest []measure.Axis) string {
 	return strings.Join(parts, ", ")
 }
 
-// runsOf are what all flows of the variant carried in each repetition that
-// counts, by its number: in bit/s, or of requests and responses how many a second.
+// runsOf returns what all flows of the variant carried in each repetition that counts, by its number: in bit/s, or
+// in requests per second.
 func (v variant) runsOf() map[int]float64 {
 	all := map[int]float64{}
 	for i := range v.team.repeats {
@@ -143,16 +139,16 @@ func (v variant) runsOf() map[int]float64 {
 	return all
 }
 
-// versus is a comparison under way.
+// versus is a comparison in progress.
 type versus struct {
 	measure.Comparison
 	logs []float64 // of the ratios of the pairs
 	p    float64
 
-	base, own []float64 // in blocks: logarithms of the runs of each
+	base, own []float64 // in blocks: logarithms of each side's runs
 }
 
-// compare holds every variant of the family against the first one.
+// compare compares every variant of the family with the first one.
 func (f family) compare(blocks bool) []measure.Comparison {
 	base := f.variants[0]
 	var all, tests []*versus
@@ -194,7 +190,7 @@ func (f family) versus(base, v variant, blocks bool) *versus {
 	return x
 }
 
-// pairUp takes the runs with the same number as pairs.
+// pairUp pairs the runs with the same number.
 func (v *versus) pairUp(a, b map[int]float64) {
 	var as, bs []float64
 	for _, n := range slices.Sorted(maps.Keys(a)) {
@@ -207,8 +203,8 @@ func (v *versus) pairUp(a, b map[int]float64) {
 	v.p = SignedRank(v.logs)
 }
 
-// settleHolm judges comparisons with one base: at the level at which as many
-// share the doubt as are not shown to differ yet, until none more is.
+// settleHolm judges comparisons with one base, each at the level for the number of comparisons that do not yet
+// show a difference, until no more do.
 func settleHolm(all []*versus) {
 	Holm(len(all), func(i int, level float64) bool {
 		all[i].settle(level)
@@ -216,7 +212,7 @@ func settleHolm(all []*versus) {
 	})
 }
 
-// holmP corrects the p-values for their number.
+// holmP corrects the p-values for the number of comparisons.
 func holmP(all []*versus) {
 	order := slices.Clone(all)
 	slices.SortStableFunc(order, func(a, b *versus) int { return cmp.Compare(a.p, b.p) })
@@ -250,7 +246,7 @@ func (v *versus) settle(level float64) {
 	v.judge(estimate, low, high, level)
 }
 
-// judge holds the interval of a change, in logarithms, against the bar.
+// judge compares the interval of a change, in logarithms, with the bar.
 func (v *versus) judge(estimate, low, high, level float64) {
 	v.LowPct, v.HighPct, v.LevelPct = Known(PctOfLog(low)), Known(PctOfLog(high)), new(100*level)
 	bar := math.Log1p(EquivalencePct / 100.0)
@@ -265,10 +261,10 @@ func (v *versus) judge(estimate, low, high, level float64) {
 	v.Reason = v.words(estimate, low, high, bar)
 }
 
-// PctOfLog is the change in percent of the logarithm of a ratio.
+// PctOfLog returns the change in percent of the logarithm of a ratio.
 func PctOfLog(x float64) float64 { return 100 * math.Expm1(x) }
 
-// words are the outcome in a sentence.
+// words returns the outcome as a sentence.
 func (v *versus) words(estimate, low, high, bar float64) string {
 	text := fmt.Sprintf("%s against %s: %s, between %s and %s", v.Variant, v.Base, signed(estimate), signed(low), signed(high))
 	switch v.Outcome {
@@ -287,10 +283,10 @@ func (v *versus) words(estimate, low, high, bar float64) string {
 	return fmt.Sprintf("%s: beyond %d%%", text, EquivalencePct)
 }
 
-// mostPairs bounds what is worth to be advised.
+// mostPairs is the largest number of pairs that is recommended.
 const mostPairs = 100
 
-// signed is a change in percent with its sign.
+// signed formats a change in percent with its sign.
 func signed(log float64) string {
 	pct := PctOfLog(log)
 	if math.Abs(pct) >= 10 {

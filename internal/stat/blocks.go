@@ -16,14 +16,13 @@ const (
 	backOrder   = "there-and-back"
 )
 
-// ranInBlocks tells whether the runs of a document's variants lie together.
+// ranInBlocks reports whether the runs of a document's variants are in blocks.
 func ranInBlocks(d *measure.Document) bool {
 	return d.Plan != nil && (d.Plan.Order == blocksOrder || d.Plan.Order == backOrder)
 }
 
-// inBlocks takes the runs of two variants that did not take turns. Where the base
-// was measured again after the variant, what changed between its two blocks changed
-// by itself.
+// inBlocks takes the runs of two variants that did not alternate. If the base was measured again after the
+// variant, the difference of its two blocks is drift.
 func (v *versus) inBlocks(base, own variant) {
 	a, b := base.runsOf(), own.runsOf()
 	v.base, v.own = logsOf(a, slices.Sorted(maps.Keys(a))), logsOf(b, slices.Sorted(maps.Keys(b)))
@@ -47,7 +46,7 @@ func (v *versus) inBlocks(base, own variant) {
 	}
 }
 
-// begins are when the runs of the variant began, in ns, by their numbers.
+// begins returns when the runs of the variant began, in ns, by their numbers.
 func (v variant) begins() map[int]int64 {
 	all := map[int]int64{}
 	for _, c := range v.team.cells {
@@ -58,8 +57,8 @@ func (v variant) begins() map[int]int64 {
 	return all
 }
 
-// settleBlocks judges a comparison of blocks at a level. A base that has itself
-// changed beyond the bar in the meantime decides nothing.
+// settleBlocks judges a comparison of blocks at a level. If the base itself drifted beyond the bar, nothing is
+// decided.
 func (v *versus) settleBlocks(level float64) {
 	if len(v.base) == 0 || len(v.own) == 0 {
 		v.Reason = "one of the two has no run"
@@ -71,7 +70,7 @@ func (v *versus) settleBlocks(level float64) {
 		v.Reason = fmt.Sprintf("runs: %d and %d; an interval at %s takes 2 of one of them", len(v.base), len(v.own), unit.Percent(100*level))
 		return
 	}
-	if math.Abs(d.Mean)+d.Own < math.Log1p(EquivalencePct/100.0) { // what was measured is the same
+	if math.Abs(d.Mean)+d.Own < math.Log1p(EquivalencePct/100.0) { // the measured values are equivalent
 		d.Low, d.High = d.Mean-d.Own, d.Mean+d.Own
 	}
 	v.judge(d.Mean, d.Low, d.High, level)
@@ -86,8 +85,8 @@ func (v *versus) settleBlocks(level float64) {
 	}
 }
 
-// drifted tells whether the base changed by itself, beyond doubt and the bar, by
-// half of what the variant is to have changed or more.
+// drifted reports whether the base drifted significantly and beyond the bar, by at least half of the variant's
+// change.
 func (v *versus) drifted(estimate float64) bool {
 	d := v.Blocks
 	if d.DriftPct == nil || d.DriftLowPct == nil || d.DriftHighPct == nil {
@@ -97,12 +96,12 @@ func (v *versus) drifted(estimate float64) bool {
 	return beyond && 2*math.Abs(math.Log1p(*d.DriftPct/100)) >= math.Abs(estimate)
 }
 
-// logsOf are the logarithms of some runs.
+// logsOf returns the logarithms of some runs.
 func logsOf(runs map[int]float64, keys []int) []float64 {
 	return mapped(keys, func(n int) float64 { return math.Log(runs[n]) })
 }
 
-// valuesOf are the runs in order.
+// valuesOf returns the runs in order.
 func valuesOf(runs map[int]float64) []float64 {
 	return mapped(slices.Sorted(maps.Keys(runs)), func(n int) float64 { return runs[n] })
 }

@@ -9,7 +9,7 @@ import (
 	"thru/internal/unit"
 )
 
-// captured says what capturing cost the figures, and which capture failed.
+// captured reports what capturing cost the figures, and which capture failed.
 func (s *summary) captured() {
 	var last []measure.Capture
 	for i := range s.cell.Runs {
@@ -37,8 +37,7 @@ func (s *summary) captured() {
 	}
 }
 
-// costOf words the cost of a capture: CPU time of the thread that took the
-// packets, over their time.
+// costOf words the cost of a capture: CPU time of the thread that took the packets, over their time.
 func costOf(c measure.Capture) string {
 	text := fmt.Sprintf("%s packets at %s", unit.Count(c.Packets), c.EndPoint)
 	if c.CPUNs != nil && c.SpanNs > 0 {

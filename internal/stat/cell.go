@@ -8,15 +8,12 @@ import (
 	"thru/internal/measure"
 )
 
-// Summarise fills the figures of a cell from the evidence of its runs. It may
-// be called after each run: figures, Missing and Warnings are made anew. ends
-// holds the facts of the end points by name. link is what was stated about
-// the link: a RateBps of 0 means that the interfaces are asked, an MTU of 0
-// that the connections are.
+// Summarise fills the figures of a cell from the evidence of its runs. It may be called after each run: it
+// replaces figures, Missing and Warnings. ends holds the facts of the end points by name. link is the stated link:
+// with a RateBps of 0 the interfaces give the rate, with an MTU of 0 the connections give the MTU.
 //
-// Figures rest on the complete runs, or where there is none on what the
-// others left. Evidence may be missing anywhere: a figure that cannot be
-// computed is absent, with the reason in Missing.
+// Figures use the complete runs or, if there are none, the partial data of the others. Evidence may be missing
+// anywhere: a figure that cannot be computed is absent, with the reason in Missing.
 func Summarise(c *measure.Cell, ends map[string]*measure.Facts, link Link) {
 	forget(c)
 	s := newSummary(c, ends, link)
@@ -45,14 +42,14 @@ func Summarise(c *measure.Cell, ends map[string]*measure.Facts, link Link) {
 	s.warnings()
 }
 
-// ofStreams fills what streams of bulk data have, whatever their protocol.
+// ofStreams fills the figures of bulk data streams, for any protocol.
 func (s *summary) ofStreams() {
 	s.fairness()
 	s.packets()
 	s.reconcile()
 }
 
-// forget drops what an earlier summary said.
+// forget removes the results of an earlier summary.
 func forget(c *measure.Cell) {
 	c.Goodput, c.Ceiling, c.Steady, c.Reconciled, c.RFC6349 = nil, nil, nil, nil, nil
 	c.RTTIdle, c.RTTLoaded, c.BDP, c.NeededWindow = nil, nil, nil, nil
@@ -66,8 +63,8 @@ func forget(c *measure.Cell) {
 type pair struct {
 	run              *measure.Run
 	sender, receiver *measure.Evidence
-	asks             bool // the sender asks and the receiver answers
-	foreign          bool // one of the ends is no agent's
+	asks             bool // the sender sends requests and the receiver answers
+	foreign          bool // one of the ends is not a thru agent
 }
 
 // The ends of a pair, and the prefix of their facts.
@@ -83,7 +80,7 @@ func (p pair) side(name string) *measure.Evidence {
 	return p.receiver
 }
 
-// ends are those whose evidence is there.
+// ends returns the evidence that exists.
 func (p pair) ends() []*measure.Evidence {
 	return slices.DeleteFunc([]*measure.Evidence{p.sender, p.receiver}, func(e *measure.Evidence) bool { return e == nil })
 }
@@ -93,9 +90,8 @@ func (p pair) complete() bool {
 	return ok && !p.run.Partial && p.run.Error == nil
 }
 
-// rate is what the run is about: goodput at the receiver in bit/s, or of
-// requests how many a second were answered. Where only a foreign sender is
-// known, it is what that sent, with a warning.
+// rate returns the run's main figure: goodput at the receiver in bit/s, or answered requests per second. If only a
+// foreign sender is known, it is what that sent, with a warning.
 func (p pair) rate() (float64, bool) {
 	switch {
 	case p.asks:
@@ -106,7 +102,7 @@ func (p pair) rate() (float64, bool) {
 	return Goodput(p.receiver)
 }
 
-// bins are the same rate in each second.
+// bins returns the same rate in each second.
 func (p pair) bins() []float64 {
 	if p.asks {
 		return RequestBins(p.sender)
@@ -138,7 +134,7 @@ func newSummary(c *measure.Cell, ends map[string]*measure.Facts, link Link) *sum
 	return s
 }
 
-// Ends are what both ends of a cell's direction saw, in a run that came to its end if there is one.
+// Ends returns what both ends of a cell's direction saw, in a completed run if there is one.
 func Ends(c *measure.Cell) (sender, receiver *measure.Evidence) {
 	for i := range c.Runs {
 		p := pairOf(c, &c.Runs[i])
@@ -152,7 +148,7 @@ func Ends(c *measure.Cell) (sender, receiver *measure.Evidence) {
 	return sender, receiver
 }
 
-// pairOf is a run of a cell with the evidence of its ends.
+// pairOf returns a run of a cell with the evidence of its ends.
 func pairOf(c *measure.Cell, r *measure.Run) pair {
 	p := pair{run: r, asks: asks(c), foreign: c.Spec.Engine == measure.IPerf3 || c.Spec.Engine == measure.IPerf2}
 	if f := flowOf(c, r); f != nil {
@@ -161,7 +157,7 @@ func pairOf(c *measure.Cell, r *measure.Run) pair {
 	return p
 }
 
-// flowOf is the cell's flow among those of a run.
+// flowOf returns the cell's flow in a run.
 func flowOf(c *measure.Cell, r *measure.Run) *measure.Flow {
 	for i := range r.Flows {
 		if r.Flows[i].From == c.From && r.Flows[i].To == c.To {
@@ -174,7 +170,7 @@ func flowOf(c *measure.Cell, r *measure.Run) *measure.Flow {
 	return nil
 }
 
-// missing notes that a figure is absent, and why.
+// missing records that a figure is absent, and why.
 func (s *summary) missing(fact, why string) {
 	n := measure.NotChecked{Fact: fact, Why: why}
 	if !slices.Contains(s.cell.Missing, n) {
@@ -182,7 +178,7 @@ func (s *summary) missing(fact, why string) {
 	}
 }
 
-// lacks tells whether a figure was noted to be absent.
+// lacks reports whether a figure was recorded as absent.
 func (s *summary) lacks(fact string) bool {
 	return slices.ContainsFunc(s.cell.Missing, func(n measure.NotChecked) bool { return n.Fact == fact })
 }
@@ -194,7 +190,7 @@ func (s *summary) warn(format string, args ...any) {
 	}
 }
 
-// code adds a warning that programs tell from others, once.
+// code adds a warning with a code for programs, once.
 func (s *summary) code(code, text, means string) {
 	if w := (measure.Warning{Code: code, Text: text, Means: means}); !slices.Contains(s.cell.Coded, w) {
 		s.cell.Coded = append(s.cell.Coded, w)
@@ -202,8 +198,7 @@ func (s *summary) code(code, text, means string) {
 	}
 }
 
-// why is the reason that an end gives for a fact that it lacks, which it may
-// name as a whole: "host" stands for "host.cpus" too.
+// why returns an end's reason for a missing fact, which it may give for a group: "host" covers "host.cpus" too.
 func (s *summary) why(side, fact, otherwise string) string {
 	if len(s.runs) == 0 {
 		return "no run was made"
@@ -220,7 +215,7 @@ func (s *summary) why(side, fact, otherwise string) string {
 	return otherwise
 }
 
-// Known is a figure to store, or nil of NaN and the infinities, which JSON cannot hold.
+// Known returns a figure to store, or nil for NaN and infinities, which JSON cannot hold.
 func Known(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -228,7 +223,7 @@ func Known(x float64) *float64 {
 	return &x
 }
 
-// whole is a figure in whole units, or nil where it is none or does not fit.
+// whole returns a figure in whole units, or nil if it is none or does not fit.
 func whole(x float64) *int64 {
 	if math.IsNaN(x) || math.Abs(x) >= math.MaxInt64 {
 		return nil
@@ -236,8 +231,7 @@ func whole(x float64) *int64 {
 	return new(int64(math.Round(x)))
 }
 
-// Goodput is the payload of one end over its measured time, in bit/s. The
-// receiver's is the result.
+// Goodput returns the payload of one end over its measured time, in bit/s. The receiver's is the result.
 func Goodput(e *measure.Evidence) (bps float64, ok bool) {
 	if e == nil || e.MeasuredNs <= 0 || e.Bytes < 0 {
 		return 0, false
@@ -245,13 +239,13 @@ func Goodput(e *measure.Evidence) (bps float64, ok bool) {
 	return float64(e.Bytes) * 8e9 / float64(e.MeasuredNs), true
 }
 
-// Bins are the rates of an end's 1 s bins in bit/s. A last one under half a
-// second is left out: its noise would stand for a whole second.
+// Bins returns the rates of an end's 1 s bins in bit/s. It omits a last bin under half a second, whose noise would
+// count as a whole second.
 func Bins(e *measure.Evidence) []float64 {
 	return binRates(e, 8, func(b *measure.StreamBin) int64 { return b.Bytes })
 }
 
-// binRates are the rates of what each of the bins counted.
+// binRates returns the rates of what count finds in each of the bins.
 func binRates(e *measure.Evidence, each float64, count func(*measure.StreamBin) int64) (rates []float64) {
 	if e == nil {
 		return nil
@@ -264,7 +258,7 @@ func binRates(e *measure.Evidence, each float64, count func(*measure.StreamBin) 
 	return rates
 }
 
-// rates are those of the runs that count.
+// rates returns those of the runs that count.
 func (s *summary) rates() []float64 {
 	var rates []float64
 	for _, p := range s.runs {
@@ -275,8 +269,7 @@ func (s *summary) rates() []float64 {
 	return rates
 }
 
-// mainFigure fills goodput, or of requests their rate: the mean of the runs,
-// its range and interval.
+// mainFigure fills goodput or request rate: the mean of the runs, its range and interval.
 func (s *summary) mainFigure() {
 	for _, p := range s.all {
 		p.run.Goodput = nil
@@ -295,7 +288,7 @@ func (s *summary) mainFigure() {
 	}
 	steady, bins := s.lastTimeline()
 	switch {
-	case s.cell.Spec.Search: // its rate is to change
+	case s.cell.Spec.Search: // its rate changes on purpose
 		steady = measure.Steady{}
 	case !slices.ContainsFunc(s.runs, pair.hasSeconds):
 		steady, bins = measure.Steady{}, nil
@@ -304,7 +297,7 @@ func (s *summary) mainFigure() {
 		s.cell.Steady = &steady
 	}
 	if slices.ContainsFunc(s.runs, pair.borrowsSeconds) {
-		bins = nil // they are the sender's: no range of what was received
+		bins = nil // they are the sender's, not a range of the received rate
 	}
 	if len(rates) > 1 {
 		*to = severalRuns(rates, precision(s.cell))
@@ -313,7 +306,7 @@ func (s *summary) mainFigure() {
 	}
 }
 
-// lastTimeline judges the course in time of the last run that counts.
+// lastTimeline judges the time line of the last run that counts.
 func (s *summary) lastTimeline() (measure.Steady, []float64) {
 	var bins []float64
 	for _, p := range s.runs {
@@ -323,12 +316,12 @@ func (s *summary) lastTimeline() (measure.Steady, []float64) {
 	}
 	steady := steadyIn(bins, s.print())
 	if s.asks() {
-		steady.Levels = nil // they are said in Why: their key is for bit/s
+		steady.Levels = nil // Why words them: their key is for bit/s
 	}
 	return steady, bins
 }
 
-// singleRun is the figure of one run: range and interval come from its bins.
+// singleRun returns the figure of one run, with range and interval from its bins.
 func singleRun(rate float64, bins []float64, steady measure.Steady) *measure.Figure {
 	f := &measure.Figure{Value: rate, Low: rate, High: rate, Runs: 1, Basis: "bins of a single run"}
 	for _, b := range bins {
@@ -343,11 +336,11 @@ func singleRun(rate float64, bins []float64, steady measure.Steady) *measure.Fig
 	return f
 }
 
-// leastForStable is how many runs it takes to say whether a figure is stable.
+// leastForStable is how many runs it takes to judge whether a figure is stable.
 const leastForStable = 3
 
-// severalRuns is the figure over runs, each of which counts as one value. It
-// is stable where the interval is narrow and the runs are no two groups.
+// severalRuns returns the figure over runs, each of which counts as one value. It is stable if the interval is
+// narrow and the runs do not form two groups.
 func severalRuns(rates []float64, aimPct float64) *measure.Figure {
 	f := &measure.Figure{Value: Mean(rates), Low: slices.Min(rates), High: slices.Max(rates), Runs: len(rates), Basis: "runs"}
 	ci, ok := MeanInterval(rates)

@@ -9,19 +9,18 @@ import (
 	"thru/internal/unit"
 )
 
-// Before and With are the variants of a change that is tried (VariantAxis).
+// Before and With are the variants of a tried change (VariantAxis).
 const (
 	Before = "before"
 	With   = "with"
 )
 
-// AB compares two cells of one direction whose runs were made in turns: the state
-// before a change, and that with it. It is Compare's test at a level that the
-// caller has chosen, such as 0.99, since several comparisons share the doubt.
+// AB compares two cells of one direction whose runs alternated: the state before a change, and that with it. It is
+// Compare's test at a level that the caller chooses, such as 0.99, since several comparisons share the error
+// probability.
 //
-// Traffic that stalls is a figure here, since a change may cure or cause that: a
-// run that did not come to its end counts as what it carried in the time that it
-// was to take, and none as less than one segment.
+// Stalled traffic counts here, since a change may cure or cause a stall: an incomplete run counts as what it
+// carried over its intended time, and none counts as less than one segment.
 func AB(before, with *measure.Cell, level float64) measure.Comparison {
 	x, a, b := abOf(before, with)
 	x.settle(level)
@@ -47,10 +46,10 @@ func abOf(before, with *measure.Cell) (x *versus, a, b variant) {
 	return x, a, b
 }
 
-// segment is the payload of one of TCP at an MTU of 1500 with timestamps, in bytes.
+// segment is the payload of a TCP segment at an MTU of 1500 with timestamps, in bytes.
 const segment = 1448
 
-// carriedIn is what each run of a cell carried, in bit/s, by its number.
+// carriedIn returns what each run of a cell carried, in bit/s, by its number.
 func carriedIn(c *measure.Cell) map[int]float64 {
 	all := map[int]float64{}
 	for i := range c.Runs {
@@ -73,22 +72,22 @@ func carriedIn(c *measure.Cell) map[int]float64 {
 	return all
 }
 
-// Carried is what a run of a cell carried in bit/s, as AB counts it.
+// Carried returns what a run of a cell carried in bit/s, as AB counts it.
 func Carried(c *measure.Cell, run int) float64 { return carriedIn(c)[run] }
 
-// Looks is how often a comparison of a tuning is looked at: at the least number of
-// pairs for its level, and where it is open and may be an improvement at twice that.
+// Looks is how often a tuning evaluates a comparison: at the least number of pairs for its level and, if it is
+// undecided and may be an improvement, at twice that.
 const Looks = 2
 
-// TuneLevel is that of the comparisons of a tuning with so many changes to judge, so
-// that all looks at all of them share a doubt of 5%.
+// TuneLevel returns the level of a tuning's comparisons with so many changes to judge, so that all looks at all of
+// them share an error probability of 5%.
 func TuneLevel(changes int) float64 { return 1 - doubtful/float64(Looks*max(changes, 1)) }
 
-// GainLevel is that of the interval of what a kept change brings, measured anew.
+// GainLevel is the level of the interval of a kept change's gain, measured anew.
 const GainLevel = 1 - doubtful
 
-// Over tells whether a comparison of a tuning ends after so many pairs, of which it
-// takes least at its level: at a look, or before the first one where there is no hope.
+// Over reports whether a comparison of a tuning ends after so many pairs; its level needs at least least pairs. It
+// ends at a look, or before the first one if an improvement is hopeless.
 func Over(before, with *measure.Cell, found *measure.Comparison, pairs, least int) bool {
 	switch {
 	case pairs < least && Futile(before, with):
@@ -102,31 +101,28 @@ func Over(before, with *measure.Cell, found *measure.Comparison, pairs, least in
 	return pairs >= Looks*least
 }
 
-// futile is after how many pairs a change that never was better is given up.
+// futile is the number of pairs after which a change that was never better is given up.
 const futile = 3
 
-// Futile tells whether a comparison under way can be given up: of three pairs or
-// more none was better by more than 2%. Were it an improvement after all, that
-// would take more pairs to show than it is worth.
+// Futile reports whether a comparison in progress can be given up: of three or more pairs none was better by more
+// than 2%. If it were an improvement after all, showing it would take more pairs than it is worth.
 func Futile(before, with *measure.Cell) bool {
 	x, _, _ := abOf(before, with)
 	return x.Pairs >= futile && slices.Max(x.logs) <= math.Log1p(EquivalencePct/100.0)
 }
 
-// Promising tells whether more pairs may show an improvement that so many do not.
+// Promising reports whether more pairs may show an improvement that so many do not.
 func Promising(c measure.Comparison) bool {
 	return c.Outcome == measure.Undecided && c.ChangePct != nil && *c.ChangePct > EquivalencePct
 }
 
-// fullerPct is from which gain on a path was far from full before: it carried at
-// most 4/5 of what it carries now.
+// fullerPct is the gain from which a path was far from full before: it carried at most 4/5 of what it carries now.
 const fullerPct = 25
 
-// Price names the guardrails by which a gain is too dear; "" where none is. Where
-// the path was far from full, a longer queue and some loss are those of a path
-// that is used at last, and are told, not held against the change. A Gb/s may
-// cost the CPUs more by half of what the rate grows by. Whether streams get the
-// same has nothing to do with how full a path is.
+// Price names the guardrails by which a gain is too expensive; "" if there are none. If the path was far from full
+// before, a longer queue and some loss come with a path that is used at last: they are reported, not held against
+// the change. The CPU cost of a Gb/s may rise by half of what the rate grows by. Fairness between streams does not
+// depend on how full a path is.
 func Price(c *measure.Comparison) string {
 	gain := 0.0
 	if c.ChangePct != nil {
@@ -145,7 +141,7 @@ func Price(c *measure.Comparison) string {
 	return ""
 }
 
-// railText is the value of a guardrail for a person.
+// railText formats the value of a guardrail.
 func railText(name string, x float64) string {
 	switch name {
 	case "ns":
@@ -158,7 +154,7 @@ func railText(name string, x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// Levels are the two levels of a course, of which the second begins at that second.
+// Levels returns the two levels of a time line, the second of which begins at second at.
 func Levels(bins []float64) (at int, before, after float64, found bool) {
 	if at, before, after, found = ChangePoint(bins); !found {
 		at, before, after, found = stepDown(bins)
@@ -166,8 +162,8 @@ func Levels(bins []float64) (at int, before, after float64, found bool) {
 	return at, before, after, found
 }
 
-// stepDown finds two levels in a course too short for a change-point test: a
-// first one of which every second exceeds by far every second of the rest.
+// stepDown finds two levels in a time line too short for a change-point test: every second of the first exceeds by
+// far every second of the rest.
 func stepDown(bins []float64) (at int, before, after float64, found bool) {
 	highest := slices.Clone(bins) // of that second and all after it: a soak has 100,000 seconds
 	for i := len(bins) - 2; i >= 0; i-- {

@@ -7,15 +7,14 @@ import (
 	"thru/internal/unit"
 )
 
-// Bars of confinement.
+// Thresholds of confinement.
 const (
-	mostOutside = 5 // percent of the interrupts' work beyond the CPUs of a study
-	leastSoftPC = 1 // percent of a CPU: less of that work is no matter
+	mostOutside = 5 // percent of the interrupt work outside the CPUs of the process
+	leastSoftPC = 1 // percent of a CPU: less of that work is irrelevant
 )
 
-// warnConfined says where a process that was to stay on some CPUs did not, and
-// how much of the kernel's work for received packets fell on others: that work
-// is no thread's, and goes where interrupts go (B-16).
+// warnConfined warns if a process bound to some CPUs ran on others, and reports how much of the kernel's work for
+// received packets ran on others: that work belongs to no thread, and follows the interrupts (B-16).
 func (s *summary) warnConfined() {
 	for _, side := range []string{senderSide, receiverSide} {
 		list := s.cell.Spec.ReceiverCPUs
@@ -69,5 +68,5 @@ func (s *summary) confined(side, list string, cpus []int) {
 	}
 }
 
-// softOf is the time of a CPU that went to interrupts and packets, in percent.
+// softOf returns the time of a CPU that went to interrupts and packets, in percent.
 func softOf(c measure.CPU) float64 { return max(0, c.IRQ) + max(0, c.SoftIRQ) }

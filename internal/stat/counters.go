@@ -6,10 +6,10 @@ import (
 	"thru/internal/measure"
 )
 
-// The counters of a host over the measured time. One that was not read counts
-// as zero here; unseen says which.
+// The counters of a host over the measured time. A counter that was not read counts as zero here; unseen reports
+// which.
 
-// bounded64 is a kernel's counter as a signed number.
+// bounded64 returns a kernel's counter as a signed number.
 func bounded64(n uint64) int64 { return int64(min(n, math.MaxInt64/4)) }
 
 func hostOf(e *measure.Evidence) *measure.HostSpan {
@@ -26,7 +26,7 @@ func nicOf(e *measure.Evidence) *measure.NICSpan {
 	return nil
 }
 
-// sent and received pick the drops and errors of an interface that concern one direction.
+// sent and received return the drops and errors of an interface in one direction.
 func sent(n *measure.NICSpan) (dropped, errors uint64)     { return n.TxDropped, n.TxErrors }
 func received(n *measure.NICSpan) (dropped, errors uint64) { return n.RxDropped, n.RxErrors }
 
@@ -86,8 +86,7 @@ func protoSum(e *measure.Evidence, names ...string) int64 {
 	return n
 }
 
-// unseen names the places of which no counter was read, where a loss is laid
-// to the path that may have happened there.
+// unseen names the places without a readable counter: loss there is attributed to the path.
 func (s *summary) unseen(p pair, places []measure.LossPlace) {
 	if len(places) == 0 || !isRest(places[len(places)-1].Place) {
 		return

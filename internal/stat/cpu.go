@@ -7,8 +7,8 @@ import (
 	"thru/internal/measure"
 )
 
-// cpu fills what each end's CPU cost. Where both ends are one host, machine
-// and cores count both ends; only the worker's are of one end then.
+// cpu fills the CPU cost of each end. If both ends are one host, machine and cores count both ends; only the
+// worker's are of one end then.
 func (s *summary) cpu() {
 	s.cell.SenderCPU = s.cpuOf(senderSide)
 	s.cell.ReceiverCPU = s.cpuOf(receiverSide)
@@ -17,10 +17,10 @@ func (s *summary) cpu() {
 	}
 }
 
-// clockTick is what the CPU counters of a short run cannot tell apart, in cores.
+// clockTick is the resolution of the CPU counters in a short run, in cores.
 const clockTick = 0.05
 
-// cpuOf is the mean over the runs of one end's CPU.
+// cpuOf returns the mean over the runs of one end's CPU.
 func (s *summary) cpuOf(side string) *measure.CPUFigure {
 	var machine, cores, other, worker []float64
 	perCore, seenIdle := map[int][]float64{}, false
@@ -62,7 +62,7 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 	return f
 }
 
-// busiestOf fills the core that was busiest, by the means of several readings.
+// busiestOf fills the busiest core, by the means of several readings.
 func busiestOf(f *measure.CPUFigure, perCore map[int][]float64) {
 	for _, core := range slices.Sorted(maps.Keys(perCore)) {
 		if pct := Mean(perCore[core]); pct > f.MaxCorePct {
@@ -71,10 +71,9 @@ func busiestOf(f *measure.CPUFigure, perCore map[int][]float64) {
 	}
 }
 
-// cpuCostOf fills what a Gb/s cost a host, or says why that is not known: the
-// difference of two readings is of the test alone only where other work, which
-// kept so many cores busy without it, is less. Where the machine's counters say
-// less than the worker used, the worker's are the least that it was.
+// cpuCostOf fills the host's CPU cost of a Gb/s, or returns why it is not known: the difference of two readings is
+// the test's alone only if other work, given in cores used without the test, is less. If the machine's counters
+// show less than the worker used, the worker's use is the minimum.
 func cpuCostOf(f *measure.CPUFigure, other, bps float64) (why string) {
 	switch {
 	case f.WorkerCores != nil && f.Cores+clockTick < *f.WorkerCores:
@@ -93,10 +92,10 @@ func cpuCostOf(f *measure.CPUFigure, other, bps float64) (why string) {
 	return ""
 }
 
-// leastForCPU is the rate in bit/s from which a cost per Gb/s says something.
+// leastForCPU is the rate in bit/s from which a cost per Gb/s is meaningful.
 const leastForCPU = 10e6
 
-// baseline is how busy each core was when no test ran.
+// baseline returns how busy each core was when no test ran.
 func (s *summary) baseline(side string, e *measure.Evidence) []float64 {
 	if e.Base == nil || len(e.Base.CPUs) == 0 {
 		s.missing(side+"_cpu.idle_baseline", "the host was not seen idle: cores_used includes its other work")
@@ -109,8 +108,8 @@ func (s *summary) baseline(side string, e *measure.Evidence) []float64 {
 	return idle
 }
 
-// memory fills what each machine had in use and what the worker process held,
-// the greatest of the runs. Buffers in the kernel are in the machine's only.
+// memory fills what each machine had in use and what the worker process held, the maximum of the runs. Kernel
+// buffers are only in the machine's figure.
 func (s *summary) memory() {
 	s.cell.SenderMem = s.memoryOf(senderSide)
 	s.cell.ReceiverMem = s.memoryOf(receiverSide)
@@ -134,7 +133,7 @@ func (s *summary) memoryOf(side string) *measure.MemFigure {
 	return f
 }
 
-// memFigure is nil where nothing is known.
+// memFigure returns nil if nothing is known.
 func memFigure(used, total, worker int64) *measure.MemFigure {
 	positive := func(n int64) *int64 {
 		if n <= 0 {

@@ -7,8 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// payload is how many bytes a datagram carries: what was asked for, else what
-// the receiver's counts say; 0 is unknown.
+// payload returns how many bytes a datagram carries: as requested, else from the receiver's counts; 0 is unknown.
 func (s *summary) payload() int {
 	for _, n := range []int64{s.cell.Spec.Length.Send, s.cell.Length.Send} {
 		if n > 0 {
@@ -33,8 +32,8 @@ type tally struct {
 	known bool // every stream has its counts
 }
 
-// countOf sums the counts of an end's streams, of the measured time or of
-// their lives. Jitter, IPDV, delay variation and skew are means, the greatest ones maxima.
+// countOf sums the counts of an end's streams, in the measured time or over their lives. Jitter, IPDV, delay
+// variation and skew are means, the maxima are maxima.
 func countOf(e *measure.Evidence, of func(*measure.Stream) *measure.Datagrams) tally {
 	var t tally
 	var jitter, ipdv, delay, skew []float64
@@ -73,8 +72,7 @@ func valueOr[T any](p *T, otherwise T) T {
 	return *p
 }
 
-// datagrams fills the figures of a UDP cell from the runs of which the
-// receiver's counts are there.
+// datagrams fills the figures of a UDP cell from the runs with the receiver's counts.
 func (s *summary) datagrams() {
 	f := measure.DatagramFigures{Bytes: int64(s.payload()), AskedBps: s.cell.Spec.Rate}
 	var sent, got, offered, jitter, ipdv, delay, skew []float64
@@ -103,7 +101,7 @@ func (s *summary) datagrams() {
 	}
 	f.ReceivedPps, f.SentPps, f.OfferedBps = Mean(got), Known(Mean(sent)), Known(Mean(offered))
 	f.JitterNs, f.DelayMeanNs, f.SkewPPM = whole(Mean(jitter)), whole(Mean(delay)), Known(Mean(skew))
-	if f.SkewPPM == nil && len(ipdv) > 0 { // the receiver has looked for it
+	if f.SkewPPM == nil && len(ipdv) > 0 { // the receiver looked for clock skew
 		s.missing("datagrams.clock_skew_ppm", "the least delays do not lie on one line (a queue stood, the path changed, or the run was short): clock skew, if any, is in the delays")
 	}
 	s.delayPercentiles(&f)
@@ -112,7 +110,7 @@ func (s *summary) datagrams() {
 	s.cell.Datagrams = &f
 }
 
-// pathMTU is the stated MTU, else that which the ends know of; 0 is unknown.
+// pathMTU returns the stated MTU, else the one that the ends know; 0 is unknown.
 func (s *summary) pathMTU() int {
 	if s.link.MTU > 0 {
 		return s.link.MTU
@@ -120,15 +118,14 @@ func (s *summary) pathMTU() int {
 	return s.mtu()
 }
 
-// addLife adds a run's counts over the life of its streams. What was sent is
-// the sender's to say; the receiver sees gaps in the numbers, but not what was
-// lost behind the last datagram that came.
+// addLife adds a run's counts over the life of its streams. The sender knows what was sent; the receiver sees gaps
+// in the sequence, but not losses after the last received datagram.
 func (s *summary) addLife(f *measure.DatagramFigures, p pair, received tally) {
 	sent := countOf(p.sender, inLife)
 	lost := sent.Packets - received.Packets
 	switch {
 	case isReported(p.receiver) || isReported(p.sender) && !sent.known:
-		lost = received.Lost // what was under way at the end is in one count and not in the other
+		lost = received.Lost // the datagrams in flight at the end are in one count and not in the other
 	case !sent.known:
 		s.missing("datagrams.sent_packets", s.why(senderSide, "streams.datagrams", "the sender did not count its datagrams")+
 			": loss is of the gaps in their numbers, without what was lost at the end")
@@ -158,8 +155,8 @@ func appendKnown[T int64 | float64](xs []float64, x *T) []float64 {
 	return append(xs, float64(*x))
 }
 
-// delayPercentiles fills in the percentiles of the delay variation of all
-// runs, each of which has one distribution over its streams.
+// delayPercentiles fills in the percentiles of the delay variation of all runs, each of which has one distribution
+// over its streams.
 func (s *summary) delayPercentiles(f *measure.DatagramFigures) {
 	all := NewHistogram()
 	for _, p := range s.runs {
@@ -178,7 +175,7 @@ func (s *summary) delayPercentiles(f *measure.DatagramFigures) {
 	}
 }
 
-// verified sums what the receivers compared with what was sent.
+// verified sums the bytes that the receivers compared with those sent.
 func (s *summary) verified() {
 	var sum measure.Checked
 	found := false

@@ -8,25 +8,24 @@ import (
 	"thru/internal/measure"
 )
 
-// Delays records the one-way delays of a stream in bounded memory, with the
-// clocks of two hosts: a transit time is the receiver's clock less the
-// sender's. The clocks differ by an unknown offset, so delays count from the
-// least one (RFC 5481, PDV), and drift apart, so the least one is a line over
-// time (see skewOf). One thread calls Take, which does not allocate.
+// Delays records the one-way delays of a stream in bounded memory, with the clocks of two hosts: a transit time is
+// the receiver's clock minus the sender's. The clocks differ by an unknown offset, so delays are relative to the
+// minimum (RFC 5481, PDV), and drift apart, so the minimum is a line over time (see floor). One thread calls Take,
+// which does not allocate.
 type Delays struct {
 	origin, begin int64 // transit time and arrival of the first datagram
-	last          int64 // transit time before
+	last          int64 // transit time of the datagram before
 
-	bins []delayBin // of all datagrams, the first ones of the ramp included
+	bins []delayBin // of all datagrams, including those of the ramp
 	bin  *delayBin  // the last of them
 	end  int64      // where it ends
 	span int64      // length of a bin
 
-	// Of the measured time. Sums are of ns since begin and over origin.
+	// In the measured time. Sums are of ns since begin and over origin.
 	count                  int64
 	sum, sumAt, variations float64 // variations: of each from the one before it
 
-	samples []transit // spread over the measured time at random
+	samples []transit // random samples of the measured time
 	every   int64     // datagrams to a sample, on average
 	wait    int64     // datagrams until the next
 	random  uint64
@@ -41,20 +40,20 @@ type delayBin struct {
 	measured    bool // most is there
 }
 
-// Bounds of Delays. 100 ms at maxSkew are 20 us.
+// Limits of Delays. 100 ms at maxSkew are 20 us.
 const (
 	delaySpan    = int64(100e6)
 	delayBins    = 1 << 10
 	delaySamples = 1 << 14
 )
 
-// NewDelays is an empty record.
+// NewDelays returns an empty record.
 func NewDelays() *Delays {
 	return &Delays{bins: make([]delayBin, 0, delayBins), span: delaySpan, samples: make([]transit, 0, delaySamples), every: 1, random: 1}
 }
 
-// Take records one datagram: when it came, and the receiver's time less the
-// sender's, in ns. Before the measured time it counts for the least delay alone.
+// Take records one datagram: its arrival, and the receiver's time minus the sender's, in ns. Before the measured
+// time it counts for the minimum delay only.
 func (d *Delays) Take(now, took int64, measured bool) {
 	if d.bin == nil {
 		d.origin, d.begin, d.last = took, now, took
@@ -85,7 +84,7 @@ func (d *Delays) Take(now, took int64, measured bool) {
 	}
 }
 
-// nextBin begins the bin of x. Where there are too many, two become one.
+// nextBin begins the bin of x. If there are too many bins, it merges them in pairs.
 func (d *Delays) nextBin(x transit) {
 	if len(d.bins) == delayBins {
 		for i := range delayBins / 2 {
@@ -109,7 +108,7 @@ func (b delayBin) and(next delayBin) delayBin {
 	return b
 }
 
-// keep takes a sample. Where there are too many, every second one goes.
+// keep takes a sample. If there are too many, it drops every second one.
 func (d *Delays) keep(x transit) {
 	if len(d.samples) == delaySamples {
 		for i := range delaySamples / 2 {
@@ -120,11 +119,11 @@ func (d *Delays) keep(x transit) {
 	}
 	d.samples = append(d.samples, x)
 	d.random = d.random*6364136223846793005 + 1442695040888963407 // Knuth's, MMIX
-	d.wait = int64((d.random >> 33) % uint64(2*d.every-1))        // so that no rhythm of the traffic is sampled
+	d.wait = int64((d.random >> 33) % uint64(2*d.every-1))        // avoids sampling in step with the traffic
 }
 
-// Describe fills in the delays of the measured time, where at least two
-// datagrams came in it, and adds the sample of them to a distribution.
+// Describe fills in the delays of the measured time if at least two datagrams came in it, and adds their samples
+// to a distribution.
 func (d *Delays) Describe(to *measure.Datagrams, all *hdrhistogram.Histogram) {
 	if d.count < 2 {
 		return
@@ -153,28 +152,25 @@ type line struct{ base, slope float64 }
 
 func (l line) over(x transit) float64 { return float64(x.ns) - l.base - l.slope*float64(x.at) }
 
-// Bounds of the skew of two clocks.
+// Limits of the skew of two clocks.
 const (
-	// maxSkew is the most that is taken for one: oscillators within 100 ppm, as
-	// IEEE 802.3 asks of an Ethernet port, at both ends.
+	// maxSkew is the highest accepted skew: oscillators within 100 ppm, as IEEE 802.3 requires of an Ethernet
+	// port, at both ends.
 	maxSkew   = 200e-6
 	skewParts = 8    // parts of the time
 	skewBad   = 1    // parts in which the path may never have been empty
-	skewBend  = 0.25 // share of the drift by which the least delay of a part may lie off the line
-	skewNoise = 10e3 // ns by which it may in any case
+	skewBend  = 0.25 // share of the drift by which the minimum delay of a part may be off the line
+	skewNoise = 10e3 // ns by which it may be off in any case
 )
 
-// floor is the line of the least delays where they lie on one, else the least
-// delay, so that nothing of a queue is taken for clock skew that does not grow
-// as evenly as that.
+// floor returns the line of the minimum delays if they are on a line, else the minimum delay, so that queueing
+// delay counts as clock skew only if it grows as evenly.
 //
-// The line is that of Moon, Skelly and Towsley (Estimation and Removal of
-// Clock Skew from Network Delay Measurements, INFOCOM 1999): no datagram lies
-// below it, and the sum of the distances is least; so it is the edge of the
-// lower convex hull at the mean of the times. A queue that fills and stands, or
-// a path that changes, bends the least delays, and then there is no line. A
-// queue that grows all the time as evenly as a clock, by at most 200 us a
-// second, cannot be told from skew.
+// The line is that of Moon, Skelly and Towsley (Estimation and Removal of Clock Skew from Network Delay
+// Measurements, INFOCOM 1999): no datagram is below it, and the sum of the distances is minimal; so it is the edge
+// of the lower convex hull at the mean of the times. A queue that fills and stands, or a path that changes, bends
+// the minimum delays, and then there is no line. A queue that grows all the time as evenly as a clock, by at most
+// 200 us per second, cannot be distinguished from skew.
 func (d *Delays) floor() (line, bool) {
 	flat := line{base: math.Inf(1)}
 	least := make([]transit, len(d.bins))
@@ -192,7 +188,7 @@ func (d *Delays) floor() (line, bool) {
 	return l, true
 }
 
-// isFloor tells whether the least delays lie along the line in all parts of the time.
+// isFloor reports whether the minimum delays are along the line in all parts of the time.
 func (l line) isFloor(least []transit) bool {
 	begin := least[0].at
 	length := least[len(least)-1].at - begin + 1
@@ -213,8 +209,8 @@ func (l line) isFloor(least []transit) bool {
 	return bad <= skewBad
 }
 
-// hullEdge is the edge of the lower convex hull at the mean of the times,
-// which rise (Andrew's monotone chain).
+// hullEdge returns the edge of the lower convex hull at the mean of the times, which are in ascending order
+// (Andrew's monotone chain).
 func hullEdge(points []transit) line {
 	var hull []transit
 	middle := 0.0

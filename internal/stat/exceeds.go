@@ -6,18 +6,17 @@ import (
 	"thru/internal/measure"
 )
 
-// Exceeds tells whether a figure is more than another of the same session, beyond
-// doubt. Whoever picks two of some figures might have picked any two: all pairs
-// share a doubt of 5%. Few runs that happen to be alike do not know what they vary
-// by, so that those of all the figures tell too.
+// Exceeds reports whether a figure is significantly higher than another of the same session. The caller might have
+// picked any two of the figures, so all pairs share an error probability of 5%. A few runs that happen to be equal
+// underestimate their scatter, so the runs of all figures contribute to it.
 func Exceeds(a, b *measure.Figure, of []*measure.Figure) bool {
 	level := 1 - doubtful/float64(max(len(of)*(len(of)-1)/2, 1))
 	d, found := figuresDiffer(b, a, of, level)
 	return found && d.Low > 0
 }
 
-// figuresDiffer is by how much b exceeds a, as a logarithm, and its interval: of
-// repeated runs as Differ has it, of single ones as SingleRuns.
+// figuresDiffer returns by how much b exceeds a, as a logarithm, and its interval: for repeated runs by Differ,
+// for single ones by SingleRuns.
 func figuresDiffer(a, b *measure.Figure, of []*measure.Figure, level float64) (d Difference, found bool) {
 	if a == nil || b == nil {
 		return d, false
@@ -31,7 +30,7 @@ func figuresDiffer(a, b *measure.Figure, of []*measure.Figure, level float64) (d
 	return d, found
 }
 
-// commonHalf is the half width of an interval where the runs of all figures vary alike.
+// commonHalf returns the half-width of an interval if the runs of all figures have the same variance.
 func commonHalf(a, b moments, of []*measure.Figure, level float64) float64 {
 	squares, degrees := 0.0, 0.0
 	for _, f := range of {
@@ -48,7 +47,7 @@ func commonHalf(a, b moments, of []*measure.Figure, level float64) float64 {
 	return halfWidth(squares/degrees*(1/a.n+1/b.n), degrees, level)
 }
 
-// runsOf are the logarithms of the runs of a figure, by its interval.
+// runsOf returns the logarithms of the runs of a figure, from its interval.
 func runsOf(f *measure.Figure) moments {
 	g := moments{n: 1, mean: math.Log(max(f.Value, 1))}
 	if f.Runs > 1 && f.CI95High != nil && f.Value > 0 {
@@ -59,5 +58,5 @@ func runsOf(f *measure.Figure) moments {
 	return g
 }
 
-// isSingle tells whether a figure is of one run, or of what says no more.
+// isSingle reports whether a figure rests on one run, or on data that shows no more.
 func isSingle(f *measure.Figure) bool { return f == nil || runsOf(f).n < 2 }

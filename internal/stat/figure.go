@@ -8,8 +8,8 @@ import (
 	"thru/internal/unit"
 )
 
-// MainFigure is what a cell is about: its goodput in bit/s or, of requests and
-// responses, how many a second. It is nil where neither was measured.
+// MainFigure returns the main figure of a cell: its goodput in bit/s or, for requests and responses, their number
+// per second. It is nil if neither was measured.
 func MainFigure(c *measure.Cell) *measure.Figure {
 	if asks(c) {
 		return c.Transactions
@@ -17,10 +17,10 @@ func MainFigure(c *measure.Cell) *measure.Figure {
 	return c.Goodput
 }
 
-// Measured tells whether a cell has its main figure.
+// Measured reports whether a cell has its main figure.
 func Measured(c *measure.Cell) bool { return MainFigure(c) != nil }
 
-// RunFigure is the same of one run of the cell: what its repeats are judged by.
+// RunFigure returns the main figure of one run of the cell, by which its repetitions are judged.
 func RunFigure(c *measure.Cell, r *measure.Run) (float64, bool) {
 	f := flowOf(c, r)
 	if f == nil {
@@ -29,7 +29,7 @@ func RunFigure(c *measure.Cell, r *measure.Run) (float64, bool) {
 	return pair{run: r, sender: f.Sender, receiver: f.Receiver, asks: asks(c)}.rate()
 }
 
-// RunFigures are those of all runs that have one.
+// RunFigures returns those of all runs that have one.
 func RunFigures(c *measure.Cell) []float64 {
 	var all []float64
 	for i := range c.Runs {
@@ -40,7 +40,7 @@ func RunFigures(c *measure.Cell) []float64 {
 	return all
 }
 
-// FigureText says a cell's main figure in its unit, or "" where there is none.
+// FigureText formats a cell's main figure in its unit, or "" if there is none.
 func FigureText(c *measure.Cell) string {
 	f := MainFigure(c)
 	if f == nil {
@@ -49,16 +49,16 @@ func FigureText(c *measure.Cell) string {
 	return printFor(c)(f.Value)
 }
 
-// asks tells whether a cell's traffic is requests and responses.
+// asks reports whether a cell's traffic is requests and responses.
 func asks(c *measure.Cell) bool { return c.Spec.Traffic != measure.Bulk }
 
 func (s *summary) asks() bool  { return asks(s.cell) }
 func (s *summary) isUDP() bool { return isUDP(s.cell) }
 
-// isUDP tells whether a cell is bulk data in datagrams.
+// isUDP reports whether a cell is bulk data in datagrams.
 func isUDP(c *measure.Cell) bool { return c.Spec.Protocol == measure.UDP && !asks(c) }
 
-// printFor is how rates of the cell's main figure are said.
+// printFor returns the format of the cell's main figure.
 func printFor(c *measure.Cell) func(float64) string {
 	if asks(c) {
 		return func(perSecond float64) string { return RequestRate(c.Spec.Traffic, perSecond) }
@@ -68,8 +68,8 @@ func printFor(c *measure.Cell) func(float64) string {
 
 func (s *summary) print() func(float64) string { return printFor(s.cell) }
 
-// RequestRate prints a rate of requests: "204 000 requests/s", or of those
-// that each take a connection of their own "12.5 connections/s".
+// RequestRate formats a rate of requests: "204 000 requests/s", or "12.5 connections/s" if each takes a connection
+// of its own.
 func RequestRate(traffic string, perSecond float64) string {
 	if traffic == measure.CRR {
 		return ThreeDigits(perSecond) + " connections/s"
@@ -77,8 +77,8 @@ func RequestRate(traffic string, perSecond float64) string {
 	return ThreeDigits(perSecond) + " requests/s"
 }
 
-// ThreeDigits prints a count or its rate to three significant digits, with its
-// thousands apart: "204 000", "12.5".
+// ThreeDigits formats a count or its rate to three significant digits, with a thousands separator: "204 000",
+// "12.5".
 func ThreeDigits(x float64) string {
 	if math.IsNaN(x) || math.Abs(x) >= 1e18 {
 		return "?"
@@ -93,7 +93,7 @@ func ThreeDigits(x float64) string {
 	return trimmed(x)
 }
 
-// trimmed prints a number under 100 to three significant digits without zeros at the end.
+// trimmed formats a number under 100 to three significant digits without trailing zeros.
 func trimmed(x float64) string {
 	digit := 100.0
 	if math.Abs(x) >= 9.995 {
@@ -102,7 +102,7 @@ func trimmed(x float64) string {
 	return strconv.FormatFloat(math.Round(x*digit)/digit, 'f', -1, 64)
 }
 
-// Requests is how many requests a second the end that asks had answered.
+// Requests returns how many requests per second of the requesting end were answered.
 func Requests(e *measure.Evidence) (perSecond float64, ok bool) {
 	if e == nil || e.MeasuredNs <= 0 {
 		return 0, false
@@ -122,13 +122,12 @@ func Requests(e *measure.Evidence) (perSecond float64, ok bool) {
 	return float64(n) * 1e9 / float64(e.MeasuredNs), true
 }
 
-// RequestBins are the rates of the 1 s bins of the end that asks, as Bins has them.
+// RequestBins returns the rates of the requesting end's 1 s bins, as Bins does.
 func RequestBins(e *measure.Evidence) []float64 {
 	return binRates(e, 1, func(b *measure.StreamBin) int64 { return b.Requests })
 }
 
-// addTo adds a count that may be anything: below zero it is none, and a sum
-// beyond 64 bits stays at their end.
+// addTo adds an untrusted count: a negative one counts as zero, and the sum saturates at 64 bits.
 func addTo(total *int64, n int64) {
 	if n > math.MaxInt64-*total {
 		*total = math.MaxInt64

@@ -9,41 +9,41 @@ import (
 	"thru/internal/unit"
 )
 
-// Goal is what a plan demands (plan.Target).
+// Goal is a requirement of a plan (plan.Target).
 type Goal struct {
 	Of     string         // OfTotal, OfPair or OfHost
-	Where  []measure.Axis // only of groups that have these values; none: of all
-	Rung   string         // only of this rung; empty: of all
+	Where  []measure.Axis // only for groups with these values; none: all
+	Rung   string         // only for this rung; empty: all
 	Figure string         // FigureGoodput and so on
 	Wanted float64
 	AtMost bool // else at least
 }
 
-// What a Goal is of.
+// What a Goal applies to.
 const (
 	OfTotal = "total" // the aggregate of a group
 	OfPair  = "pair"  // each pair
-	OfHost  = "host"  // each host's sent or received, the lesser that it has
+	OfHost  = "host"  // each host's sent or received rate, whichever is lower
 )
 
 // Figures of a Goal.
 const (
 	FigureGoodput  = "goodput_bps"
-	FigureShare    = "share_pct"     // goodput of the ceiling
-	FigureRTT      = "rtt_loaded_ns" // of TCP the kernel's, else the median of requests beside the traffic
-	FigureLoss     = "loss_pct"      // of datagrams; of TCP the bytes that were sent again
+	FigureShare    = "share_pct"     // goodput in percent of the ceiling
+	FigureRTT      = "rtt_loaded_ns" // of TCP the kernel's, else the median of concurrent requests
+	FigureLoss     = "loss_pct"      // of datagrams; of TCP the retransmitted bytes
 	FigureFairness = "jain_fairness" // of a group over its pairs, of a pair over its streams
 )
 
-// Goals fills d.Targets, one for each goal and group that it is of, and d.Verdict
-// by them; without goals both stay as they are. It comes after Groups.
+// Goals fills d.Targets, one for each goal and group that it applies to, and sets d.Verdict by them; without goals
+// both stay as they are. Call it after Groups.
 //
-// Of a pair or a host the worst one decides, of a total's round trip and loss
-// the worst of its pairs. What was not measured is not met.
+// The worst pair or host decides; a total's round-trip time and loss are those of its worst pair. An unmeasured figure
+// counts as not met.
 //
-//	share of a pair  = what its flows carried together of the ceiling of its path
-//	share of a host  = the same of the greatest ceiling of its flows
-//	share of a total = the least that the fullest link of a flow is filled (LinkShare)
+//	share of a pair  = what its flows carried together, of the ceiling of its path
+//	share of a host  = the same, of the highest ceiling of its flows
+//	share of a total = the lowest utilisation of the fullest link of any flow (LinkShare)
 func Goals(d *measure.Document, goals []Goal) {
 	if len(goals) == 0 {
 		return
@@ -77,7 +77,7 @@ func Goals(d *measure.Document, goals []Goal) {
 	}
 }
 
-// fits tells whether the goal is of that group. A single flow shares with nobody.
+// fits reports whether the goal applies to that group. A single flow has no fairness.
 func (g Goal) fits(x *measure.Group, cells []*measure.Cell) bool {
 	if g.Rung != "" && g.Rung != x.Rung {
 		return false
@@ -88,7 +88,7 @@ func (g Goal) fits(x *measure.Group, cells []*measure.Cell) bool {
 	return !slices.ContainsFunc(g.Where, func(a measure.Axis) bool { return !slices.Contains(x.Axes, a) })
 }
 
-// scope is what a goal is of where it fits no group.
+// scope words what a goal applies to if no group fits it.
 func (g Goal) scope() string {
 	text := g.noun()
 	if g.Rung != "" {
@@ -100,7 +100,7 @@ func (g Goal) scope() string {
 	return text
 }
 
-// noun is what a goal is about.
+// noun words what a goal is about.
 func (g Goal) noun() string {
 	figure := map[string]string{FigureRTT: "round trip under load", FigureLoss: "loss", FigureFairness: "fairness"}[g.Figure]
 	of := map[string]string{OfPair: "each pair", OfHost: "each host"}[g.Of]
@@ -127,7 +127,7 @@ func (g Goal) unit() string {
 	return "bps"
 }
 
-// print says a value of the goal's figure.
+// print formats a value of the goal's figure.
 func (g Goal) print(x float64) string {
 	switch g.Figure {
 	case FigureShare:
@@ -142,7 +142,7 @@ func (g Goal) print(x float64) string {
 	return unit.Rate(x)
 }
 
-// meets tells whether a value is as wanted.
+// meets reports whether a value meets the goal.
 func (g Goal) meets(x float64) bool {
 	if g.AtMost {
 		return x <= g.Wanted
@@ -150,18 +150,18 @@ func (g Goal) meets(x float64) bool {
 	return x >= g.Wanted
 }
 
-// reading is one figure that a goal is held against, or why there is none.
+// reading is one figure that is compared with a goal, or why there is none.
 type reading struct {
-	name  string // of the pair or host; empty of a total
+	name  string // of the pair or host; empty for a total
 	from  string // of a pair
 	to    string
 	value float64
-	why   string // not known
-	note  string // what the value says beside, or what speaks against it
-	wrong bool   // the value cannot be: it is no proof
+	why   string // why it is not known
+	note  string // a note on the value, or why it is wrong
+	wrong bool   // the value is impossible: it proves nothing
 }
 
-// judge holds a group against the goal, by the worst that it is made of.
+// judge compares a group with the goal, by its worst reading.
 func (g Goal) judge(d *measure.Document, x *measure.Group, cells []*measure.Cell) measure.Target {
 	t := measure.Target{What: g.what(x), Group: x.Group, Wanted: g.Wanted, Unit: g.unit(), AtMost: g.AtMost}
 	all := g.readings(d, x, cells)
@@ -187,7 +187,7 @@ func (g Goal) judge(d *measure.Document, x *measure.Group, cells []*measure.Cell
 	return t
 }
 
-// what a target is of: "aggregate, 4 streams", "loss of each pair, 8 pairs".
+// what words the subject of a target: "aggregate, 4 streams", "loss of each pair, 8 pairs".
 func (g Goal) what(x *measure.Group) string {
 	text := g.noun()
 	if x.Label != "" {
@@ -201,8 +201,7 @@ func (g Goal) what(x *measure.Group) string {
 
 func (g Goal) isMet(r reading) bool { return r.why == "" && !r.wrong && g.meets(r.value) }
 
-// isWorse orders readings: what was not measured first, then what cannot be,
-// then by the value.
+// isWorse orders readings: unmeasured ones first, then impossible ones, then by value.
 func (g Goal) isWorse(a, b reading) bool {
 	if (a.why != "") != (b.why != "") {
 		return a.why != ""
@@ -216,7 +215,7 @@ func (g Goal) isWorse(a, b reading) bool {
 	return a.value < b.value
 }
 
-// against says what was wanted, and what came of it.
+// against words what was wanted, and what was reached.
 func (g Goal) against(t measure.Target) string {
 	bar, got := "at least", t.Reason
 	if g.AtMost {
@@ -228,8 +227,8 @@ func (g Goal) against(t measure.Target) string {
 	return fmt.Sprintf("%s, wanted %s %s: %s", t.What, bar, g.print(g.Wanted), got)
 }
 
-// reason words the outcome by the worst reading: the value and what was wanted
-// stand beside it, so that of a total there may be nothing to say.
+// reason words the outcome by the worst reading: the report shows the value and the goal too, so for a total there
+// may be nothing to add.
 func (g Goal) reason(r reading, of, missed int) string {
 	text := ""
 	switch {
@@ -252,8 +251,7 @@ func (g Goal) reason(r reading, of, missed int) string {
 	return text
 }
 
-// goalsVerdict fails where a target is not met, and says of the first what it
-// wanted.
+// goalsVerdict fails if a target is not met, and words the first one.
 func goalsVerdict(targets []measure.Target, wanted []string) *measure.Verdict {
 	missed, first := 0, -1
 	for i := range targets {
@@ -286,7 +284,7 @@ func goalsVerdict(targets []measure.Target, wanted []string) *measure.Verdict {
 	return v
 }
 
-// readings are the figures of a group that the goal is held against.
+// readings returns the figures of a group that are compared with the goal.
 func (g Goal) readings(d *measure.Document, x *measure.Group, cells []*measure.Cell) []reading {
 	switch g.Of {
 	case OfPair:
@@ -318,7 +316,7 @@ func (g Goal) readings(d *measure.Document, x *measure.Group, cells []*measure.C
 // noLinkRate is why there is no share.
 const noLinkRate = "the link rate is not known (link_rate states it), or the flows were not to fill it"
 
-// byGroup are the main cells of each group, in the order of the document.
+// byGroup returns the main cells of each group, in the order of the document.
 func byGroup(d *measure.Document) map[int][]*measure.Cell {
 	all := map[int][]*measure.Cell{}
 	for i := range d.Cells {
@@ -336,7 +334,7 @@ func readingOf(name string, x *float64, otherwise string) reading {
 	return reading{name: name, value: *x}
 }
 
-// whyMissing is the reason that was noted for an absent fact.
+// whyMissing returns the recorded reason for an absent fact.
 func whyMissing(all []measure.NotChecked, fact string) string {
 	for _, m := range all {
 		if m.Fact == fact {
@@ -346,7 +344,7 @@ func whyMissing(all []measure.NotChecked, fact string) string {
 	return "nothing was measured"
 }
 
-// rated is a goodput, or its share of a ceiling.
+// rated returns a goodput, or its share of a ceiling.
 func (g Goal) rated(name string, bps, ceiling float64) reading {
 	switch {
 	case g.Figure != FigureShare:
@@ -358,7 +356,7 @@ func (g Goal) rated(name string, bps, ceiling float64) reading {
 	return reading{name: name, value: share, wrong: share > AboveCeilingPct, note: unit.Rate(bps) + " of " + unit.Rate(ceiling)}
 }
 
-// ofPairs are the figures of each pair, its flows taken together.
+// ofPairs returns the figures of each pair, over all its flows.
 func (g Goal) ofPairs(x *measure.Group, cells []*measure.Cell) []reading {
 	var all []reading
 	for _, name := range unique(mapped(bulkOf(cells), pairName)) {
@@ -375,7 +373,7 @@ func (g Goal) ofPairs(x *measure.Group, cells []*measure.Cell) []reading {
 	return all
 }
 
-// ofPair is the figure of one pair.
+// ofPair returns the figure of one pair.
 func (g Goal) ofPair(name string, x *measure.Group, flows []*measure.Cell) reading {
 	if i := slices.IndexFunc(x.Failed, func(f measure.Failure) bool { return f.From == flows[0].From && f.To == flows[0].To }); i >= 0 {
 		return reading{name: name, why: x.Failed[i].Error}
@@ -401,8 +399,7 @@ func (g Goal) ofPair(name string, x *measure.Group, flows []*measure.Cell) readi
 	return g.rated(name, total, ceiling)
 }
 
-// worstOf is the greatest of a figure over flows, leastOf the least; unknown
-// where one flow does not have it.
+// worstOf returns the maximum of a figure over flows, leastOf the minimum; unknown if one flow lacks it.
 func worstOf(name string, flows []*measure.Cell, of func(*measure.Cell) *float64, otherwise string) reading {
 	r := reading{name: name, value: math.Inf(-1)}
 	for _, c := range flows {
@@ -426,7 +423,7 @@ func leastOf(name string, flows []*measure.Cell, of func(*measure.Cell) *float64
 	return r
 }
 
-// loadedRTT is the round trip beside the traffic, in ns.
+// loadedRTT returns the round-trip time under load, in ns.
 func loadedRTT(c *measure.Cell) *float64 {
 	switch {
 	case c.RTTLoaded != nil:
@@ -437,7 +434,7 @@ func loadedRTT(c *measure.Cell) *float64 {
 	return nil
 }
 
-// lossPct is what was lost of the datagrams, or of TCP sent again, in percent.
+// lossPct returns the lost datagrams, or the retransmitted TCP bytes, in percent.
 func lossPct(c *measure.Cell) *float64 {
 	switch {
 	case c.Datagrams != nil:
@@ -448,8 +445,8 @@ func lossPct(c *measure.Cell) *float64 {
 	return nil
 }
 
-// ofHosts are the figures of each host: of its rates the lesser of what it
-// sends and what it receives, of the rest the worst of its flows.
+// ofHosts returns the figures of each host: the lower of its sent and received rates, for other figures the worst
+// of its flows.
 func (g Goal) ofHosts(x *measure.Group, cells []*measure.Cell) []reading {
 	var all []reading
 	for _, h := range x.Hosts {
@@ -477,7 +474,7 @@ func (g Goal) ofHosts(x *measure.Group, cells []*measure.Cell) []reading {
 	return all
 }
 
-// lesser of two figures of which either may be absent.
+// lesser returns the lower of two figures, either of which may be absent.
 func lesser(a, b *float64) *float64 {
 	if a == nil || b != nil && *b < *a {
 		return b

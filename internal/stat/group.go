@@ -11,28 +11,25 @@ import (
 	"thru/internal/unit"
 )
 
-// Groups fills d.Groups: what the cells that ran at the same time carried
-// together. A document of a plan has one for each of its steps; another one
-// where more than two flows of data ran at once. Cells that stand beside the
-// main ones, and the experiments of an explanation, have none.
+// Groups fills d.Groups: what concurrent cells carried together. A document of a plan has one group for each of its
+// steps; any other document has one if more than two data flows ran at once. Baselines and the experiments of an
+// explanation have none.
 //
-// A repetition counts where the most flows ran to its end: in those with fewer
-// the rest had more room. Where in none a flow did, what was measured counts.
+// A repetition counts if the highest number of flows completed in it: with fewer flows the others had more room. If no
+// flow completed in any, the partial data counts.
 //
-//	overlap   = [greatest start, least end] of its runs, by Run.Timing
+//	overlap   = [latest start, earliest end] of its runs, by Run.Timing
 //	flow      = sum over the receiver's seconds of bytes * (part of the second in the overlap) * 8 / overlap
 //	aggregate = sum over the flows, then the mean of the repetitions
 //	sum       = sum of the cells' own figures
-//	fairness  = Jain's index over the pairs (of one pair: over its flows), of the means of the
-//	            repetitions in which each of them ran to its end
+//	fairness  = Jain's index over the pairs (with one pair: over its flows), of the means of the
+//	            repetitions in which each of them completed
 //
-// Without Timing there is no aggregate; then fairness and the shares of hosts
-// are of the flows' own figures. Requests have no goodput and are left out of
-// all but the CPU.
+// Without Timing there is no aggregate; fairness and the shares of hosts then use the flows' own figures. Requests have
+// no goodput and count only for the CPU figures.
 //
-// Of a plan it makes d.Verdict, too: flows that share a link are not judged by
-// what each of them has of it. Ladder and Goals, which come after it, have the
-// last word where there are rungs or targets.
+// For a plan it also sets d.Verdict: flows that share a link are not judged by their own shares of it. Ladder and
+// Goals, which come after it, override the verdict if there are rungs or targets.
 func Groups(d *measure.Document) {
 	d.Groups = nil
 	for _, cells := range teams(d) {

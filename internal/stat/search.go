@@ -111,10 +111,9 @@ const (
 	confirmationFit = 1  // trials kept for the confirmation
 )
 
-// LosslessSearch finds the highest rate at which a path loses nothing, the
-// throughput of RFC 2544: it halves the ratio of the highest rate that passed
-// and the least that failed, and confirms the last by a longer trial. A
-// confirmation that fails lowers the bound. It is never above the capacity.
+// LosslessSearch finds the highest rate without loss, the throughput of RFC 2544: it halves the ratio of the lowest rate
+// that failed to the highest that passed, and confirms the last by a longer trial. A failed confirmation lowers the
+// bound. The rate is never above the capacity.
 //
 //	for s := NewLosslessSearch(capacity); ; {
 //		rate, done := s.Next()

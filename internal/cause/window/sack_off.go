@@ -58,7 +58,7 @@ func judgeSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 		o.By(diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), diagnose.AgainBar),
 			f.Sender.Proof("TcpExt.TCPRenoRecovery", reno, ""), f.Sender.Proof("TcpExt.TCPTimeouts", timeouts, ""))
 		o.Text += fmt.Sprintf(", and %s of the segments had to be sent again", unit.Percent(again))
-		if timeouts == 0 && known && f.Rate() >= bound/2 { // it is off; that the rate hangs on it is not shown
+		if timeouts == 0 && known && f.Rate() >= bound/2 { // it is off, but not shown to limit the rate
 			o.Confidence = measure.Likely
 		}
 	}
@@ -66,14 +66,14 @@ func judgeSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 		AddFix(f.SwitchOn(scene.SackSetting(), where))
 }
 
-// offloadLoses tells that the packets that are lost are those of a broken offload.
+// offloadLoses reports whether the lost packets are those of a broken offload.
 func offloadLoses(f *diagnose.Flow, again float64) bool {
 	o := mtu.JudgeBrokenTSO(f)
 	return again >= offloadBar && o.State == diagnose.Holds && o.Confidence != measure.Possible
 }
 
-// offloadBar is how many percent of the segments have to be sent again for SACK to be
-// beside it where a broken offload loses them: what is sent again is lost again.
+// offloadBar is the percentage of retransmitted segments from which, with a broken offload, SACK makes no
+// difference: the retransmissions are lost again.
 const offloadBar = 30
 
 func packetsSACKOff(f *diagnose.Flow) *diagnose.Outcome {
@@ -93,7 +93,7 @@ func packetsSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 		o.By(diagnose.Above(s.Proof("sent again, of the payload", again, "pct", s.Data.Again.Packets...), diagnose.AgainBar), s.Count("sent again after a timeout", s.Data.Timeout))
 		o.Text += fmt.Sprintf(", and %s of the data had to be sent again", unit.Percent(again))
 		if loaded, _, ok := s.RTT(); s.Data.Timeout.N == 0 && (!ok || s.Rate() > s.Mathis(loaded, again)/2) {
-			o.Confidence = measure.Likely // it is off; that the rate hangs on it is not shown
+			o.Confidence = measure.Likely // it is off, but not shown to limit the rate
 		}
 	}
 	return o.Costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").

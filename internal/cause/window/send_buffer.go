@@ -57,8 +57,7 @@ func packetsSendBuffer(f *diagnose.Flow) *diagnose.Outcome {
 		Then("`thru test` from there: whether the sender is blocked in send()").AddFix(f.RaiseWindow(f.Sender, loaded))
 }
 
-// evenBar is by how much the most that was under way may exceed the mean, where a
-// buffer is to be what bounds it.
+// evenBar is by how much the maximum in flight may exceed the mean if a buffer limits it.
 const evenBar = 1.25
 
 func gateSendBuffer(h *scene.Host) *gate.Finding {

@@ -63,8 +63,7 @@ func judgeSlowReader(f *diagnose.Flow) *diagnose.Outcome {
 	return o.AddFix(readFaster(f))
 }
 
-// UnreadDatagrams judges a test by UDP for a receiver that does not keep up:
-// its socket had no room.
+// UnreadDatagrams judges a UDP test for a receiver that does not keep up: its socket had no room.
 func UnreadDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	x, ok := loss.FateOfDatagrams(f)
 	switch {
