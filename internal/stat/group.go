@@ -41,7 +41,7 @@ func Groups(d *measure.Document) {
 	}
 }
 
-// teams are the cells of each group that is judged, in the order of the document.
+// teams returns the cells of each group that is judged, in the order of the document.
 func teams(d *measure.Document) [][]*measure.Cell {
 	var numbers []int
 	members := map[int][]*measure.Cell{}
@@ -64,7 +64,7 @@ func teams(d *measure.Document) [][]*measure.Cell {
 	return all
 }
 
-// bulkOf are the cells of data: those that have a goodput.
+// bulkOf returns the data cells, which have a goodput.
 func bulkOf(cells []*measure.Cell) []*measure.Cell {
 	return slices.DeleteFunc(slices.Clone(cells), asks)
 }
@@ -81,10 +81,10 @@ type team struct {
 // repeat is one repetition of a group.
 type repeat struct {
 	index   int
-	members []member // that ran to its end
-	flows   []member // of these the flows of data: those that have a goodput
+	members []member // that completed
+	flows   []member // of these, the data flows, which have a goodput
 	overlap overlap  // of these flows; see repeat.place
-	why     string   // it has none
+	why     string   // why there is none
 }
 
 // member is one flow in a repetition.
@@ -113,8 +113,7 @@ func newTeam(cells []*measure.Cell) *team {
 	return t
 }
 
-// repeatsOf are the repetitions in order, with the flows that have a rate in
-// them: that ran to the end, or any.
+// repeatsOf returns the repetitions in order, with their flows that have a rate: only the completed ones, or all.
 func repeatsOf(cells []*measure.Cell, whole bool) []repeat {
 	var all []repeat
 	for _, c := range cells {
@@ -134,7 +133,7 @@ func repeatsOf(cells []*measure.Cell, whole bool) []repeat {
 	return all
 }
 
-// judge makes the group.
+// judge creates the group.
 func (t *team) judge(d *measure.Document) measure.Group {
 	first := t.cells[0]
 	t.group = measure.Group{Group: first.Group, Rung: first.Rung, Axes: first.Axes, Cells: len(t.cells), Label: teamLabel(t.cells)}
@@ -149,9 +148,8 @@ func (t *team) judge(d *measure.Document) measure.Group {
 	return t.group
 }
 
-// teamLabel names a group: by the part that the names of its cells share, such
-// as "4 end points a host" of "4 end points a host, end point 1 of 4", else by
-// what sets it apart, else by its pairs.
+// teamLabel names a group: by the common part of its cells' names, such as "4 end points a host" of "4 end points
+// a host, end point 1 of 4", else by its axes, else by its pairs.
 func teamLabel(cells []*measure.Cell) string {
 	shared := strings.Split(cells[0].Label, ", ")
 	for _, c := range cells[1:] {
@@ -171,7 +169,7 @@ func teamLabel(cells []*measure.Cell) string {
 	return pairsText(cells)
 }
 
-// AxesText is what sets a cell or a group apart, in words: "streams 4, window 800K".
+// AxesText words the axes of a cell or a group: "streams 4, window 800K".
 func AxesText(axes []measure.Axis) string {
 	var words []string
 	for _, a := range axes {
@@ -189,7 +187,7 @@ func pairsText(cells []*measure.Cell) string {
 	return fmt.Sprintf("%d pairs", len(names))
 }
 
-// pairName is the direction that a cell measures.
+// pairName returns the direction that a cell measures.
 func pairName(c *measure.Cell) string { return measure.PairName(c.From, c.To) }
 
 func mapped[T, U any](xs []T, of func(T) U) []U {
@@ -200,7 +198,7 @@ func mapped[T, U any](xs []T, of func(T) U) []U {
 	return all
 }
 
-// failures names the cells that did not run to the end in every repetition.
+// failures names the cells that did not complete in every repetition.
 func (t *team) failures(d *measure.Document) {
 	for _, c := range t.cells {
 		bad, last := 0, measure.Failure{From: c.From, To: c.To}
@@ -235,7 +233,7 @@ func (t *team) failures(d *measure.Document) {
 	}
 }
 
-// whyFailed is the reason of one run that did not get to its end.
+// whyFailed returns the reason of one run that did not complete.
 func whyFailed(c *measure.Cell, r *measure.Run) (text, hint string) {
 	switch {
 	case r.Error != nil:
@@ -248,7 +246,7 @@ func whyFailed(c *measure.Cell, r *measure.Run) (text, hint string) {
 	return "nothing was measured", ""
 }
 
-// lostText says why a cell was not run.
+// lostText returns why a cell was not run.
 func lostText(d *measure.Document, c *measure.Cell) string {
 	for _, e := range d.EndPoints {
 		if e.Lost != "" && (e.Name == c.From || e.Name == c.To) {
@@ -284,7 +282,7 @@ func (t *team) sum() {
 	}
 }
 
-// counting are the flows of data that count, once each.
+// counting returns the data flows that count, each once.
 func (t *team) counting() []member {
 	if len(t.repeats) == 0 {
 		return nil
@@ -292,7 +290,7 @@ func (t *team) counting() []member {
 	return t.repeats[0].flows
 }
 
-// fairness is Jain's index over the pairs, or over the flows of a single pair.
+// fairness fills Jain's index over the pairs, or over the flows of a single pair.
 func (t *team) fairness() {
 	counts, flows := map[*measure.Cell]float64{}, map[*measure.Cell]float64{}
 	for _, r := range t.repeats {
@@ -302,7 +300,7 @@ func (t *team) fairness() {
 		}
 	}
 	pairs := map[string]float64{}
-	for _, c := range t.bulk { // one that failed in a repetition carried what it did in the others
+	for _, c := range t.bulk { // one that failed in a repetition counts by its other repetitions
 		if counts[c] > 0 {
 			flows[c] /= counts[c]
 			pairs[pairName(c)] += flows[c]
@@ -317,15 +315,14 @@ func (t *team) fairness() {
 	}
 }
 
-// Bars of fairness.
+// Thresholds of fairness.
 const (
-	unfair  = 0.9 // Jain's index below it is worth a word
-	farther = 2   // times as long a round trip takes a part of TCP's share
+	unfair  = 0.9 // Jain's index below it is reported
+	farther = 2   // a round-trip time longer by this ratio reduces a flow's share under TCP
 )
 
-// warnUnfair names the pairs with the most and the least where they share
-// unfairly, and where the round trips differ that too: of TCP flows before one
-// queue those with the longer one get less.
+// warnUnfair names the pairs with the highest and the lowest share if they are unfair, and whether the round-trip
+// times differ too: of TCP flows through one queue, those with the longer round trip get less.
 func (t *team) warnUnfair(pairs map[string]float64) {
 	if f := t.group.Fairness; f == nil || *f >= unfair || t.ratesDiffer() {
 		return
@@ -341,8 +338,8 @@ func (t *team) warnUnfair(pairs map[string]float64) {
 	t.warn("%s", text)
 }
 
-// ratesDiffer tells whether the flows were to differ: rates were asked for or
-// allowed that are not the same, or numbers of streams.
+// ratesDiffer reports whether the flows were meant to differ: their requested or allowed rates, or their numbers
+// of streams, are not equal.
 func (t *team) ratesDiffer() bool {
 	first := t.bulk[0]
 	return slices.ContainsFunc(t.bulk, func(c *measure.Cell) bool {
@@ -350,7 +347,7 @@ func (t *team) ratesDiffer() bool {
 	})
 }
 
-// idleRTT is the round trip of a pair before the traffic; 0 where it is not known.
+// idleRTT returns the round-trip time of a pair before the traffic; 0 if it is not known.
 func (t *team) idleRTT(pair string) int64 {
 	for _, c := range t.bulk {
 		if pairName(c) == pair && c.RTTIdle != nil {

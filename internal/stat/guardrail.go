@@ -7,19 +7,19 @@ const (
 	costPct     = 10  // of the CPU per Gb/s and of the round trip under load
 	lossPoints  = 0.1 // percent of what was sent
 	jainPoints  = 0.05
-	leastRTTNs  = 1e6 // a round trip that grew by less is no matter
+	leastRTTNs  = 1e6 // a smaller increase of the round-trip time does not matter
 	leastCostPP = 1   // percent of a core per Gb/s, likewise
 )
 
-// Guardrails that Price weighs against the gain.
+// Guardrails that Price compares with the gain.
 const (
 	railCPU  = "CPU per Gb/s"
 	railLoss = "loss"
 	railRTT  = "RTT under load"
 )
 
-// guardrails are the figures that a gain may have cost: CPU per Gb/s of all
-// hosts together, and of the pairs the worst loss and round trip under load.
+// guardrails returns the figures that may have paid for a gain: CPU per Gb/s of all hosts together, and the worst
+// loss and round-trip time under load of the pairs.
 func guardrails(base, variant *team) []measure.Guardrail {
 	guardrails := []struct {
 		name, unit string
@@ -45,14 +45,14 @@ func guardrails(base, variant *team) []measure.Guardrail {
 	return all
 }
 
-// cpuCost is the CPU of all hosts per Gb/s that passed, in percent of a core,
-// where it is known of each of them (cpuCostOf).
+// cpuCost returns the CPU of all hosts per Gb/s carried, in percent of a core, if it is known of each of them
+// (cpuCostOf).
 func cpuCost(t *team) *float64 {
 	if len(t.repeats) == 0 || len(t.bulk) == 0 {
 		return nil
 	}
 	cores, bps := 0.0, 0.0
-	quiet := &team{cells: t.cells, bulk: t.bulk, repeats: t.repeats} // what it notes is noted already
+	quiet := &team{cells: t.cells, bulk: t.bulk, repeats: t.repeats} // what it records is recorded already
 	for _, h := range quiet.hosts() {
 		if h.CPU == nil || h.CPU.PctPerGbps == nil {
 			return nil
@@ -63,7 +63,7 @@ func cpuCost(t *team) *float64 {
 	return Known(PctPerGbps(cores, bps))
 }
 
-// worstPair is the greatest of a figure over the flows of data.
+// worstPair returns the maximum of a figure over the data flows.
 func worstPair(of func(*measure.Cell) *float64) func(*team) *float64 {
 	return func(t *team) *float64 {
 		if len(t.bulk) == 0 {
@@ -76,7 +76,7 @@ func worstPair(of func(*measure.Cell) *float64) func(*team) *float64 {
 	}
 }
 
-// fairnessOf is that of the group, or of a single flow over its streams.
+// fairnessOf returns that of the group, or of a single flow over its streams.
 func fairnessOf(t *team) *float64 {
 	quiet := &team{cells: t.cells, bulk: t.bulk, repeats: t.repeats}
 	if len(t.repeats) > 0 {

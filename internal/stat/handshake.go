@@ -2,10 +2,9 @@ package stat
 
 import "thru/internal/measure"
 
-// offeredMTU is the smaller of the two ends' MTUs, as the handshakes in captures
-// tell it; 0 is unknown. What lowers an MSS on the way does not make the link
-// smaller, so of each end the greatest counts that any capture saw. An MSS
-// leaves out the headers without options (RFC 9293, section 3.7.1).
+// offeredMTU returns the smaller of the two ends' MTUs, by the handshakes in captures; 0 is unknown. A device that
+// lowers an MSS does not make the link smaller, so each end counts with the highest MSS in any capture. An MSS
+// excludes the headers without options (RFC 9293, section 3.7.1).
 func (s *summary) offeredMTU() int {
 	headers := ipv4Header + tcpHeader
 	if s.isIPv6() {
@@ -29,7 +28,7 @@ func (s *summary) offeredMTU() int {
 	return 0
 }
 
-// offered is the MSS of a SYN or SYN-ACK; 0: it is missing.
+// offered returns the MSS of a SYN or SYN-ACK; 0: it is missing.
 func offered(o *measure.Opening) int {
 	if o == nil || o.MSS == nil {
 		return 0

@@ -7,13 +7,12 @@ import (
 	"thru/internal/unit"
 )
 
-// MostOtherWork is how busy a host may be without the test, in percent of all its
-// CPUs, for what it carries to be the path's.
+// MostOtherWork is how busy a host may be without the test, in percent of all its CPUs, if its rate is to be the
+// path's.
 const MostOtherWork = 90
 
-// settle makes a verdict of these cells inconclusive where they cannot tell: a host
-// that other work keeps busy could not have shown the rate, and of a run that is
-// not stable the interval may hold the bar.
+// settle makes a verdict of these cells inconclusive if they cannot decide: a host kept busy by other work could
+// not have shown the rate, or the interval of an unstable run contains the bar.
 func settle(v measure.Verdict, cells ...*measure.Cell) measure.Verdict {
 	for _, c := range cells {
 		if AboveCeiling(c) {
@@ -32,7 +31,7 @@ func settle(v measure.Verdict, cells ...*measure.Cell) measure.Verdict {
 	return v
 }
 
-// openVerdict is a verdict that is neither: why, and what would tell.
+// openVerdict returns an inconclusive verdict: why, and what would decide.
 func openVerdict(v measure.Verdict, why, do string) measure.Verdict {
 	v.Pass, v.Inconclusive, v.Do = false, true, do
 	v.Reason += "; " + why
@@ -43,12 +42,12 @@ func busyVerdict(v measure.Verdict, host string) measure.Verdict {
 	return openVerdict(v, host+" was busy without the test: it could not have shown the rate", EndOther(host))
 }
 
-// EndOther is what to do about a busy host.
+// EndOther says what to do about a busy host.
 func EndOther(host string) string {
 	return "end the other work at " + host + ", or measure between other hosts, and measure again"
 }
 
-// BusyHost is an end of the flows that other work kept busy; "" where none was.
+// BusyHost returns an end of the flows that was kept busy by other work; "" if there is none.
 func BusyHost(cells []*measure.Cell) string {
 	for _, c := range cells {
 		for i := range c.Runs {
@@ -66,8 +65,7 @@ func BusyHost(cells []*measure.Cell) string {
 	return ""
 }
 
-// IdleBusy is how busy a host was without the test, in percent of all its CPUs;
-// 0 where it was not seen.
+// IdleBusy returns how busy a host was without the test, in percent of all its CPUs; 0 if it was not read.
 func IdleBusy(e *measure.Evidence) (busy float64) {
 	if e == nil || e.Base == nil {
 		return 0
@@ -78,7 +76,7 @@ func IdleBusy(e *measure.Evidence) (busy float64) {
 	return busy
 }
 
-// holdsBar tells of an unstable rate whose interval holds the least that passes.
+// holdsBar reports whether the interval of an unstable rate contains the lowest passing rate.
 func holdsBar(c *measure.Cell) bool {
 	g := c.Goodput
 	if g == nil || c.Ceiling == nil || g.Stable == nil || *g.Stable || g.CI95Low == nil || g.CI95High == nil {

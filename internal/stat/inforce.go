@@ -10,8 +10,8 @@ import (
 	"thru/internal/unit"
 )
 
-// noTest says why two variants are no A/B test; "" where they are: their figures
-// are of different things, or what sets them apart was not in force.
+// noTest returns why two variants are no A/B test; "" if they are: their figures are of different things, or the
+// setting that distinguishes them was not in force.
 func noTest(base, v variant) string {
 	a, b := base.team.main(), v.team.main()
 	x, y := a[0].Spec, b[0].Spec
@@ -31,7 +31,7 @@ func noTest(base, v variant) string {
 	return sameInForce(a, b)
 }
 
-// main are the flows whose figure is compared: those of data, else all.
+// main returns the flows whose figure is compared: those of data, else all.
 func (t *team) main() []*measure.Cell {
 	if len(t.bulk) > 0 {
 		return t.bulk
@@ -39,8 +39,8 @@ func (t *team) main() []*measure.Cell {
 	return t.cells
 }
 
-// otherControl is the congestion control that a sender's kernel used instead of
-// the one that was asked for; "" where it used that one, or does not say.
+// otherControl returns the congestion control that a sender's kernel used instead of the requested one; "" if it
+// used that one, or does not report it.
 func otherControl(c *measure.Cell) string {
 	if c.Spec.Congestion == "" {
 		return ""
@@ -53,11 +53,11 @@ func otherControl(c *measure.Cell) string {
 	return ""
 }
 
-// setting is one that kernels may give otherwise than it was asked for.
+// setting is one that kernels may apply differently from the request.
 type setting struct {
 	words string                                 // "both used %s"
-	equal func(x *measure.Spec, of measure.Spec) // makes x ask for what another one asks for
-	used  func(*measure.Evidence) string         // what was in force at an end; "" where that is not known
+	equal func(x *measure.Spec, of measure.Spec) // makes x request what of requests
+	used  func(*measure.Evidence) string         // what was in force at an end; "" if that is not known
 }
 
 func settings() []setting {
@@ -68,8 +68,8 @@ func settings() []setting {
 	}
 }
 
-// sameInForce says what two variants had in common where they differ in nothing
-// that was in force; "" where they differ, or where nothing was to differ.
+// sameInForce returns what two variants had in common if nothing that was in force differs; "" if something does,
+// or if nothing was meant to differ.
 func sameInForce(a, b []*measure.Cell) string {
 	x, y := a[0].Spec, b[0].Spec
 	why := ""
@@ -89,14 +89,14 @@ func sameInForce(a, b []*measure.Cell) string {
 			why = fmt.Sprintf(s.words, strings.Join(used, " and "))
 		}
 	}
-	if why != "" && !reflect.DeepEqual(x, y) { // something else sets them apart
+	if why != "" && !reflect.DeepEqual(x, y) { // another setting distinguishes them
 		return ""
 	}
 	return why
 }
 
-// inForce is what the ends of a cell used in all its runs that have a rate, each
-// once; none where an end that should know does not.
+// inForce returns what the ends of a cell used in all its runs that have a rate, each once; none if an end that
+// should report it does not.
 func inForce(c *measure.Cell, used func(*measure.Evidence) string) []string {
 	var all []string
 	for i := range c.Runs {
@@ -117,7 +117,7 @@ func inForce(c *measure.Cell, used func(*measure.Evidence) string) []string {
 	return slices.Compact(all)
 }
 
-// CongestionOf is the congestion control of a sender; a receiver's has no say.
+// CongestionOf returns the congestion control of a sender; a receiver's has no effect.
 func CongestionOf(e *measure.Evidence) string {
 	for _, s := range streams(e) {
 		if e.Sends && s.Congestion != "" {
@@ -127,8 +127,8 @@ func CongestionOf(e *measure.Evidence) string {
 	return ""
 }
 
-// CutWindow is the window that a kernel granted instead of a greater one. A
-// default grows as the kernel sees fit, and is not told by what it began with.
+// CutWindow returns the window that a kernel granted instead of a larger requested one. A default window grows as
+// the kernel decides, so its initial size is not reported.
 func CutWindow(e *measure.Evidence) string {
 	for _, s := range streams(e) {
 		if s.Window.Cut {

@@ -8,11 +8,10 @@ import (
 	"thru/internal/unit"
 )
 
-// Ladder fills d.Ladder where cells have a rung: the rungs in the order in which
-// they first appear, the lowest first, each with its best cell and with what it
-// takes of the one below (methods.md, formula 13), with its interval. links is the nominal rate of
-// a rung's path, for where the cells have no ceiling; a RateBps of 0 is none.
-// It comes after Groups, and makes d.Verdict that of the rungs.
+// Ladder fills d.Ladder if cells have a rung: the rungs in the order of their first appearance, the lowest first,
+// each with its best cell and the loss against the rung below (methods.md, formula 13), with its interval. links
+// returns the nominal rate of a rung's path, for cells without a ceiling; a RateBps of 0 is none. Call it after
+// Groups; it sets d.Verdict to that of the rungs.
 func Ladder(d *measure.Document, links func(rung string) Link) {
 	if d.Ladder = nil; links == nil {
 		links = func(string) Link { return Link{} }
@@ -33,7 +32,7 @@ func Ladder(d *measure.Document, links func(rung string) Link) {
 		if lower != nil {
 			compareRungs(l, lower, r, level, links)
 		}
-		if r.Best != nil { // one that was not measured is passed over
+		if r.Best != nil { // an unmeasured one is skipped
 			lower = r
 		}
 	}
@@ -41,9 +40,9 @@ func Ladder(d *measure.Document, links func(rung string) Link) {
 	d.Verdict = ladderVerdict(l, links)
 }
 
-// rungLevel is that of the interval of what a rung takes of the one below. Both are
-// the best of their steps, of which chance may have made any that: all steps of
-// all rungs but the first share a doubt of 5%.
+// rungLevel returns the level of the interval of a rung's loss against the one below. Both rates are the best of
+// their steps, any of which may be best by chance: all steps of all rungs but the first share an error probability
+// of 5%.
 func rungLevel(d *measure.Document, l *measure.Ladder) float64 {
 	most := 1
 	for _, r := range l.Rungs {
@@ -59,7 +58,7 @@ type climb struct {
 	label  string
 }
 
-// rungOf is a rung with its best step.
+// rungOf returns a rung with its best step.
 func rungOf(d *measure.Document, name string, links func(string) Link) measure.Rung {
 	r := measure.Rung{Name: name}
 	var best *climb
@@ -81,8 +80,8 @@ func rungOf(d *measure.Document, name string, links func(string) Link) measure.R
 	return r
 }
 
-// climbsOf are the steps of a rung. Several flows of one pair count together;
-// of flows of several pairs each one counts for itself.
+// climbsOf returns the steps of a rung. Several flows of one pair count together; flows of several pairs count
+// separately.
 func climbsOf(d *measure.Document, rung string) []climb {
 	var all []climb
 	done, cells := map[int]bool{}, byGroup(d)
@@ -103,7 +102,7 @@ func climbsOf(d *measure.Document, rung string) []climb {
 	return all
 }
 
-// pairGroup is the group of cells that are several flows of one pair; nil of others.
+// pairGroup returns the group of cells that are several flows of one pair; else nil.
 func pairGroup(d *measure.Document, cells []*measure.Cell) *measure.Group {
 	other := func(c *measure.Cell) bool { return pairName(c) != pairName(cells[0]) }
 	if len(cells) < 2 || slices.ContainsFunc(cells, other) {
@@ -112,7 +111,7 @@ func pairGroup(d *measure.Document, cells []*measure.Cell) *measure.Group {
 	return groupOf(d, cells[0].Group)
 }
 
-// groupOf is the group of that number; nil where there is none.
+// groupOf returns the group of that number; nil if there is none.
 func groupOf(d *measure.Document, number int) *measure.Group {
 	for i := range d.Groups {
 		if d.Groups[i].Group == number {
@@ -122,7 +121,7 @@ func groupOf(d *measure.Document, number int) *measure.Group {
 	return nil
 }
 
-// stepLabel is what sets a cell apart from the others of its rung.
+// stepLabel returns what distinguishes a cell from the others of its rung.
 func stepLabel(c *measure.Cell) string {
 	if c.Label != "" {
 		return c.Label
@@ -130,7 +129,7 @@ func stepLabel(c *measure.Cell) string {
 	return AxesText(c.Axes)
 }
 
-// rungError is why nothing of a rung was measured.
+// rungError returns why nothing of a rung was measured.
 func rungError(d *measure.Document, rung string) string {
 	for i := range d.Cells {
 		if c := &d.Cells[i]; c.Rung == rung && c.Error != nil {
@@ -140,15 +139,15 @@ func rungError(d *measure.Document, rung string) string {
 	return "nothing was measured"
 }
 
-// ceilingOf is that of the best cell, for what all its flows carried together;
-// else that of the stated link at the MTU of the cell's route.
+// ceilingOf returns the ceiling of the best cell, for what all its flows carried together; else that of the stated
+// link at the MTU of the cell's route.
 func ceilingOf(b *climb, link Link) *measure.Ceiling {
 	if b.cell.Ceiling != nil {
 		c := *b.cell.Ceiling
 		c.SharePct = 100 * ratio(b.figure.Value, c.Bps)
 		return &c
 	}
-	lent := *b.cell // what it is told here is not for the document
+	lent := *b.cell // changes here must not reach the document
 	s := newSummary(&lent, nil, link)
 	if link.RateBps <= 0 || s.mtu() == 0 && link.MTU == 0 {
 		return nil
@@ -160,16 +159,15 @@ func ceilingOf(b *climb, link Link) *measure.Ceiling {
 	return lent.Ceiling
 }
 
-// isFull tells whether a share of a ceiling, in percent, is all that passes.
+// isFull reports whether a share of a ceiling, in percent, is all that passes.
 func isFull(c *measure.Ceiling) bool {
 	return c != nil && c.SharePct >= PassPct && c.SharePct <= AboveCeilingPct
 }
 
-// GeneratorFor judges whether a generator that carries made without a link is
-// fast enough to prove a link: 1.3 times the link's ceiling, or where that is
-// not known 1.3 times what the link carried, since it may carry more. A link
-// that is full is proved. against is what made was held against, in bit/s; 0
-// where there is nothing. Ceiling may be nil.
+// GeneratorFor judges whether a generator that carries made without a link is fast enough to prove a link: 1.3
+// times the link's ceiling or, if that is not known, 1.3 times what the link carried, since it may carry more. A
+// full link is proved. against is the rate that made was compared with, in bit/s; 0 if there is none. c may be
+// nil.
 func GeneratorFor(made, carried float64, c *measure.Ceiling) (limited bool, against float64) {
 	switch {
 	case c != nil && c.Bps > 0 && isFull(c):
@@ -180,8 +178,7 @@ func GeneratorFor(made, carried float64, c *measure.Ceiling) (limited bool, agai
 	return carried > 0 && GeneratorLimited(made, carried), carried
 }
 
-// compareRungs fills what a rung takes of the one below, and whether that one
-// was fast enough to tell.
+// compareRungs fills a rung's loss against the one below, and whether that one was fast enough to prove it.
 func compareRungs(l *measure.Ladder, lower, r *measure.Rung, level float64, links func(string) Link) {
 	if r.Best == nil {
 		return
@@ -218,7 +215,7 @@ func whyMore(r *measure.Rung) string {
 	return "runs that scatter so differ by as much by chance"
 }
 
-// limitText says what the rung below was held against.
+// limitText says what the rung below was compared with.
 func limitText(lower, r *measure.Rung, c *measure.Ceiling, limited bool, against float64) string {
 	times := fmt.Sprintf("%s carries %s, %.2f times", lower.Name, unit.Rate(lower.Best.Value), ratio(lower.Best.Value, against))
 	of := "what " + r.Name + " carried, whose link rate is not known"
@@ -239,9 +236,8 @@ func limitText(lower, r *measure.Rung, c *measure.Ceiling, limited bool, against
 	return times + " " + of
 }
 
-// rungVerdict judges the best step of a rung by the ceiling of its link; nil
-// where no link lies between the ends, its rate is not known, or the flow was
-// not to fill it.
+// rungVerdict judges the best step of a rung by the ceiling of its link; nil if there is no link between the ends,
+// its rate is not known, or the flow was not meant to fill it.
 func rungVerdict(r *measure.Rung, cell *measure.Cell) *measure.Verdict {
 	c := *cell
 	c.Ceiling, c.Goodput = r.Ceiling, r.Best
@@ -262,8 +258,8 @@ func rungVerdict(r *measure.Rung, cell *measure.Cell) *measure.Verdict {
 	return &v
 }
 
-// ladderVerdict is that of the rung that decides; nil where none was judged. A rung
-// whose rate was stated, and that could not be judged, leaves open whether all pass.
+// ladderVerdict returns the verdict of the rung that decides; nil if none was judged. A rung with a stated rate
+// that could not be judged leaves open whether all pass.
 func ladderVerdict(l *measure.Ladder, links func(string) Link) *measure.Verdict {
 	var v *measure.Verdict
 	judged, all, missing := 0, 0, ""

@@ -16,25 +16,24 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of a histogram that is read, so that one of another host costs no
-// more memory than those that are written: HistogramDigits over all of 64
-// bits are 57 000 counts.
+// Limits of a histogram that is read, so that a foreign one takes no more memory than those that thru writes:
+// HistogramDigits over all of 64 bits are 57 000 counts.
 const (
 	MaxHistogram     = 512 << 10          // bytes of its text
 	HistogramDigits  = 3                  // significant decimal digits: 0.1%
-	HistogramHighest = int64(time.Hour)   // ns; what takes longer counts as this
+	HistogramHighest = int64(time.Hour)   // ns; longer times count as this
 	histogramHead    = 40                 // bytes before the counts (HdrHistogram V2)
 	histogramCookie  = uint32(0x1c849304) // of the compressed V2 encoding, without its word size
 	cookieMask       = ^uint32(0xf0)      // leaves the word size out
 )
 
-// NewHistogram is an empty distribution of ns as all ends of thru keep it.
+// NewHistogram returns an empty distribution of ns in the format of all thru ends.
 func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, HistogramHighest, HistogramDigits)
 }
 
-// DecodeHistogram reads Latency.Histogram. It refuses what is larger or finer
-// than thru itself writes before anything is made of it.
+// DecodeHistogram reads Latency.Histogram. It refuses, before decoding, what is larger or finer than thru itself
+// writes.
 func DecodeHistogram(text string) (*hdrhistogram.Histogram, error) {
 	if len(text) > MaxHistogram {
 		return nil, fmt.Errorf("stat: reading a histogram: it has %d bytes, at most %d are read", len(text), MaxHistogram)
@@ -49,7 +48,7 @@ func DecodeHistogram(text string) (*hdrhistogram.Histogram, error) {
 	return h, nil
 }
 
-// checkHistogram looks at the head of a histogram, which says how fine it is.
+// checkHistogram checks the header of a histogram, which has its precision.
 func checkHistogram(text string) error {
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -81,8 +80,8 @@ func EncodeHistogram(h *hdrhistogram.Histogram) (string, error) {
 	return string(text), nil
 }
 
-// LatencyOf is the summary of a distribution of ns. Min, mean and max are as
-// exact as the histogram; who knows them better sets them.
+// LatencyOf returns the summary of a distribution of ns. Min, mean and max are as exact as the histogram; a caller
+// with exact values sets them.
 func LatencyOf(h *hdrhistogram.Histogram) measure.Latency {
 	l := measure.Latency{Count: h.TotalCount(), Min: h.Min(), Max: h.Max(), Mean: int64(math.Round(h.Mean()))}
 	for _, q := range []struct {
@@ -94,9 +93,8 @@ func LatencyOf(h *hdrhistogram.Histogram) measure.Latency {
 	return l
 }
 
-// MergeLatency joins the distributions of several ends or runs: their
-// histograms are added up, which percentiles cannot be. One alone stays as it
-// is. why says what had to be left out; nil and why is no distribution at all.
+// MergeLatency merges the distributions of several ends or runs by adding their histograms; percentiles cannot be
+// added. A single one stays as it is. why says what had to be left out; if merged is nil, why there is none.
 func MergeLatency(all []*measure.Latency) (merged *measure.Latency, why string) {
 	if len(all) == 1 {
 		l := *all[0]
@@ -131,8 +129,8 @@ func MergeLatency(all []*measure.Latency) (merged *measure.Latency, why string) 
 	return &l, why
 }
 
-// exactEnds takes what the ends know better than their histograms: the
-// extremes, the mean, and the requests without a response.
+// exactEnds takes the values that the ends know more exactly than their histograms: the extremes, the mean, and
+// the requests without a response.
 func exactEnds(l *measure.Latency, used []*measure.Latency) {
 	l.Min, l.Max = used[0].Min, used[0].Max
 	total, n := 0.0, 0.0
@@ -147,7 +145,7 @@ func exactEnds(l *measure.Latency, used []*measure.Latency) {
 	}
 }
 
-// CurvePoint is a point of a distribution: so much of the requests took at most so long.
+// CurvePoint is a point of a distribution: this share of the requests took at most this long.
 type CurvePoint struct {
 	Nines float64 // -log10 of the share that took longer: 1 is 90%, 2 is 99%
 	Ns    float64
@@ -156,8 +154,8 @@ type CurvePoint struct {
 // curveSteps is how many points a nine has.
 const curveSteps = 12
 
-// LatencyCurve is a distribution over its percentiles, as far as its count
-// reaches. Without a histogram that can be read it has the percentiles alone.
+// LatencyCurve returns a distribution over its percentiles, as far as its count allows. Without a readable
+// histogram it has only the percentiles.
 func LatencyCurve(l *measure.Latency) []CurvePoint {
 	h, err := DecodeHistogram(l.Histogram)
 	if err != nil || h.TotalCount() == 0 {
@@ -172,8 +170,8 @@ func LatencyCurve(l *measure.Latency) []CurvePoint {
 	return curve
 }
 
-// latency fills the distribution over all streams and the runs that count.
-// Where none of several has a histogram, it is that of the last run.
+// latency fills the distribution over all streams and the runs that count. If none of several has a histogram, it
+// is that of the last run.
 func (s *summary) latency() {
 	var all []*measure.Latency
 	for _, p := range s.runs {
@@ -197,16 +195,14 @@ func (s *summary) latency() {
 	s.cell.Latency = l
 }
 
-// LatencyUnderLoad fills UnderLoad of every cell of bulk data beside which
-// requests were measured. It is called once, over all cells: loaded are the
-// requests of the same group between the same two end points, idle those that
-// ran alone between them, or beside no traffic.
+// LatencyUnderLoad fills UnderLoad of every bulk cell with concurrent requests. It is called once, over all cells:
+// loaded are the requests of the same group between the same two end points, idle those that ran alone between
+// them, or without concurrent traffic.
 //
-// Responsiveness is round trips a minute, as draft-ietf-ippm-responsiveness
-// has them, with these differences: the requests go over connections of their
-// own that stay open, not over those that carry the load, and neither the
-// handshakes of TCP and TLS nor HTTP are part of them; so it is the delay of the queues
-// and hosts alone. The mean is over all requests and not trimmed.
+// Responsiveness is in round trips per minute, as in draft-ietf-ippm-responsiveness, with these differences: the
+// requests use connections of their own that stay open, not those that carry the load, and neither the handshakes
+// of TCP and TLS nor HTTP are part of them; so it shows only the delay of queues and hosts. The mean is over all
+// requests and not trimmed.
 func LatencyUnderLoad(cells []measure.Cell) {
 	for i := range cells {
 		c := &cells[i]
@@ -228,27 +224,26 @@ func LatencyUnderLoad(cells []measure.Cell) {
 	}
 }
 
-// askers finds the latency of requests between the end points of a cell, and
-// whether they held the rate at which they were due.
+// askers finds the latency of requests between the end points of a cell, and whether they met their scheduled
+// rate.
 func askers(cells []measure.Cell, c *measure.Cell, fits func(*measure.Cell) bool) (found *measure.Latency, held bool) {
 	for i := range cells {
 		x := &cells[i]
 		same := x.From == c.From && x.To == c.To || x.From == c.To && x.To == c.From
 		if asks(x) && same && x.Latency != nil && x.Latency.Count > 0 && fits(x) {
 			l := *x.Latency
-			l.Histogram = "" // it stands in the cell of the requests
+			l.Histogram = "" // it is in the cell of the requests
 			return &l, x.Transactions == nil || x.Transactions.Value >= askedRate(x)*leastMetPct/100
 		}
 	}
 	return nil, false
 }
 
-// askedRate is the requests a second that all streams of a cell were to send; 0 is back to back.
+// askedRate returns the requests per second that all streams of a cell were to send; 0 is back to back.
 func askedRate(c *measure.Cell) float64 { return c.Spec.PerSecond * float64(max(c.Spec.Streams, 1)) }
 
-// gradeOf grades the delay that traffic adds, as the bufferbloat test of Waveform does
-// (A+ below 5 ms, A 30, B 60, C 200, D 400): what games and calls notice, and not
-// what a data center wants.
+// gradeOf grades the delay that traffic adds, like the bufferbloat test of Waveform (A+ below 5 ms, A 30, B 60, C
+// 200, D 400): thresholds for games and calls, not for a data center.
 func gradeOf(addedNs int64) string {
 	grades := []string{"A+", "A", "B", "C", "D"}
 	for i, most := range []int64{5e6, 30e6, 60e6, 200e6, 400e6} {

@@ -10,22 +10,21 @@ import (
 	"thru/internal/unit"
 )
 
-// drops is what one counter says of lost datagrams.
+// drops is one counter's report of lost datagrams.
 type drops struct {
 	place    string
 	endPoint string
-	counter  string  // its name, and what it does not say
+	counter  string  // its name, and its limitations
 	fix      string  // what to do against it
 	n        int64   // what it counted
-	each     float64 // datagrams that one count may stand for: many travel as one with UDP_SEGMENT and UDP_GRO
+	each     float64 // datagrams that one count may stand for: many are handled as one with UDP_SEGMENT and UDP_GRO
 	exact    bool    // it counts this test's datagrams only
 }
 
-// attribute shares lost datagrams among the places that counted drops, never
-// more than were lost. Counters of the test's own sockets come first, since
-// they count nothing else; then those of the hosts, in the order in which a
-// datagram passes them. What is left over falls to the counters of which one
-// count stands for several datagrams, and then to the path.
+// attribute divides lost datagrams among the places that counted drops, never more than were lost. Counters of the
+// test's own sockets come first, since they count nothing else; then those of the hosts, in the order in which a
+// datagram passes them. The remainder goes to the counters whose counts stand for several datagrams, and then to
+// the path.
 func attribute(lost int64, counters []drops) []measure.LossPlace {
 	if lost <= 0 {
 		return nil
@@ -69,13 +68,12 @@ func attribute(lost int64, counters []drops) []measure.LossPlace {
 // standsFor marks a counter whose share is an estimate.
 const standsFor = ", of which each stands for"
 
-// slack is how much larger than the mean those are that find no room.
+// slack is how much larger than the mean the batches that find no room are.
 const slack = 1.12
 
 const pathFix = "send slower (-b), or look at the drop counters of the switches and hypervisors between the ends, and of the receiver's own firewall; thru test -u --search finds the rate that passes"
 
-// lossPlaces fills where the datagrams went that were lost in the measured
-// time: the hosts' counters cover no more of a run.
+// lossPlaces fills where datagrams were lost in the measured time: the hosts' counters cover no more of a run.
 func (s *summary) lossPlaces() {
 	var all []measure.LossPlace
 	measured := false
@@ -100,20 +98,19 @@ func (s *summary) lossPlaces() {
 	}
 }
 
-// unseenPct is the share of a loss that may lie behind the last datagram that
-// came, where no gap in the numbers shows it.
+// unseenPct is the share of a loss that may be after the last received datagram, where no gap in the sequence
+// shows it.
 const unseenPct = 10
 
-// lostInTime is how many datagrams were lost in a run's measured time: the
-// gaps that the receiver saw. A path that carries nothing any more leaves no
-// gaps; then it is what the sender sent in its measured time and the receiver
-// did not get in its own, which began a little apart.
+// lostInTime returns how many datagrams were lost in a run's measured time: the gaps in the sequence that the
+// receiver saw. If a path stops carrying data there are no gaps; then it is what the sender sent in its measured
+// time and the receiver did not get in its own, which began at a slightly different time.
 func lostInTime(p pair) (n int64, known bool) {
 	span, sent := countOf(p.receiver, inTime), countOf(p.sender, inTime)
 	if !span.known {
 		return 0, false
 	}
-	if isReported(p.receiver) || !countOf(p.receiver, inLife).known { // its end is not ours: what was sent behind it is no loss
+	if isReported(p.receiver) || !countOf(p.receiver, inLife).known { // the end of its time is not ours: what was sent later is no loss
 		return span.Lost, true
 	}
 	life := sub(countOf(p.sender, inLife).Packets, countOf(p.receiver, inLife).Packets)
@@ -137,12 +134,10 @@ func mergePlaces(all, more []measure.LossPlace) []measure.LossPlace {
 	return all
 }
 
-// dropsOf lists the counters of a run in the order in which datagrams pass
-// them. The kernel counts some drops at two places, and each is taken once: a
-// datagram that the queue or the interface of the sender refuses is a
-// SndbufError too (net/ipv4/udp.c, udp_send_skb), one that the receiver's
-// backlog refuses is a drop of its interface (net/core/dev.c,
-// enqueue_to_backlog), and over veth one of the sender's interface as well.
+// dropsOf lists the counters of a run in the order in which datagrams pass them. The kernel counts some drops at
+// two places, and each is taken once: a datagram that the sender's queue or interface refuses is a SndbufError too
+// (net/ipv4/udp.c, udp_send_skb), one that the receiver's backlog refuses is a drop of its interface
+// (net/core/dev.c, enqueue_to_backlog), and over veth one of the sender's interface as well.
 func (s *summary) dropsOf(p pair, lost int64) []drops {
 	batch := s.batch(p.sender)
 	backlog := backlogDrops(p.receiver)
@@ -173,10 +168,9 @@ func (s *summary) dropsOf(p pair, lost int64) []drops {
 	return all
 }
 
-// notJoined is how many datagrams the receiver failed to put together of
-// fragments that had all come. A datagram of which one fragment was lost on
-// the way is a ReasmFail too; there are no more of those than fragments that
-// did not come (Ip.ReasmReqds counts those that did).
+// notJoined returns how many datagrams the receiver failed to reassemble although all fragments had arrived. A
+// datagram with a fragment lost on the path is a ReasmFail too; there are no more of those than missing fragments
+// (Ip.ReasmReqds counts the received ones).
 func (s *summary) notJoined(p pair, lost int64) int64 {
 	sent := countOf(p.sender, inTime)
 	pieces := Fragments(Link{MTU: s.pathMTU(), IPv6: s.isIPv6()}, s.payload())
@@ -187,11 +181,11 @@ func (s *summary) notJoined(p pair, lost int64) int64 {
 	return min(protoSum(p.receiver, "Ip.ReasmFails", "Ip6.ReasmFails"), sub(lost, astray))
 }
 
-// hostWide is what must be said of a counter that is not the test's alone.
+// hostWide is added to a counter that is not only the test's.
 const hostWide = " (may be of other programs too)"
 
-// senderSocket is what the sender's socket refused. The host's counter has
-// also what queue and interface dropped behind it.
+// senderSocket returns what the sender's socket refused. The host's counter includes what queue and interface
+// dropped later.
 func senderSocket(e *measure.Evidence, behind int64) drops {
 	d := drops{place: measure.LossSender, fix: "give the sender's socket more room (-w), or send slower (-b)"}
 	if t := countOf(e, inTime); t.SendErrors > 0 {
@@ -203,12 +197,12 @@ func senderSocket(e *measure.Evidence, behind int64) drops {
 	return d
 }
 
-// receiverSocket is what found no room in the receiver's socket buffers.
+// receiverSocket returns what found no room in the receiver's socket buffers.
 func receiverSocket(e *measure.Evidence, each float64) drops {
 	d := drops{place: measure.LossSocket, each: each,
 		fix: "raise the receiver's buffer: thru test -u -w 8M (sysctl net.core.rmem_max on the receiver), or send slower (-b)"}
 	if n, known := socketDrops(e); known {
-		// The socket also counts what came with a wrong check sum, which is the path's.
+		// The socket also counts datagrams with a wrong checksum, which are the path's.
 		n = sub(n, protoSum(e, "Udp.InCsumErrors", "Udp6.InCsumErrors"))
 		d.n, d.exact, d.counter = n, true, "drops of the test's own sockets (SO_MEMINFO)"
 		return d
@@ -218,7 +212,7 @@ func receiverSocket(e *measure.Evidence, each float64) drops {
 	return d
 }
 
-// socketDrops are those of all sockets; not known where one does not tell.
+// socketDrops returns the drops of all sockets; not known if one does not report them.
 func socketDrops(e *measure.Evidence) (n int64, known bool) {
 	known = len(streams(e)) > 0
 	for _, x := range streams(e) {
@@ -230,12 +224,11 @@ func socketDrops(e *measure.Evidence) (n int64, known bool) {
 	return n, known
 }
 
-// mostTogether is how many datagrams the kernel sends or hands over as one
-// (UDP_MAX_SEGMENTS, include/linux/udp.h).
+// mostTogether is how many datagrams the kernel sends or delivers as one (UDP_MAX_SEGMENTS, include/linux/udp.h).
 const mostTogether = 128
 
-// batch is how many datagrams an end moved as one, where it does that at all:
-// the mean of its calls, at most what fits a packet of 64 KB.
+// batch returns how many datagrams an end moved as one, if it does that at all: the mean of its calls, at most
+// what fits a packet of 64 KB.
 func (s *summary) batch(e *measure.Evidence) float64 {
 	if e == nil || e.IO != measure.IOGSO || s.payload() == 0 {
 		return 1
@@ -248,7 +241,7 @@ func (s *summary) batch(e *measure.Evidence) float64 {
 	return max(1, min(fits, valueOr(Known(ratio(float64(countOf(e, inTime).Packets), float64(calls))), 1)))
 }
 
-// isVirtual tells of lo and of veth, which have no ring and count what their peer drops.
+// isVirtual reports whether the interface is lo or a veth, which have no ring and count what their peer drops.
 func (s *summary) isVirtual(e *measure.Evidence) bool {
 	if e == nil || e.Route == nil {
 		return false
@@ -264,5 +257,5 @@ func virtualOnly(virtual bool, n int64) int64 {
 	return 0
 }
 
-// sub is a less b, not under zero.
+// sub returns a minus b, at least zero.
 func sub(a, b int64) int64 { return max(0, a-b) }

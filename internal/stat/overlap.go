@@ -8,12 +8,12 @@ import (
 	"thru/internal/unit"
 )
 
-// overlap is the time in which all flows of a repetition were measured, on the
-// controller's clock, in ns since they should have started.
+// overlap is the time in which all flows of a repetition were measured, on the controller's clock, in ns since
+// their scheduled start.
 type overlap struct {
 	from, to int64
-	skew     int64 // between the first and the last to start
-	bound    int64 // how far off the skew can be
+	skew     int64 // between the first and the last start
+	bound    int64 // uncertainty of the skew
 	longest  int64 // of the runs
 }
 
@@ -25,7 +25,7 @@ const (
 	noOverlap = "there was no time in which all of its flows were measured"
 )
 
-// place finds the overlap of the flows of data.
+// place finds the overlap of the data flows.
 func (r *repeat) place() {
 	bulk := slices.DeleteFunc(slices.Clone(r.members), func(m member) bool { return m.pair.asks })
 	if r.flows = bulk; len(bulk) == 0 {
@@ -54,7 +54,7 @@ func (r *repeat) place() {
 	}
 }
 
-// span is the measured time of a flow on the controller's clock.
+// span returns the measured time of a flow on the controller's clock.
 func (m member) span() (start, end int64, ok bool) {
 	t := m.pair.run.Timing
 	if t == nil || t.EndNs <= t.StartNs || t.EndNs-t.StartNs > int64(2*measure.MaxDuration) {
@@ -63,8 +63,8 @@ func (m member) span() (start, end int64, ok bool) {
 	return t.StartNs, t.EndNs, true
 }
 
-// boundOf is how far off the difference of two starts can be: the bounds of the
-// two worst clocks together. Flows that one host receives share its clock.
+// boundOf returns the uncertainty of the difference of two starts: the bounds of the two worst clocks together.
+// Flows received by one host share its clock.
 func boundOf(bulk []member) int64 {
 	worst := map[string]int64{}
 	for _, m := range bulk {
@@ -81,9 +81,8 @@ func boundOf(bulk []member) int64 {
 	return bounds[len(bounds)-1] + bounds[len(bounds)-2]
 }
 
-// carried are the bytes of a flow in a part of the controller's time: of each
-// of the receiver's seconds as much as lies in it. A flow without seconds
-// counts as steady.
+// carried returns the bytes of a flow in a part of the controller's time: of each of the receiver's seconds the
+// fraction within it. A flow without seconds counts as steady.
 func (m member) carried(from, to int64) float64 {
 	start, end, ok := m.span()
 	if !ok || to <= from {
@@ -102,7 +101,7 @@ func (m member) carried(from, to int64) float64 {
 	return total
 }
 
-// counted is the end by which the flow's goodput is told.
+// counted returns the end that determines the flow's goodput.
 func (m member) counted() *measure.Evidence {
 	if onlySender(m.pair) || m.pair.borrowsSeconds() && m.pair.sender != nil && m.pair.hasSeconds() {
 		return m.pair.sender
@@ -110,7 +109,7 @@ func (m member) counted() *measure.Evidence {
 	return m.pair.receiver
 }
 
-// shared is the share of [a, b) that lies in [from, to).
+// shared returns the fraction of [a, b) that is within [from, to).
 func shared(a, b, from, to int64) float64 {
 	if b <= a {
 		return 0
@@ -118,8 +117,7 @@ func shared(a, b, from, to int64) float64 {
 	return float64(max(0, min(b, to)-max(a, from))) / float64(b-a)
 }
 
-// rateOf is what a flow carried in the overlap, or without one over its own
-// measured time, in bit/s.
+// rateOf returns what a flow carried in the overlap, or without one over its own measured time, in bit/s.
 func (r *repeat) rateOf(m member) float64 {
 	if r.why != "" || len(r.flows) == 1 {
 		bps, _ := m.pair.rate()
@@ -128,7 +126,7 @@ func (r *repeat) rateOf(m member) float64 {
 	return m.carried(r.overlap.from, r.overlap.to) * 8e9 / float64(r.overlap.ns())
 }
 
-// total is what all flows of data carried in the overlap, in bit/s.
+// total returns what all data flows carried in the overlap, in bit/s.
 func (r *repeat) total() float64 {
 	total := 0.0
 	for _, m := range r.flows {
@@ -137,8 +135,7 @@ func (r *repeat) total() float64 {
 	return total
 }
 
-// seconds are the rates of all flows together in each whole second of the
-// overlap, in bit/s.
+// seconds returns the rates of all flows together in each whole second of the overlap, in bit/s.
 func (r *repeat) seconds() []float64 {
 	const second = int64(measure.Bin)
 	c := secondSums{from: r.overlap.from, edges: make([]float64, r.overlap.ns()/second+1), steps: make([]float64, r.overlap.ns()/second+1)}
@@ -155,12 +152,11 @@ func (r *repeat) seconds() []float64 {
 	return c.rates()
 }
 
-// secondSums adds up amounts that lie somewhere in time by the second, at the same
-// cost for each however long it is.
+// secondSums sums bytes of arbitrary time spans by the second, at a constant cost per span whatever its length.
 type secondSums struct {
 	from  int64
-	edges []float64 // bytes of each second that belong to it alone
-	steps []float64 // from this second on so many bytes more in each
+	edges []float64 // bytes that belong only to this second
+	steps []float64 // from this second on, additional bytes in each second
 }
 
 // add spreads bytes evenly over [a, b).
@@ -182,7 +178,7 @@ func (c *secondSums) add(a, b, bytes int64) {
 	c.steps[k] -= rate * float64(second)
 }
 
-// rates of the seconds in bit/s, without the one at the end that is not whole.
+// rates returns those of the seconds in bit/s, without a partial one at the end.
 func (c *secondSums) rates() []float64 {
 	var rates []float64
 	level := 0.0
@@ -202,7 +198,7 @@ func (t *team) together() {
 	case n == 0:
 		t.missing("aggregate_bps", "none of its flows was measured")
 		return
-	case n == 1: // it had the time for itself
+	case n == 1: // it ran alone
 		if f := t.counting()[0].cell.Goodput; f != nil {
 			alone := *f
 			t.group.Aggregate = &alone
@@ -225,7 +221,7 @@ func (t *team) together() {
 	t.warnOverlap()
 }
 
-// aggregate is the figure over the repetitions, or of a single one over its seconds.
+// aggregate returns the figure over the repetitions, or of a single one over its seconds.
 func aggregate(rates []float64, last *repeat, aimPct float64) *measure.Figure {
 	if len(rates) > 1 {
 		return severalRuns(rates, aimPct)
@@ -246,15 +242,15 @@ func (t *team) widen(o overlap) {
 	w.SkewNs, w.BoundNs = max(w.SkewNs, o.skew), max(w.BoundNs, o.bound)
 }
 
-// Bars of simultaneity.
+// Thresholds of simultaneity.
 const (
 	leastShared  = 90          // percent of the longest run in which all ran
-	leastOverlap = time.Second // a shorter one is no measured time
-	mostUnsure   = 5           // percent of the overlap by which the clocks may be off
+	leastOverlap = time.Second // a shorter one is not enough measured time
+	mostUnsure   = 5           // percent of the overlap that the clocks may be uncertain by
 )
 
-// warnOverlap says where flows ran at once for a part of their time only, or
-// where the clocks leave open how long.
+// warnOverlap warns if flows were concurrent for only a part of their time, or if the clocks leave open for how
+// long.
 func (t *team) warnOverlap() {
 	o := t.group.Overlap
 	switch {

@@ -10,10 +10,9 @@ import (
 	"thru/internal/unit"
 )
 
-// roundTrips fills both round trips: idle is the median of the medians of the
-// runs, seen by the dialling end before the traffic (the least one is often a
-// lucky one); under load it is the mean of what the sender's kernel had
-// smoothed at the end of each second, over all streams.
+// roundTrips fills both round-trip times: idle is the median of the runs' medians, as the dialling end saw it
+// before the traffic (the minimum is often a lucky outlier); under load it is the mean of the sender's kernel's
+// smoothed values at the end of each second, over all streams.
 func (s *summary) roundTrips() {
 	var idle, loaded []float64
 	for _, p := range s.runs {
@@ -33,7 +32,7 @@ func (s *summary) roundTrips() {
 	}
 }
 
-// loadedRTTs are the sampled round trips of one sender in ns.
+// loadedRTTs returns the sampled round-trip times of one sender in ns.
 func loadedRTTs(e *measure.Evidence) []float64 {
 	if e == nil {
 		return nil
@@ -49,8 +48,8 @@ func loadedRTTs(e *measure.Evidence) []float64 {
 	return rtts
 }
 
-// rtt is the round trip that windows must cover: under load where it is
-// known, since the queue that the traffic fills is part of the path. 0 is unknown.
+// rtt returns the round-trip time that windows must cover: under load if it is known, since the queue that the
+// traffic fills is part of the path. 0 is unknown.
 func (s *summary) rtt() int64 {
 	for _, rtt := range []*int64{s.cell.RTTLoaded, s.cell.RTTIdle} {
 		if rtt != nil {
@@ -60,10 +59,9 @@ func (s *summary) rtt() int64 {
 	return 0
 }
 
-// window fills the bandwidth-delay product and the window that one connection
-// needs to carry all of it alone (several share it). The rate is that of the
-// link where it is known, else the measured goodput; then the window is what
-// this rate took, not what the path could use.
+// window fills the bandwidth-delay product and the window that one connection needs to carry all of it alone
+// (several share it). The rate is that of the link if it is known, else the measured goodput; then the window is
+// what this rate took, not what the path could use.
 func (s *summary) window() {
 	c, rate := s.cell, 0.0
 	if c.Ceiling != nil {
@@ -86,7 +84,7 @@ func (s *summary) window() {
 	}
 }
 
-// mss is the greatest segment size of the sender's streams; 0 is unknown.
+// mss returns the largest segment size of the sender's streams; 0 is unknown.
 func (s *summary) mss() int64 {
 	var mss int64
 	for _, p := range s.runs {
@@ -100,7 +98,7 @@ func (s *summary) mss() int64 {
 	return mss
 }
 
-// streams of an end that may be missing.
+// streams returns those of an end that may be missing.
 func streams(e *measure.Evidence) []measure.Stream {
 	if e == nil {
 		return nil
@@ -108,7 +106,7 @@ func streams(e *measure.Evidence) []measure.Stream {
 	return e.Streams
 }
 
-// evidence of all ends of the runs that count.
+// evidence returns that of all ends of the runs that count.
 func (s *summary) evidence() []*measure.Evidence {
 	var all []*measure.Evidence
 	for _, p := range s.runs {
@@ -117,10 +115,10 @@ func (s *summary) evidence() []*measure.Evidence {
 	return all
 }
 
-// stated is where a link rate comes from that the user named.
+// stated is the source of a link rate that the user stated.
 const stated = "stated"
 
-// ceiling fills the most that the link can carry, where its rate is known.
+// ceiling fills the most that the link can carry, if its rate is known.
 func (s *summary) ceiling() {
 	l := s.link
 	rate, from, on, why := s.linkRate()
@@ -151,7 +149,7 @@ func (s *summary) ceiling() {
 	}
 }
 
-// most is the payload that the cell's kind of packets can carry over a link.
+// most returns the payload that the cell's kind of packets can carry over a link.
 func (s *summary) most(l Link) float64 {
 	if s.isUDP() {
 		return MaxDatagramGoodput(l, s.payload())
@@ -160,9 +158,8 @@ func (s *summary) most(l Link) float64 {
 	return MaxGoodput(l)
 }
 
-// linkRate is the stated rate, else the lowest of the interfaces that the
-// ends reach each other by, and what frames have on that wire. It is 0 with a
-// reason where none is known.
+// linkRate returns the stated rate, else the lowest of the interfaces by which the ends reach each other, and the
+// framing on that wire. It is 0 with a reason if none is known.
 func (s *summary) linkRate() (bps int64, from string, on wrap, why string) {
 	if s.link.RateBps > 0 {
 		return s.link.RateBps, stated, s.leastWrap(), ""
@@ -196,7 +193,7 @@ func (s *summary) linkRate() (bps int64, from string, on wrap, why string) {
 	return bps, from, on, "the link rate is not known: " + strings.Join(unique(reasons), "; ")
 }
 
-// isLoopback tells whether an end reaches its peer without a link.
+// isLoopback reports whether an end reaches its peer without a link.
 func isLoopback(e *measure.Evidence) bool {
 	if e.Route != nil && (e.Route.Interface == "lo" || e.Route.Interface == "lo0") {
 		return true
@@ -205,9 +202,8 @@ func isLoopback(e *measure.Evidence) bool {
 	return err == nil && peer.Addr().Unmap().IsLoopback()
 }
 
-// mtu of the path: the least that a connection has found (PMTU of its
-// TCP_INFO), else of the routes, else of the interfaces, else what captured
-// handshakes name; 0 is unknown.
+// mtu returns the path's MTU: the lowest that a connection found (PMTU of its TCP_INFO), else of the routes, else
+// of the interfaces, else of captured handshakes; 0 is unknown.
 func (s *summary) mtu() int {
 	var paths, routes, faces []int
 	for _, e := range s.evidence() {
@@ -239,7 +235,7 @@ func leastPositive(xs []int) int {
 	return least
 }
 
-// isIPv6 tells which header the packets have, by the address of either end.
+// isIPv6 returns the version of IP by the address of either end.
 func (s *summary) isIPv6() bool {
 	for _, e := range s.evidence() {
 		for _, text := range []string{e.LocalAddr, e.PeerAddr} {
@@ -251,8 +247,8 @@ func (s *summary) isIPv6() bool {
 	return s.cell.Spec.Family == 6 || s.link.IPv6
 }
 
-// timestamps tells whether segments carry them. Where no kernel says so the
-// ceiling is that without, the higher one, unless the link's description has them.
+// timestamps reports whether segments carry TCP timestamps. If no kernel reports it, the ceiling is the higher one
+// without them, unless the link's description has them.
 func (s *summary) timestamps() bool {
 	for _, e := range s.evidence() {
 		for _, x := range e.Streams {

@@ -8,11 +8,10 @@ import (
 	"thru/internal/measure"
 )
 
-// Recommend says of each path on which streams, windows or lengths were varied the
-// least of them that carries as much: few streams before many, the system's window
-// before one that is asked for, small ones before large ones. "As much" is what is
-// within worthwhilePct of the best. How many the best does not clearly exceed
-// (clearlyMore, over all settings of that path) stands beside.
+// Recommend returns, for each path on which streams, windows or lengths were varied, the smallest setting that
+// carries as much: few streams before many, the system's window before a requested one, small ones before large
+// ones. "As much" means within worthwhilePct of the best. It also counts the settings that the best does not
+// clearly exceed (clearlyMore, over all settings of that path).
 func Recommend(d *measure.Document) (all []measure.Recommended) {
 	var keys []string
 	found := map[string][]*measure.Cell{}
@@ -36,7 +35,7 @@ func Recommend(d *measure.Document) (all []measure.Recommended) {
 	return all
 }
 
-// recommended chooses among the cells of one path; false where nothing was varied.
+// recommended chooses among the cells of one path; false if nothing was varied.
 func recommended(cells []*measure.Cell) (r measure.Recommended, ok bool) {
 	slices.SortStableFunc(cells, func(a, b *measure.Cell) int {
 		return cmp.Or(cmp.Compare(a.Streams, b.Streams), comparePairs(a.Window, b.Window), comparePairs(a.Length, b.Length))
@@ -45,7 +44,7 @@ func recommended(cells []*measure.Cell) (r measure.Recommended, ok bool) {
 	var figures []*measure.Figure
 	for i, c := range cells {
 		if i > 0 && sameSetting(c, cells[i-1]) {
-			return r, false // measured twice under something that is no setting
+			return r, false // measured twice under a condition that is no setting
 		}
 		figures = append(figures, c.Goodput)
 		if c.Goodput.Value > best.Goodput.Value {
@@ -80,7 +79,7 @@ func sameSetting(a, b *measure.Cell) bool {
 	return a.Streams == b.Streams && a.Window == b.Window && a.Length == b.Length
 }
 
-// settingOf are the values of a cell that differ among those of its path.
+// settingOf returns the values of a cell that differ among those of its path.
 func settingOf(c *measure.Cell, among []*measure.Cell) (axes []measure.Axis) {
 	varies := func(differs func(x *measure.Cell) bool) bool { return slices.ContainsFunc(among, differs) }
 	if varies(func(x *measure.Cell) bool { return x.Streams != c.Streams }) {
@@ -95,7 +94,7 @@ func settingOf(c *measure.Cell, among []*measure.Cell) (axes []measure.Axis) {
 	return axes
 }
 
-// pairValue is a size as a plan file takes it.
+// pairValue formats a size for a plan file.
 func pairValue(p measure.Pair) string {
 	one := func(n int64) string {
 		switch {

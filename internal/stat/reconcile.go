@@ -8,9 +8,8 @@ import (
 	"thru/internal/unit"
 )
 
-// reconcile puts the figures of both ends beside each other: the rates are
-// means of the runs that count, the totals are sums over the whole life of
-// their connections.
+// reconcile compares the figures of both ends: the rates are means of the runs that count, the totals are sums
+// over the whole life of their connections.
 func (s *summary) reconcile() {
 	var r measure.Reconciled
 	var sent, got []float64
@@ -46,7 +45,7 @@ func (s *summary) reconcile() {
 		r.AckedBytes = &acked
 	}
 	r.DifferencePct = 100 * differenceOf(float64(r.SentBytes), float64(r.ReceivedBytes))
-	if !whole { // the two times began and ended apart: their rates compare, their bytes do not
+	if !whole { // the two spans began and ended at different times: their rates compare, their bytes do not
 		r.DifferencePct = 100 * differenceOf(r.SenderBps, r.ReceiverBps)
 	}
 	if r.Note = noteOf(r); s.isUDP() && r.SentBytes > r.ReceivedBytes {
@@ -58,12 +57,12 @@ func (s *summary) reconcile() {
 	s.cell.Reconciled = &r
 }
 
-// NoteOfRates says in measure.Reconciled that the difference is of the rates
-// in the measured time: the bytes of a foreign end are of another span.
+// NoteOfRates marks a measure.Reconciled whose difference is of the rates in the measured time: a foreign end's
+// bytes cover another span.
 const NoteOfRates = "of the measured time, since the far end's bytes are of a span of its own"
 
-// ackedBytes are those that the peer's kernel acknowledged until the end. The
-// kernel counts the connection's greeting and its opening and closing with them.
+// ackedBytes returns the bytes that the peer's kernel acknowledged until the end. The kernel's count includes the
+// connection's greeting, SYN and FIN.
 func ackedBytes(e *measure.Evidence) (n int64, known bool) {
 	for _, x := range streams(e) {
 		if x.TCPEnd == nil || x.TCPEnd.BytesAcked == nil || *x.TCPEnd.BytesAcked > math.MaxInt64 {
@@ -74,7 +73,7 @@ func ackedBytes(e *measure.Evidence) (n int64, known bool) {
 	return n, known
 }
 
-// differenceOf is how much less b is than a, as a share of a; 0 of two zeros.
+// differenceOf returns by how much b is less than a, as a share of a; 0 for two zeros.
 func differenceOf(a, b float64) float64 {
 	if a == b {
 		return 0
@@ -82,7 +81,7 @@ func differenceOf(a, b float64) float64 {
 	return (a - b) / max(math.Abs(a), math.Abs(b))
 }
 
-// noteOf says in words what became of the difference of the totals.
+// noteOf words the difference of the totals.
 func noteOf(r measure.Reconciled) string {
 	rest := r.SentBytes - r.ReceivedBytes
 	switch {

@@ -12,16 +12,15 @@ import (
 // Interval is a mean with its two-sided 95% interval by Student's t.
 type Interval struct {
 	Mean, Low, High float64
-	N               int // values it rests on
+	N               int // number of values
 }
 
-// HalfWidthPct is the precision reached: half the interval, in percent of the mean.
+// HalfWidthPct returns the precision: half the interval, in percent of the mean.
 func (i Interval) HalfWidthPct() float64 {
 	return 100 * ratio((i.High-i.Low)/2, math.Abs(i.Mean))
 }
 
-// MeanInterval is the interval for the mean of independent values, such as
-// runs. It needs two.
+// MeanInterval returns the interval for the mean of independent values, such as runs. It needs two.
 func MeanInterval(xs []float64) (Interval, bool) {
 	n := len(xs)
 	if n < 2 {
@@ -32,25 +31,23 @@ func MeanInterval(xs []float64) (Interval, bool) {
 	return Interval{Mean: m, Low: m - half, High: m + half, N: n}, true
 }
 
-// TQuantile is the quantile p of Student's t distribution.
+// TQuantile returns the quantile p of Student's t distribution.
 func TQuantile(p float64, degrees int) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(degrees)}.Quantile(p)
 }
 
-// Bounds of the interval within one run.
+// Limits of the interval within one run.
 const (
 	leastForInterval = 10 // bins; fewer have no interval
 	leastWaves       = 2
 	mostWaves        = 40 // more make it no narrower
 )
 
-// RunInterval is the interval for the mean of a single run, had it gone on as it
-// was: of this run, not of the path. Its 1 s bins depend on each other, so the
-// variance of their mean is that of the lowest waves of the series, which
-// dependence over a few bins leaves alike: B cosine transforms and Student's t of
-// B degrees (Müller, Journal of Econometrics 141, 2007), where B is 0.4 n^(2/3)
-// (Lazarus, Lewis, Stock and Watson, Journal of Business & Economic Statistics
-// 36, 2018). Few bins have few waves and a wide interval; under 10 have none.
+// RunInterval returns the interval for the mean of a single run, had it continued unchanged: of this run, not of
+// the path. Its 1 s bins depend on each other, so the variance of their mean is taken from the lowest waves of the
+// series, which dependence over a few bins does not affect: B cosine transforms and Student's t of B degrees
+// (Müller, Journal of Econometrics 141, 2007), where B is 0.4 n^(2/3) (Lazarus, Lewis, Stock and Watson, Journal
+// of Business & Economic Statistics 36, 2018). Few bins have few waves and a wide interval; under 10 have none.
 func RunInterval(bins []float64) (Interval, bool) {
 	n := float64(len(bins))
 	if len(bins) < leastForInterval {
@@ -69,7 +66,7 @@ func RunInterval(bins []float64) (Interval, bool) {
 	return Interval{Mean: m, Low: m - half, High: m + half, N: len(bins)}, true
 }
 
-// batchMeans averages each full batch of a size. What is left over at the end is not used.
+// batchMeans averages each full batch of a size. It drops the remainder at the end.
 func batchMeans(xs []float64, size int) []float64 {
 	var means []float64
 	for batch := range slices.Chunk(xs, size) {
@@ -80,14 +77,14 @@ func batchMeans(xs []float64, size int) []float64 {
 	return means
 }
 
-// Repeats of a cell, and what they allow to say.
+// Repetitions of a cell, and what they allow to conclude.
 const (
 	AcceptanceRuns   = 5   // fewer are "indicative", one is a "single run"
 	DefaultPrecision = 2.5 // half-width of the 95% interval, in percent of the mean
 )
 
-// Enough is the stop rule for runs: never before least, always at most, and
-// between them when the 95% interval is as narrow as asked (0: run most).
+// Enough is the stop rule for runs: never before least, always at most, and in between when the 95% interval is as
+// narrow as requested (0: run most).
 func Enough(runs []float64, precisionPct float64, least, most int) bool {
 	if len(runs) >= most {
 		return true
@@ -99,18 +96,17 @@ func Enough(runs []float64, precisionPct float64, least, most int) bool {
 	return ok && ci.HalfWidthPct() <= precisionPct
 }
 
-// Bars for two groups of runs. Of normal runs, however wide, less than 4% pass
-// them at 4 runs, 2% at 5 and 6, 1% from 8 on (TestTwoGroupsRarelyFires).
+// Thresholds for two groups of runs. Of normally distributed runs, however wide, less than 4% pass them at 4 runs,
+// 2% at 5 and 6, 1% from 8 on (TestTwoGroupsRarelyFires).
 const (
-	leastGroup   = 2  // runs in a group: one alone is an outlier
-	groupGap     = 20 // over the number of runs: how often the wider group fits in the gap
+	leastGroup   = 2  // runs in a group: a single one is an outlier
+	groupGap     = 20 // over the number of runs: how often the wider group must fit in the gap
 	leastGap     = 2  // the same, of many runs
 	materialStep = 5  // percent of the mean by which levels or groups must differ to matter
 )
 
-// TwoGroups tells whether runs fall into two groups, of which a mean would
-// describe neither. The values are parted at their widest gap; they are two
-// groups where that gap is several times as wide as either group.
+// TwoGroups reports whether runs fall into two groups, neither of which a mean would describe. The values are
+// split at their widest gap; they are two groups if that gap is several times as wide as either group.
 func TwoGroups(runs []float64) (low, high float64, found bool) {
 	n := len(runs)
 	if n < 2*leastGroup {
@@ -129,10 +125,10 @@ func TwoGroups(runs []float64) (low, high float64, found bool) {
 	return low, high, material && gap > wider*max(leastGap, groupGap/float64(n))
 }
 
-// Median of xs; NaN of none.
+// Median returns the median of xs; NaN for none.
 func Median(xs []float64) float64 { return Quantile(xs, 0.5) }
 
-// Quantile p of xs between 0 and 1, interpolated between neighbours; NaN of none.
+// Quantile returns quantile p, between 0 and 1, of xs, interpolated between neighbours; NaN for none.
 func Quantile(xs []float64, p float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()
@@ -149,7 +145,7 @@ func sortedQuantile(xs []float64, p float64) float64 {
 	return xs[i] + (at-float64(i))*(xs[i+1]-xs[i])
 }
 
-// Pct is a part of all in percent, between 0 and 100; 0 of nothing.
+// Pct returns a part of all in percent, between 0 and 100; 0 if all is nothing.
 func Pct(part, all float64) float64 {
 	if all <= 0 || math.IsNaN(part) {
 		return 0
@@ -157,7 +153,7 @@ func Pct(part, all float64) float64 {
 	return max(0, min(100, 100*part/all))
 }
 
-// MedianDeviation is the median deviation from the median in percent; 100 of nothing.
+// MedianDeviation returns the median deviation from the median in percent; 100 for no values.
 func MedianDeviation(xs []float64) float64 {
 	median := Median(xs)
 	if len(xs) == 0 || median <= 0 {
@@ -170,8 +166,8 @@ func MedianDeviation(xs []float64) float64 {
 	return 100 * Median(off) / median
 }
 
-// Rising is the share of the pairs of seconds of which the later one carries more: of 1
-// all do, and about half of a course that goes neither up nor down.
+// Rising returns the share of the pairs of seconds in which the later one carries more: 1 if all do, and about
+// half for a time line without a trend.
 func Rising(bins []float64) float64 {
 	bins = bins[:min(len(bins), 120)]
 	up, all := 0, 0

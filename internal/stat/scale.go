@@ -10,8 +10,8 @@ import (
 	"thru/internal/unit"
 )
 
-// Scale fills in the scaling S(P) = T(P)/T(1) of every cell beside which a
-// single stream of the same flow and window was measured (formula 10).
+// Scale fills in the scaling S(P) = T(P)/T(1) of every cell for which a single stream of the same flow and window
+// was measured (formula 10).
 func Scale(cells []measure.Cell) {
 	for i := range cells {
 		c := &cells[i]
@@ -35,19 +35,18 @@ func single(cells []measure.Cell, c *measure.Cell) *measure.Cell {
 	return nil
 }
 
-// ofTuning tells of a cell of another state of the hosts than the one that stands.
+// ofTuning reports whether a cell of a tuning measured another state of the hosts than the current one.
 func ofTuning(c *measure.Cell) bool { return strings.HasPrefix(c.Experiment, measure.OfTuning) }
 
-// sameSettings tells whether two Specs ask for the same of their sockets and CPUs,
-// which those of an explanation's experiments do not.
+// sameSettings reports whether two Specs request the same sockets and CPUs, unlike those of an explanation's
+// experiments.
 func sameSettings(a, b *measure.Spec) bool {
 	return a.MSS == b.MSS && a.Congestion == b.Congestion && a.IO == b.IO && a.Unplaced == b.Unplaced
 }
 
-// StreamAdvice says what the cells of a ladder teach about the number of
-// streams and about the window, in sentences for a person. cpus are those of
-// the smaller end (B-15: one connection keeps two CPU threads busy). What is
-// called a gain, a cost or a difference is one by clearlyMore.
+// StreamAdvice words what the cells of a ladder show about the number of streams and the window. cpus are those of
+// the smaller end (B-15: one connection keeps two CPU threads busy). A gain, a cost or a difference must pass
+// clearlyMore.
 func StreamAdvice(cells []measure.Cell, cpus int) []string {
 	var out []string
 	var of []*measure.Figure
@@ -66,7 +65,7 @@ func StreamAdvice(cells []measure.Cell, cpus int) []string {
 	return out
 }
 
-// withWindow lists the measured cells of a window by their streams.
+// withWindow returns the measured cells of a window by their streams.
 func withWindow(cells []measure.Cell, window int64) []*measure.Cell {
 	var out []*measure.Cell
 	for i := range cells {
@@ -78,7 +77,7 @@ func withWindow(cells []measure.Cell, window int64) []*measure.Cell {
 	return out
 }
 
-// streamSentence names the fewest streams that are not told from the best figure.
+// streamSentence names the fewest streams that do not differ significantly from the best figure.
 func streamSentence(cs []*measure.Cell, of []*measure.Figure, cpus int) string {
 	best := slices.MaxFunc(cs, func(a, b *measure.Cell) int { return cmp.Compare(a.Goodput.Value, b.Goodput.Value) })
 	few := best
@@ -141,11 +140,10 @@ func windowSentence(cells []measure.Cell, of []*measure.Figure) string {
 	return fmt.Sprintf("The fixed window is clearly slower in %d of %d cells, faster in %d: leave -w out.", down, n, up)
 }
 
-// worthwhilePct is how much more is worth to be told, in percent.
+// worthwhilePct is the least gain worth reporting, in percent.
 const worthwhilePct = 5
 
-// clearlyMore tells whether a exceeds b by more than that, beyond doubt, among
-// some figures.
+// clearlyMore reports whether a exceeds b by more than that, significantly, among some figures.
 func clearlyMore(a, b *measure.Figure, of []*measure.Figure) bool {
 	return a.Value > b.Value*(1+worthwhilePct/100.0) && Exceeds(a, b, of)
 }

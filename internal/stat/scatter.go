@@ -12,12 +12,12 @@ import (
 // Scatter is by how much runs of one state differ.
 type Scatter struct {
 	Runs      int
-	Low, High float64 // least and greatest rate, in bit/s
+	Low, High float64 // lowest and highest rate, in bit/s
 	Pct       float64 // standard deviation of a run, in percent of the rate
 }
 
-// ScatterOf takes all runs of data that came to their end; the cells are of one
-// direction in the same state. The deviation is that of the logarithms, as AB counts.
+// ScatterOf uses all completed data runs; the cells are of one direction in the same state. The deviation is that
+// of the logarithms, as AB counts.
 func ScatterOf(cells []*measure.Cell) (s Scatter) {
 	var logs []float64
 	for _, c := range cells {
@@ -39,15 +39,14 @@ func ScatterOf(cells []*measure.Cell) (s Scatter) {
 	return s
 }
 
-// restlessRuns is how many runs tell a scatter, and restlessPct from which one
-// gains that are worth having are missed: at 5% a gain of 5% is found in one of
-// nine tunings, one of 10% in most (docs/tune.md).
+// restlessRuns is how many runs show a scatter, and restlessPct the scatter from which relevant gains are missed:
+// at 5% a gain of 5% is found in one of nine tunings, one of 10% in most (docs/tune.md).
 const (
 	restlessRuns = 6
 	restlessPct  = 5
 )
 
-// String says what that means for a tuning; "" where the runs are alike, or too few.
+// String returns what that means for a tuning; "" if the runs hardly differ, or are too few.
 func (s Scatter) String() string {
 	if s.Runs < restlessRuns || s.Pct < restlessPct {
 		return ""
@@ -56,7 +55,7 @@ func (s Scatter) String() string {
 		": many changes that bring less than twice that are not found; longer runs (-t) and quieter hosts find more"
 }
 
-// Correlation is Pearson's coefficient; false where one of the series does not vary.
+// Correlation returns Pearson's coefficient; false if one of the series does not vary.
 func Correlation(xs, ys []float64) (float64, bool) {
 	c := gonum.Correlation(xs, ys, nil)
 	return c, !math.IsNaN(c) && !math.IsInf(c, 0)

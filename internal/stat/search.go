@@ -10,10 +10,9 @@ import (
 	"thru/internal/unit"
 )
 
-// SearchCapacity is the outcome of one run of a search as its receiver saw
-// it: the best whole second (RFC 9097, section 5), as payload and with the
-// headers of IP and UDP, and what was lost in that second. payload is the
-// bytes of a datagram; link tells MTU and version of IP.
+// SearchCapacity returns the outcome of one run of a search by its receiver: the best whole second (RFC 9097,
+// section 5), as payload and with the headers of IP and UDP, and the loss in that second. payload is the length of
+// a datagram in bytes; link has the MTU and the version of IP.
 func SearchCapacity(receiver *measure.Evidence, link Link, payload int) measure.Search {
 	var found measure.Search
 	if receiver == nil {
@@ -24,7 +23,7 @@ func SearchCapacity(receiver *measure.Evidence, link Link, payload int) measure.
 	for _, b := range receiver.Bins {
 		if b.Span < int64(measure.Bin)*9/10 || b.Bytes <= 0 {
 			before = 0
-			continue // a rest at the end is no second
+			continue // a partial second at the end does not count
 		}
 		own := float64(b.Bytes) * 8e9 / float64(b.Span)
 		bps := withoutArrears(before, own)
@@ -46,13 +45,12 @@ func SearchCapacity(receiver *measure.Evidence, link Link, payload int) measure.
 	return found
 }
 
-// arrearsPct is up to which difference two seconds are read as one rate.
+// arrearsPct is the highest difference of two seconds that count with their mean.
 const arrearsPct = 10
 
-// withoutArrears is what the network delivered in a second in which a receiver
-// took bps, and in the second before it a little less. A receiver that gets no
-// CPU for 40 ms reads what came meanwhile in the next second: 4% above what the
-// link carries. So two that differ little count with their mean.
+// withoutArrears returns the rate that the network delivered in a second in which a receiver read bps, after a
+// slightly lower second before. A receiver without CPU time for 40 ms reads the delayed data in the next second:
+// 4% above what the link carries. So two seconds that differ little count with their mean.
 func withoutArrears(before, bps float64) float64 {
 	if before < bps && before > bps*(1-arrearsPct/100.0) {
 		return (before + bps) / 2
@@ -60,8 +58,8 @@ func withoutArrears(before, bps float64) float64 {
 	return bps
 }
 
-// search fills the capacity from the runs that count: the best of them. The
-// trials, which control makes afterwards, stay.
+// search fills the capacity with the best of the runs that count. It keeps the trials, which control makes
+// afterwards.
 func (s *summary) search() {
 	if !s.cell.Spec.Search {
 		return
@@ -91,7 +89,7 @@ func (s *summary) search() {
 // stillRisingPct is by how much the last second must exceed the one before.
 const stillRisingPct = 5
 
-// climbs tells whether a search ended while its rate rose and nothing was lost.
+// climbs reports whether a search ended while its rate rose and nothing was lost.
 func climbs(e *measure.Evidence) bool {
 	bins := Bins(e)
 	n := len(bins)
@@ -102,13 +100,13 @@ func climbs(e *measure.Evidence) bool {
 	return last == nil || last.Lost == 0
 }
 
-// Bounds of the search for the highest rate without loss.
+// Limits of the search for the highest rate without loss.
 const (
 	MaxTrials       = 12
 	losslessPct     = 2  // the interval at which it ends, in percent
-	losslessDepth   = 64 // it gives up below this part of the capacity
-	leastMetPct     = 97 // of the rate asked for, that a sender must hold
-	confirmationFit = 1  // trials kept for the confirmation
+	losslessDepth   = 64 // it gives up below this fraction of the capacity
+	leastMetPct     = 97 // of the requested rate, that a sender must reach
+	confirmationFit = 1  // trials reserved for the confirmation
 )
 
 // LosslessSearch finds the highest rate without loss, the throughput of RFC 2544: it halves the ratio of the lowest rate
@@ -121,20 +119,20 @@ const (
 //		s.Report(trial at rate, longer if s.Confirming())
 //	}
 type LosslessSearch struct {
-	low, high  float64 // low passed, or is the bound below which it gives up; high is the capacity, or failed
-	passed     bool    // low is of a trial
+	low, high  float64 // low passed, or is the bound below which the search gives up; high is the capacity, or failed
+	passed     bool    // low is the rate of a trial
 	capacity   float64
 	trials     []measure.Trial
 	confirming bool // the next trial is the confirmation
 	confirmed  *measure.Trial
 }
 
-// NewLosslessSearch begins at the capacity found, in bit/s of payload.
+// NewLosslessSearch starts at the capacity found, in bit/s of payload.
 func NewLosslessSearch(capacityBps float64) *LosslessSearch {
 	return &LosslessSearch{low: capacityBps / losslessDepth, high: capacityBps, capacity: capacityBps}
 }
 
-// Next is the payload rate to try in bit/s; done ends the search.
+// Next returns the payload rate to try in bit/s; done ends the search.
 func (s *LosslessSearch) Next() (rateBps float64, done bool) {
 	s.confirming = false
 	narrow := s.high <= s.low*(1+losslessPct/100.0)
@@ -153,10 +151,10 @@ func (s *LosslessSearch) Next() (rateBps float64, done bool) {
 	return s.low * math.Sqrt(s.high/s.low), false
 }
 
-// Confirming tells that the rate that Next just gave deserves a longer trial.
+// Confirming reports whether the rate that Next just returned needs a longer trial.
 func (s *LosslessSearch) Confirming() bool { return s.confirming }
 
-// Report tells what came of the trial at the rate that Next gave.
+// Report takes the result of the trial at the rate that Next returned.
 func (s *LosslessSearch) Report(t measure.Trial) {
 	s.trials = append(s.trials, t)
 	switch {
@@ -183,7 +181,7 @@ func (s *LosslessSearch) fallBack() {
 	}
 }
 
-// Outcome adds what the search found to that of the capacity.
+// Outcome adds the search's result to that of the capacity.
 func (s *LosslessSearch) Outcome(to *measure.Search) {
 	to.Trials = s.trials
 	switch {
@@ -200,8 +198,7 @@ func (s *LosslessSearch) Outcome(to *measure.Search) {
 	}
 }
 
-// atAnyRate says that little was lost at rates far below the capacity: that is
-// no want of capacity.
+// atAnyRate says that some datagrams were lost at rates far below the capacity too: that is no lack of capacity.
 func (s *LosslessSearch) atAnyRate() string {
 	const far, little = 4, 0.01
 	for _, t := range s.trials {
@@ -212,8 +209,8 @@ func (s *LosslessSearch) atAnyRate() string {
 	return ""
 }
 
-// TrialOf judges one run at a rate: it passes where every datagram came and
-// the sender held the rate. Counts are over the life of the streams.
+// TrialOf judges one run at a rate: it passes if every datagram arrived and the sender reached the rate. Counts
+// are over the life of the streams.
 func TrialOf(askedBps float64, f *measure.Flow) measure.Trial {
 	t := measure.Trial{AskedBps: askedBps}
 	if f == nil {

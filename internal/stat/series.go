@@ -11,24 +11,22 @@ import (
 	"thru/internal/unit"
 )
 
-// Bars for the steady state of a run.
+// Thresholds for the steady state of a run.
 const (
 	LeastBins    = 5 // fewer say nothing about a steady state
 	MaxSlopePct  = 2 // over the rest of the run, of its mean
 	MaxHalvesPct = 5 // difference of the halves, of the mean
 )
 
-// Steady judges the course of a run by its 1 s bins in bit/s: whether it has two
-// levels, drifts, or differs between its halves. It asks for two levels first,
-// of the whole run, since its figure is of the whole run too. Then it leaves a
-// slow start out (MSER-5) and asks the rest for the others.
+// Steady judges the time line of a run by its 1 s bins in bit/s: whether it has two levels, drifts, or differs
+// between its halves. It first tests the whole run for two levels, since its figure is of the whole run too. Then
+// it removes a slow start (MSER-5) and tests the rest for the others.
 //
-// A drift and a difference of the halves count where they exceed their bars and
-// are more than what the scatter alone brings forth. Together the three name 5%
-// of stationary series at most (docs/statistics.md).
+// A drift and a difference of the halves count if they exceed their thresholds and are more than scatter alone
+// explains. Together the three report at most 5% of stationary series (docs/statistics.md).
 func Steady(bins []float64) measure.Steady { return steadyIn(bins, unit.Rate) }
 
-// steadyIn is Steady for bins of another unit, which print says in words.
+// steadyIn is Steady for bins of another unit, which print formats.
 func steadyIn(bins []float64, print func(float64) string) measure.Steady {
 	if len(bins) < LeastBins {
 		seconds := "seconds"
@@ -66,12 +64,11 @@ func steadyIn(bins []float64, print func(float64) string) measure.Steady {
 	return s
 }
 
-// shareOfStart is the part of a run in which a rise is its slow start: a fifth.
+// shareOfStart: a rise within the first fifth of a run is its slow start.
 const shareOfStart = 5
 
-// slowStart is how many bins at the beginning belong to a slow start: those that
-// MSER-5 cuts, where they carried less than the rest. A fall at the beginning,
-// such as that of a burst, is part of what the run carried.
+// slowStart returns how many bins at the beginning belong to a slow start: those that MSER-5 cuts, if they carried
+// less than the rest. A fall at the beginning, such as after a burst, is part of what the run carried.
 func slowStart(bins []float64) int {
 	cut := MSER5(bins)
 	if cut > 0 && Mean(bins[:cut]) > Mean(bins[cut:]) {
@@ -80,10 +77,9 @@ func slowStart(bins []float64) int {
 	return cut
 }
 
-// MSER5 is how many values at the beginning belong to a transient, by the
-// marginal standard error rule over batches of five (White, 1997): cut where
-// the standard error of what remains is least. It cuts at most half, and
-// leaves two batches, so that a series under 15 values is not cut.
+// MSER5 returns how many values at the beginning belong to a transient, by the marginal standard error rule over
+// batches of five (White, 1997): it cuts where the standard error of the remainder is minimal. It cuts at most
+// half, and leaves two batches, so that a series under 15 values is not cut.
 func MSER5(xs []float64) int {
 	const batch = 5
 	means := batchMeans(xs, batch)
@@ -97,11 +93,10 @@ func MSER5(xs []float64) int {
 	return cut * batch
 }
 
-// longSeries bounds the work on pairs: a longer series is averaged down to it.
+// longSeries limits the work on pairs: a longer series is averaged down to it.
 const longSeries = 300
 
-// shorten averages neighbours so that at most longSeries values remain, and
-// returns how many went into each.
+// shorten averages neighbours so that at most longSeries values remain, and returns how many each value averages.
 func shorten(xs []float64) ([]float64, int) {
 	size := (len(xs) + longSeries - 1) / longSeries
 	if size <= 1 {
@@ -110,8 +105,8 @@ func shorten(xs []float64) ([]float64, int) {
 	return batchMeans(xs, size), size
 }
 
-// TheilSen is the slope of a series per value: the median of the slopes of
-// all pairs, which single outliers do not move. Of fewer than two values it is 0.
+// TheilSen returns the slope of a series per value: the median of the slopes of all pairs, which single outliers
+// do not affect; 0 for fewer than two values.
 func TheilSen(xs []float64) float64 {
 	xs, size := shorten(xs)
 	if len(xs) < 2 {
@@ -129,12 +124,11 @@ func TheilSen(xs []float64) float64 {
 // Two-sided points of the standard normal distribution.
 const (
 	fivePercent = 1.96 // 5%
-	driftPoint  = 2.17 // 3%: a drift is one of three words that may be wrong
+	driftPoint  = 2.17 // 3%: a drift is one of three findings that may be wrong
 )
 
-// trend tells whether a series rises or falls more steadily than independent
-// values would (Mann 1945, Kendall 1975; normal approximation with the
-// correction for continuity).
+// trend reports whether a series rises or falls more steadily than independent values would (Mann 1945, Kendall
+// 1975; normal approximation with the correction for continuity).
 func trend(xs []float64) bool {
 	xs, _ = shorten(xs)
 	n, s := float64(len(xs)), 0.0
@@ -146,9 +140,8 @@ func trend(xs []float64) bool {
 	return math.Abs(s)-1 > driftPoint*math.Sqrt(n*(n-1)*(2*n+5)/18)
 }
 
-// halvesDifference is by how much the means of both halves differ, and by how
-// much those of independent values do in 1 of 100 series (Student's t). A value
-// in the middle belongs to neither.
+// halvesDifference returns by how much the means of both halves differ, and by how much those of independent
+// values do in 1 of 100 series (Student's t). A value in the middle belongs to neither.
 func halvesDifference(xs []float64) (difference, chance float64) {
 	half := len(xs) / 2
 	if half < 2 {
@@ -159,7 +152,7 @@ func halvesDifference(xs []float64) (difference, chance float64) {
 	return math.Abs(Mean(a) - Mean(b)), TQuantile(0.995, 2*half-2) * math.Sqrt(2*variance/float64(half))
 }
 
-// squares sums the squared distances from the mean.
+// squares returns the sum of the squared distances from the mean.
 func squares(xs []float64) float64 {
 	m, total := Mean(xs), 0.0
 	for _, x := range xs {
@@ -168,22 +161,20 @@ func squares(xs []float64) float64 {
 	return total
 }
 
-// Bars for two levels. Of stationary independent noise less than one series in
-// 100 reaches them (docs/statistics.md).
+// Thresholds for two levels. Of stationary independent noise less than one series in 100 reaches them
+// (docs/statistics.md).
 const (
 	leastLevel    = 3   // values of a level; 2 from 10 values on, and always a tenth of the series
 	levelDistance = 3   // between the levels, in deviations of the values about them ...
-	levelFewBins  = 10  // ... and this over the number of values more: of few, the deviation is not known well
+	levelFewBins  = 10  // ... plus this over the number of values: with few values the deviation is uncertain
 	levelOrder    = 0.9 // share of the pairs across the change that are in the order of the levels
 )
 
-// ChangePoint tells whether a series has two levels, and where the second
-// begins: it parts the series where the absolute deviations from both medians are
-// least in sum, so that a stall of a second makes no level. The levels are
-// accepted where they differ by more than 5% of the mean, lie far apart by the
-// deviation of the values about them, hardly overlap, and describe the series
-// better than a line does, which is a drift, or than a rise that ends, which is a
-// slow start.
+// ChangePoint reports whether a series has two levels, and where the second begins: it splits the series where the
+// sum of the absolute deviations from both medians is minimal, so that a stall of a second makes no level. It
+// accepts the levels if they differ by more than 5% of the mean, are far apart relative to the deviation of the
+// values about them, hardly overlap, and describe the series better than a line does, which is a drift, or than a
+// rise that ends, which is a slow start.
 func ChangePoint(series []float64) (at int, before, after float64, found bool) {
 	xs, size := shorten(series)
 	split, least := twoParts(xs)
@@ -202,8 +193,8 @@ func ChangePoint(series []float64) (at int, before, after float64, found bool) {
 	return split * size, before, after, found
 }
 
-// twoParts is where a series is parted so that the sum of the deviations from
-// the medians of its parts is least, and that sum; 0 of one too short.
+// twoParts returns where to split a series so that the sum of the deviations from the medians of its parts is
+// minimal, and that sum; 0 if it is too short.
 func twoParts(xs []float64) (split int, least float64) {
 	shortest := max(leastLevel-1, len(xs)/10)
 	if len(xs) < 10 {
@@ -218,7 +209,7 @@ func twoParts(xs []float64) (split int, least float64) {
 	return split, least
 }
 
-// deviations sums the distances from a value.
+// deviations returns the sum of the distances from a value.
 func deviations(xs []float64, from float64) float64 {
 	total := 0.0
 	for _, x := range xs {
@@ -227,8 +218,8 @@ func deviations(xs []float64, from float64) float64 {
 	return total
 }
 
-// aroundSlope is the sum of the deviations from the line that fits best (least
-// squares); of a series that rises also from the best line that ends in a level.
+// aroundSlope returns the sum of the deviations from the best-fitting line (least squares); for a series that
+// rises also from the best line that ends in a level.
 func aroundSlope(xs []float64, rising bool) float64 {
 	end, least := len(xs)-1, math.Inf(1)
 	if rising {
@@ -248,8 +239,7 @@ func aroundSlope(xs []float64, rising bool) float64 {
 	return least
 }
 
-// inOrder is the share of pairs with one value of each side in which the
-// second is greater (rising) or less.
+// inOrder returns the share of pairs with one value of each side in which the second is greater (rising) or less.
 func inOrder(before, after []float64, rising bool) float64 {
 	pairs := 0
 	for _, x := range before {

@@ -12,14 +12,13 @@ import (
 type seen struct {
 	run      int
 	evidence *measure.Evidence
-	double   bool // its worker is that of the other direction, too
+	double   bool // its worker handles the other direction, too
 }
 
-// hosts are the parts of the hosts in a group, in the order of their names.
+// hosts returns the shares of the hosts in a group, in the order of their names.
 //
-// The machine's CPU and memory are read once for each flow, about the same time:
-// a host's CPU is the mean of these readings within a repetition, and then over
-// the repetitions. What the workers of its flows used adds up.
+// The machine's CPU and memory are read once for each flow, at about the same time: a host's CPU is the mean of
+// these readings within a repetition, and then over the repetitions. The use of its flows' workers is summed.
 func (t *team) hosts() []measure.Share {
 	var names []string
 	for _, c := range t.cells {
@@ -54,8 +53,8 @@ func (t *team) hosts() []measure.Share {
 	return all
 }
 
-// rateWhere is what some of the flows carried, the mean of the repetitions; nil
-// where none of these flows was measured.
+// rateWhere returns what some of the flows carried, the mean of the repetitions; nil if none of these flows was
+// measured.
 func (t *team) rateWhere(is func(*measure.Cell) bool) *float64 {
 	var totals []float64
 	for _, r := range t.repeats {
@@ -72,14 +71,14 @@ func (t *team) rateWhere(is func(*measure.Cell) bool) *float64 {
 	return Known(Mean(totals))
 }
 
-// endsAt is the evidence of a host in all repetitions that count.
+// endsAt returns the evidence of a host in all repetitions that count.
 func (t *team) endsAt(name string) []seen {
 	var all []seen
 	for _, r := range t.repeats {
 		for _, m := range r.members {
 			for _, e := range m.pair.ends() {
 				if e.EndPoint == name {
-					// Both directions of a two-way flow are of one worker, which the sending end has told of.
+					// Both directions of a bidirectional flow use one worker, which the sending end has reported.
 					all = append(all, seen{r.index, e, m.cell.Spec.Duplex && !e.Sends})
 				}
 			}
@@ -88,11 +87,11 @@ func (t *team) endsAt(name string) []seen {
 	return all
 }
 
-// moved is what a host or a label sent and received.
+// moved returns what a host or a label sent and received.
 func moved(s *measure.Share) float64 { return measure.Value(s.SentBps) + measure.Value(s.ReceivedBps) }
 
-// PerCore is what hosts sent and received together over the cores that they used, in
-// bit/s; nil where one of them has no such figure.
+// PerCore returns what hosts sent and received together per core that they used, in bit/s; nil if one of
+// them has no such figure.
 func PerCore(hosts []measure.Share) *float64 {
 	bps, cores := 0.0, 0.0
 	for i := range hosts {
@@ -108,8 +107,8 @@ func PerCore(hosts []measure.Share) *float64 {
 	return new(bps / cores)
 }
 
-// cpuOfHost is what the flows of a group cost a host together, and how many
-// cores it used without them; nil where its counters were not read.
+// cpuOfHost returns the CPU cost of a group's flows at a host, and how many cores it used without them; nil if its
+// counters were not read.
 func cpuOfHost(ends []seen) (f *measure.CPUFigure, other float64) {
 	var machine, cores, others, workers []float64
 	perCore := map[int][]float64{}
@@ -123,7 +122,7 @@ func cpuOfHost(ends []seen) (f *measure.CPUFigure, other float64) {
 			all = append(all, pct)
 			perCore[core] = append(perCore[core], pct)
 		}
-		slices.Sort(all) // sums of floating point hang on the order
+		slices.Sort(all) // floating-point sums depend on the order
 		machine = append(machine, Mean(all))
 		cores = append(cores, CoresUsed(all, slices.Sorted(maps.Values(idle))))
 		others = append(others, Sum(slices.Sorted(maps.Values(idle)))/100)
@@ -140,7 +139,7 @@ func cpuOfHost(ends []seen) (f *measure.CPUFigure, other float64) {
 	return f, Mean(others)
 }
 
-// byRun parts the ends by the repetition, in order.
+// byRun groups the ends by repetition, in order.
 func byRun(ends []seen) [][]seen {
 	return slices.Collect(func(yield func([]seen) bool) {
 		for len(ends) > 0 {
@@ -156,9 +155,8 @@ func byRun(ends []seen) [][]seen {
 	})
 }
 
-// readings are the means of what the flows of one repetition read of their
-// host: how busy each core was in it and without it, in percent, and the cores
-// that all their workers used.
+// readings returns the means of what the flows of one repetition read of their host: how busy each core was with
+// and without the test, in percent, and the cores that all their workers used.
 func readings(ends []seen) (busy, idle map[int]float64, workers float64) {
 	var during, without []*measure.HostSpan
 	for _, s := range ends {
@@ -175,7 +173,7 @@ func readings(ends []seen) (busy, idle map[int]float64, workers float64) {
 	return meanCores(during), meanCores(without), workers
 }
 
-// meanCores is how busy each core was on average of several readings.
+// meanCores returns the mean of several readings of how busy each core was.
 func meanCores(spans []*measure.HostSpan) map[int]float64 {
 	all := map[int][]float64{}
 	for _, h := range spans {
@@ -190,8 +188,7 @@ func meanCores(spans []*measure.HostSpan) map[int]float64 {
 	return means
 }
 
-// memoryOfHost is the most that the machine had in use, and that all workers of
-// its flows together had at their peaks.
+// memoryOfHost returns the maximum that the machine had in use, and the sum of its flows' workers at their peaks.
 func memoryOfHost(ends []seen) *measure.MemFigure {
 	var used, total, worker int64
 	for _, of := range byRun(ends) {
@@ -210,9 +207,9 @@ func memoryOfHost(ends []seen) *measure.MemFigure {
 	return memFigure(used, total, worker)
 }
 
-// ofLabels adds up the hosts of each label, in the order of the labels. Their
-// CPU is the mean of the machines', the sum of the cores used, and the busiest
-// core of any of them. What a Gb/s cost is known where it is of each of its hosts.
+// ofLabels sums the hosts of each label, in the order of the labels. Their CPU is the mean of the machines' load,
+// the sum of the cores used, and the busiest core of any of them. The cost of a Gb/s is known if it is known of
+// each of its hosts.
 func ofLabels(hosts []measure.Share, ends []measure.EndPoint, cells []*measure.Cell) []measure.Share {
 	members := map[string][]string{}
 	for _, e := range ends {
@@ -254,7 +251,7 @@ func hostsWithCPU(hosts []measure.Share, within func(string) bool) []measure.Sha
 	return slices.DeleteFunc(slices.Clone(hosts), func(h measure.Share) bool { return !within(h.Name) || h.CPU == nil })
 }
 
-// addShare adds a host to a label; what no host knows stays absent.
+// addShare adds a host to a label; values that no host has stay absent.
 func addShare(s *measure.Share, h measure.Share) {
 	s.SentBps, s.ReceivedBps = plus(s.SentBps, h.SentBps), plus(s.ReceivedBps, h.ReceivedBps)
 	if c := h.CPU; c != nil {
@@ -276,7 +273,7 @@ func addShare(s *measure.Share, h measure.Share) {
 	}
 }
 
-// plus adds what may be absent.
+// plus adds values that may be absent.
 func plus[T int64 | float64](a, b *T) *T {
 	switch {
 	case a == nil && b == nil:

@@ -7,12 +7,10 @@ import (
 	"thru/internal/unit"
 )
 
-// LinkShare is how full the fullest link is that a flow takes, in percent of
-// its ceiling, by all the flows of its group that take it too: that of its
-// sender's host or of its receiver's, where their speed is the ceiling's or it
-// was stated, and the stated one for all flows together. A share above the
-// ceiling is of several links and says nothing, other than the flow's own.
-// known is false where the rate of its link is not.
+// LinkShare returns how full the fullest link of a flow is, in percent of its ceiling, by all the flows of its
+// group that use it: the link of its sender's or its receiver's host, if their speed is the ceiling's or was
+// stated, and the stated link for all flows together. A share of several flows above the ceiling means several
+// links and does not count. known is false if the rate of its link is not known.
 func LinkShare(d *measure.Document, c *measure.Cell) (pct float64, known bool) {
 	if c.Ceiling == nil || !(c.Ceiling.Bps > 0) {
 		return 0, false
@@ -49,8 +47,8 @@ func LinkShare(d *measure.Document, c *measure.Cell) (pct float64, known bool) {
 	return pct, true
 }
 
-// speedAt is the speed of the interface by which a host reaches the other end
-// of a flow, in bit/s; 0 where it is not known.
+// speedAt returns the speed of the interface by which a host reaches the other end of a flow, in bit/s; 0 if it is
+// not known.
 func speedAt(d *measure.Document, c *measure.Cell, host string) int64 {
 	for i := range d.EndPoints {
 		if d.EndPoints[i].Name != host {
@@ -71,9 +69,9 @@ func speedAt(d *measure.Document, c *measure.Cell, host string) int64 {
 	return 0
 }
 
-// groupShare is the least that a flow's links are filled in a group: 95 percent
-// say that each of its flows takes a link that is full. Without a known link
-// rate of each of them, or with a flow that was not to fill it, it is not known.
+// groupShare returns the lowest utilisation of the flows' fullest links in a group: 95 percent mean that each of
+// its flows uses a full link. It is not known if one of the link rates is not known, or a flow was not meant to
+// fill its link.
 func groupShare(d *measure.Document, cells []*measure.Cell) (pct float64, least *measure.Cell) {
 	for _, c := range bulkOf(cells) {
 		share, known := LinkShare(d, c)
@@ -87,10 +85,9 @@ func groupShare(d *measure.Document, cells []*measure.Cell) (pct float64, least 
 	return pct, least
 }
 
-// planVerdict judges the steps of a plan by the ceilings of their links. Of
-// steps that differ only in what the plan varies the best one counts: a path
-// that 8 streams fill is full. Of different flows the worst decides. It is nil
-// where no step could be judged, or a cell failed.
+// planVerdict judges the steps of a plan by the ceilings of their links. Of steps that differ only in what the
+// plan varies the best one counts: a path that 8 streams fill is full. Of different flows the worst decides. It is
+// nil if no step could be judged, or a cell failed.
 func planVerdict(d *measure.Document) *measure.Verdict {
 	var keys []string
 	best, all := map[string]*measure.Verdict{}, byGroup(d)
@@ -123,13 +120,13 @@ func planVerdict(d *measure.Document) *measure.Verdict {
 	return verdict
 }
 
-// groupVerdict judges one step; nil where the rates of its links are not known.
+// groupVerdict judges one step; nil if the rates of its links are not known.
 func groupVerdict(d *measure.Document, g *measure.Group, cells []*measure.Cell) *measure.Verdict {
 	pct, least := groupShare(d, cells)
 	if least == nil {
 		return nil
 	}
-	for _, c := range bulkOf(cells) { // what one flow alone shows to be wrong
+	for _, c := range bulkOf(cells) { // errors that a single flow shows
 		if one := verdictOf(*c); AboveCeiling(c) || c.Goodput == nil || c.Datagrams != nil && c.Datagrams.LossPct > MostLostPct || len(cells) == 1 {
 			return &one
 		}

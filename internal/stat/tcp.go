@@ -7,8 +7,8 @@ import (
 	"thru/internal/measure"
 )
 
-// retransmits fills the segments sent again in the measured time, of all
-// streams and all runs that count: a mean would round a single one away.
+// retransmits fills the retransmissions in the measured time, of all streams and all runs that count: a mean would
+// round a single one away.
 func (s *summary) retransmits() {
 	if n := s.total(measure.Retransmits); n.Known {
 		s.cell.Retransmits = whole(float64(n.N))
@@ -17,8 +17,7 @@ func (s *summary) retransmits() {
 	}
 }
 
-// total is the delta of a counter of the sender over all runs; it is not known
-// where that of one run is not.
+// total returns the increase of a counter of the sender over all runs; it is not known if that of one run is not.
 func (s *summary) total(counter measure.Counter) measure.Delta {
 	if len(s.runs) == 0 {
 		return (*measure.Evidence)(nil).Delta(counter)
@@ -30,10 +29,9 @@ func (s *summary) total(counter measure.Counter) measure.Delta {
 	return sum
 }
 
-// rfc6349 fills the metrics of RFC 6349, section 4. The transfer time ratio
-// is against the ceiling, and for a test of a fixed time that is the ratio of
-// the rates. The base of the buffer delay is the least round trip that the
-// sender's kernel saw (min_rtt), else the idle one from socket to socket.
+// rfc6349 fills the metrics of RFC 6349, section 4. The transfer time ratio is against the ceiling, and for a test
+// of a fixed time it is the ratio of the rates. The base of the buffer delay is the minimum round-trip time that
+// the sender's kernel saw (min_rtt), else the idle one from socket to socket.
 func (s *summary) rfc6349() {
 	var m measure.RFC6349
 	c := s.cell
@@ -62,7 +60,7 @@ func (s *summary) rfc6349() {
 	}
 }
 
-// baseRTT is the round trip of the empty path in ns; 0 is unknown.
+// baseRTT returns the round-trip time of the empty path in ns; 0 is unknown.
 func (s *summary) baseRTT() float64 {
 	least := int64(math.MaxInt64)
 	for _, p := range s.runs {
@@ -81,8 +79,8 @@ func (s *summary) baseRTT() float64 {
 	return 0
 }
 
-// fairness fills Jain's index over what the streams brought to the receiver,
-// the mean of the runs. One stream has none, and nothing is missing then.
+// fairness fills Jain's index over what the streams brought to the receiver, the mean of the runs. A single stream
+// has none, and nothing is missing then.
 func (s *summary) fairness() {
 	var indices []float64
 	several := s.cell.Streams > 1
@@ -102,11 +100,9 @@ func (s *summary) fairness() {
 	}
 }
 
-// packets fills the mean size of what the receiver's interface took in the
-// measured time, all its traffic and the Ethernet header included: on `lo`
-// these are the 64 KB packets of segmentation offload. Where the interface
-// was not counted, or counted clearly less than the payload, it is the payload for
-// each data segment.
+// packets fills the mean size of the packets that the receiver's interface received in the measured time, of all
+// its traffic and with the Ethernet header: on `lo` these are the 64 KB packets of segmentation offload. If the
+// interface was not counted, or counted clearly less than the payload, it is the payload per data segment.
 func (s *summary) packets() {
 	var nicBytes, nicPackets, payload, segments float64
 	counted := true
@@ -122,7 +118,7 @@ func (s *summary) packets() {
 		n, ok := p.receiver.Delta(measure.SegmentsReceived).Float()
 		segments, counted = segments+n, counted && ok
 	}
-	if nicBytes >= 0.95*payload && nicPackets > 0 { // the two are not read in the same instant
+	if nicBytes >= 0.95*payload && nicPackets > 0 { // the two are not read at the same instant
 		s.cell.MeanPacket = Known(MeanPacket(nicBytes, nicPackets))
 	} else if counted {
 		s.cell.MeanPacket = Known(MeanPacket(payload, segments))

@@ -6,10 +6,9 @@ import (
 	"thru/internal/measure"
 )
 
-// TransferFigure is the goodput of a run over the time from its first byte to
-// its end, with the range of its whole seconds. There is no range of fewer than
-// leastSeconds, nor where the mean lies outside of it: what moved in the last part
-// of a second, or the wait for the disk, is in the mean alone. Nil where nothing passed.
+// TransferFigure returns the goodput of a run from its first byte to its end, with the range of its whole seconds.
+// There is no range with fewer than leastSeconds, or if the mean is outside it: data in the last partial second,
+// or the wait for the disk, counts only in the mean. nil if nothing passed.
 func TransferFigure(x *measure.TransferRun) *measure.Figure {
 	if x.ElapsedNs <= 0 || x.Bytes <= 0 {
 		return nil
@@ -22,11 +21,11 @@ func TransferFigure(x *measure.TransferRun) *measure.Figure {
 	return f
 }
 
-// leastSeconds is how many make a range.
+// leastSeconds is how many seconds make a range.
 const leastSeconds = 3
 
-// TransferRTT is the round trip of the connection that carried the most, in ns:
-// the least that its kernel saw; 0 where it is not known.
+// TransferRTT returns the round-trip time of the connection that carried the most, in ns: the minimum that its
+// kernel saw; 0 if it is not known.
 func TransferRTT(x *measure.TransferRun) int64 {
 	if len(x.Sockets) == 0 || x.Sockets[0].TCP == nil {
 		return 0
@@ -39,9 +38,9 @@ func TransferRTT(x *measure.TransferRun) int64 {
 	return 0
 }
 
-// SpanCPU is what a span of time cost a host, other work included: no baseline
-// was seen. WorkerCores is of the process that was watched, OtherCores what all others
-// ran, without interrupts, which may be its traffic's. Nil where the counters were not read.
+// SpanCPU returns the CPU load of a host over a span of time, other work included: there is no baseline.
+// WorkerCores is that of the watched process, OtherCores that of all other processes, without interrupts, which
+// may come from its traffic. nil if the counters were not read.
 func SpanCPU(s *measure.HostSpan) *measure.CPUFigure {
 	if s == nil || len(s.CPUs) == 0 {
 		return nil

@@ -5,30 +5,27 @@ import (
 	"slices"
 )
 
-// Turns is how runs of a trial fare against runs of a base with which they took
-// turns: base, trial, base, trial. So what drifts or changes meanwhile meets both.
+// Turns compares runs of a trial with runs of a base that alternated with them: base, trial, base, trial. So drift
+// and changes affect both equally.
 type Turns struct {
-	Times       float64 // what the trial's carried over what the base's did (geometric means); 0 where that is not known
+	Times       float64 // rate of the trial over that of the base (geometric means); 0 if not known
 	Base, Trial int     // runs of each
-	Sure        bool    // that it carried more: scatter of runs alone does not bring that about
+	Sure        bool    // it carried more, and scatter of runs alone does not explain that
 }
 
 const (
-	// TurnsBar is how many times as much a trial has to carry to matter: less is
-	// not looked at closer.
+	// TurnsBar is the least gain that matters: a smaller one is not investigated.
 	TurnsBar = 1.2
-	// TurnsMost is how many runs of a trial there are at most.
+	// TurnsMost is the highest number of runs of a trial.
 	TurnsMost = 5
-	// turnsDoubt is how many standard errors a difference is beyond chance. It is so
-	// many since it is looked at after each run, of several trials: docs/statistics.md
-	// has how often that deceives.
+	// turnsDoubt is the number of standard errors from which a difference is beyond chance. It is so high because
+	// the difference is tested after each run, for several trials: docs/statistics.md has the error rate.
 	turnsDoubt = 4.4
 )
 
-// InTurns compares what runs carried, in bit/s, in the order in which they were made.
-// Runs scatter by RunSpreadPct at least, whatever so few say of themselves, and by
-// what they show where that is more. One of each is never sure: a second run of the
-// base tells whether it was the base that was an exception, or that has changed.
+// InTurns compares what runs carried, in bit/s, in the order in which they were made. The scatter of the runs is
+// at least RunSpreadPct, even if so few show less, and the observed one if that is more. One run of each is never
+// sure: a second run of the base shows whether the first was an outlier, or the base has changed.
 func InTurns(base, trial []float64) Turns {
 	t := Turns{Base: len(base), Trial: len(trial)}
 	if len(base) == 0 || len(trial) == 0 || slices.Min(base) <= 0 || slices.Min(trial) <= 0 {
@@ -47,10 +44,10 @@ func InTurns(base, trial []float64) Turns {
 	return t
 }
 
-// Open tells whether more runs may make a difference sure that matters.
+// Open reports whether more runs may make a relevant difference sure.
 func (t Turns) Open() bool { return t.Times > TurnsBar && !t.Sure && t.Trial < TurnsMost }
 
-// NextIsBase tells whose turn it is.
+// NextIsBase reports whether the base runs next.
 func (t Turns) NextIsBase() bool { return t.Base <= t.Trial }
 
 func logs(xs []float64) []float64 {

@@ -9,24 +9,22 @@ import (
 	"thru/internal/unit"
 )
 
-// Bars of the verdict, in percent of the ceiling.
+// Thresholds of the verdict, in percent of the ceiling.
 const (
 	PassPct         = 95.0
-	MostLostPct     = 1.0   // of datagrams: what more a path loses it does not deliver
-	AboveCeilingPct = 100.5 // beyond it the figure is no proof: an assumption is wrong
+	MostLostPct     = 1.0   // of datagrams: a path that loses more does not deliver the rate
+	AboveCeilingPct = 100.5 // above it the figure proves nothing: an assumption is wrong
 )
 
 const wrongAssumption = "an assumption about link rate, MTU or accounting is wrong"
 
-// AboveCeiling tells whether a cell shows more than its link can carry. What
-// was under way already when the measured time began, or waited in the
-// receiver's kernel for a lost segment before it, is no contradiction.
+// AboveCeiling reports whether a cell shows more than its link can carry. Data already in flight when the measured
+// time began, or waiting in the receiver's kernel for an earlier lost segment, is no contradiction.
 func AboveCeiling(c *measure.Cell) bool {
 	return c.Ceiling != nil && c.Ceiling.SharePct > AboveCeilingPct+inFlightPct(c)
 }
 
-// inFlightPct is the most that was under way at a time, in percent of what
-// came in the measured time.
+// inFlightPct returns the most data in flight at a time, in percent of what arrived in the measured time.
 func inFlightPct(c *measure.Cell) (most float64) {
 	for i := range c.Runs {
 		f := flowOf(c, &c.Runs[i])
@@ -42,11 +40,11 @@ func inFlightPct(c *measure.Cell) (most float64) {
 	return min(most, mostInFlight)
 }
 
-// mostInFlight bounds that, in percent: beyond it a figure is no figure.
+// mostInFlight limits that, in percent: a higher figure is invalid.
 const mostInFlight = 10
 
-// mostOut is the most that a stream had sent and not seen acknowledged, in
-// bytes: what waits for a lost segment at the receiver is a part of it.
+// mostOut returns the most that a stream had sent and not seen acknowledged, in bytes: data waiting at the
+// receiver for a lost segment is part of it.
 func mostOut(e *measure.Evidence, stream int, s measure.Stream) float64 {
 	if s.TCP == nil || s.TCP.SendMSS == nil {
 		return 0
@@ -66,9 +64,8 @@ func mostOut(e *measure.Evidence, stream int, s measure.Stream) float64 {
 	return segments * float64(*s.TCP.SendMSS)
 }
 
-// Verdict compares the main cells with their ceilings. It is nil where none
-// has one, since without a known link rate there is nothing to pass, and where
-// a cell failed (that is an error, no verdict) or was held down by an end point.
+// Verdict compares the main cells with their ceilings. It is nil if none has one, since without a known link rate
+// there is nothing to pass, and if a cell failed (an error, no verdict) or was limited by an end point.
 func Verdict(cells []measure.Cell) *measure.Verdict {
 	var v *measure.Verdict
 	for _, c := range cells {
@@ -87,18 +84,17 @@ func Verdict(cells []measure.Cell) *measure.Verdict {
 	return v
 }
 
-// bounded is true where an end point's operator allows less than the link
-// carries: the path cannot be judged then.
+// bounded reports whether an end point's operator allows less than the link carries: the path cannot be judged
+// then.
 func bounded(c measure.Cell) bool {
 	return c.Ceiling != nil && c.Spec.MaxRate > 0 && float64(c.Spec.MaxRate) < c.Ceiling.Bps
 }
 
-// leastJudged is the least measured time that a verdict may rest on.
+// leastJudged is the shortest measured time that a verdict may rest on.
 const leastJudged = time.Second
 
-// judgeable is false for a cell that was never to fill the link: requests and
-// responses, a rate below the ceiling that was asked for, an amount that was
-// through in under a second.
+// judgeable returns false for a cell that was not meant to fill the link: requests and responses, a requested rate
+// below the ceiling, or an amount that was transferred in under a second.
 func judgeable(c measure.Cell) bool {
 	switch {
 	case c.Ceiling == nil || asks(&c):
@@ -114,8 +110,7 @@ func judgeable(c measure.Cell) bool {
 	return true
 }
 
-// worse tells which of two cells decides: one that fails, then one that cannot tell,
-// then the lower share.
+// worse reports which of two cells decides: one that fails, then an inconclusive one, then the lower share.
 func worse(a, b measure.Verdict) bool {
 	if a.Pass != b.Pass {
 		return b.Pass
@@ -126,10 +121,10 @@ func worse(a, b measure.Verdict) bool {
 	return a.Share < b.Share
 }
 
-// verdictOf judges one cell, and whether it can be judged.
+// verdictOf judges one cell.
 func verdictOf(c measure.Cell) measure.Verdict { return settle(judged(c), &c) }
 
-// judged holds what one cell carried against its ceiling.
+// judged compares what one cell carried with its ceiling.
 func judged(c measure.Cell) measure.Verdict {
 	v := measure.Verdict{Required: PassPct}
 	name := c.From + " to " + c.To

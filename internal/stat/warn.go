@@ -9,10 +9,10 @@ import (
 	"thru/internal/unit"
 )
 
-// MaxDifferencePct is by how much the figures of sender and receiver may differ without a warning.
+// MaxDifferencePct is by how much the figures of sender and receiver may differ without a warning, in percent.
 const MaxDifferencePct = 1
 
-// warnings says what a reader must know before he trusts the figures.
+// warnings adds what a reader must know to trust the figures.
 func (s *summary) warnings() {
 	s.warnFailures()
 	s.captured()
@@ -22,7 +22,7 @@ func (s *summary) warnings() {
 	}
 	s.warnOneSided()
 	s.warnOtherWork()
-	// A search changes its rate on purpose; requests beside data show its course.
+	// A search changes its rate on purpose; requests concurrent with data show its time line.
 	if !s.cell.Spec.Search && !(s.asks() && s.cell.AtOnce > 1) {
 		s.warnRepeats()
 		s.warnUnsteady()
@@ -43,7 +43,7 @@ func (s *summary) warnings() {
 	}
 }
 
-// warnFailures names the runs that failed or ended early, and the ends that say why.
+// warnFailures names the runs that failed or ended early, and the ends with the reason.
 func (s *summary) warnFailures() {
 	for _, p := range s.all {
 		number := p.run.Index + 1 // people count from 1
@@ -54,7 +54,7 @@ func (s *summary) warnFailures() {
 			s.code(measure.EndedEarly, fmt.Sprintf("run %d ended early", number), "what was measured until then is kept")
 		}
 		for _, side := range []string{senderSide, receiverSide} {
-			// The run's error says more than that of its ends.
+			// The run's error is more precise than that of its ends.
 			if e := p.side(side); e != nil && e.Error != "" && p.run.Error == nil {
 				s.warn("run %d, %s %s: %s", number, side, e.EndPoint, e.Error)
 			}
@@ -65,19 +65,19 @@ func (s *summary) warnFailures() {
 	}
 }
 
-// warnOneSided says where the figure is not the receiver's.
+// warnOneSided warns if the figure is not the receiver's.
 func (s *summary) warnOneSided() {
 	if slices.ContainsFunc(s.runs, onlySender) {
 		s.warn("what the receiver got is not known: the figure is what the sender handed to its kernel")
 	}
 }
 
-// warnCongestion says where a kernel used another congestion control than was
-// asked for: that of a route (ip-route(8), congctl) wins over the socket's.
+// warnCongestion warns if a kernel used another congestion control than the requested one: that of a route
+// (ip-route(8), congctl) overrides the socket's.
 func (s *summary) warnCongestion() {
 	asked := s.cell.Spec.Congestion
 	for _, p := range s.runs {
-		for _, x := range streams(p.sender) { // a receiver's has no say
+		for _, x := range streams(p.sender) { // a receiver's has no effect
 			if asked != "" && x.Congestion != "" && x.Congestion != asked {
 				s.warn("asked for %s, but the sender's kernel used %s: has the route a congctl of its own (ip route)?", asked, x.Congestion)
 			}
@@ -88,7 +88,7 @@ func (s *summary) warnCongestion() {
 	}
 }
 
-// precision is what the repeats of a cell aim at.
+// precision returns the target of a cell's repetitions.
 func precision(c *measure.Cell) float64 {
 	if c.AskedPct > 0 {
 		return c.AskedPct
@@ -99,7 +99,7 @@ func precision(c *measure.Cell) float64 {
 // MaxIdleBusyPct is how busy a machine may be without a test before its CPU figures carry a warning.
 const MaxIdleBusyPct = 10
 
-// warnOtherWork says where a host was not idle without the test.
+// warnOtherWork warns if a host was not idle without the test.
 func (s *summary) warnOtherWork() {
 	for _, side := range []string{senderSide, receiverSide} {
 		for _, p := range s.runs {
@@ -112,7 +112,7 @@ func (s *summary) warnOtherWork() {
 	}
 }
 
-// warnRepeats says what the number of runs allows. A figure beside the main one is short on purpose.
+// warnRepeats words what the number of runs allows. A baseline is short on purpose.
 func (s *summary) warnRepeats() {
 	f, print := MainFigure(s.cell), s.print()
 	switch {
@@ -137,8 +137,8 @@ func (s *summary) warnRepeats() {
 	}
 }
 
-// warnSilence says where the data stopped in mid-run, which a mean hides. At a
-// rate so low that a second may well be empty that says nothing.
+// warnSilence warns if the data stopped in the middle of a run, which a mean hides. At a rate so low that a second
+// may be empty it means nothing.
 func (s *summary) warnSilence() {
 	if s.isSparse() {
 		return
@@ -166,8 +166,8 @@ func (s *summary) warnSilence() {
 	}
 }
 
-// isSparse tells of a rate asked for at which less than a few messages a second
-// are due: of datagrams, of requests, of the buffers that TCP hands on.
+// isSparse reports whether the requested rate is less than a few messages per second: datagrams, requests, or
+// buffers that TCP delivers.
 func (s *summary) isSparse() bool {
 	const few, buffer = 4, 64 << 10
 	spec := s.cell.Spec
@@ -178,14 +178,14 @@ func (s *summary) isSparse() bool {
 	return spec.Rate > 0 && spec.Rate/8 < few*size || spec.PerSecond > 0 && spec.PerSecond < few
 }
 
-// warnBound says that an end point's operator holds the rate down.
+// warnBound warns that an end point's operator limits the rate.
 func (s *summary) warnBound() {
 	if most := s.cell.Spec.MaxRate; most > 0 {
 		s.warn("an end point allows %s at most (thru serve --max-rate): the path may carry more", unit.Rate(float64(most)))
 	}
 }
 
-// warnUnsteady says where a run had no steady state, or was too short for one.
+// warnUnsteady warns if a run had no steady state, or was too short for one.
 func (s *summary) warnUnsteady() {
 	switch steady := s.cell.Steady; {
 	case steady == nil:
@@ -212,7 +212,7 @@ func (s *summary) warnWindows() {
 			if w := x.Window; w.Cut {
 				s.code(measure.WindowCut, fmt.Sprintf("the kernel of the %s %s cut the window", side, last.side(side).EndPoint),
 					fmt.Sprintf("asked %s, granted %s, of which %s are usable", unit.Size(w.Asked), unit.Size(w.Granted), unit.Size(w.Usable)))
-				break // the streams of an end are alike
+				break // the streams of an end are equal
 			}
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"thru/internal/unit"
 )
 
-// busyCorePct is how busy a core must be to be named as what holds a sender back.
+// busyCorePct is how busy a core must be to be named as the limit of a sender.
 const busyCorePct = 90
 
-// warnDatagrams says what a reader must know of a UDP cell.
+// warnDatagrams adds what a reader must know of a UDP cell.
 func (s *summary) warnDatagrams() {
 	d := s.cell.Datagrams
 	if d == nil {
@@ -51,7 +51,7 @@ func shareText(part, all int64) string {
 	return unit.Percent(100 * valueOr(Known(ratio(float64(part), float64(all))), 100))
 }
 
-// warnRate says where the sender did not reach the rate asked for.
+// warnRate warns if the sender did not reach the requested rate.
 func (s *summary) warnRate(d *measure.DatagramFigures) {
 	bound := s.cell.Spec.MaxRate
 	if d.OfferedBps == nil || d.AskedBps == 0 || *d.OfferedBps >= float64(d.AskedBps)*leastMetPct/100 || bound > 0 && bound < d.AskedBps {
@@ -67,7 +67,7 @@ func (s *summary) warnRate(d *measure.DatagramFigures) {
 	s.warn("the sender reached only %s of the %s asked for: %s", unit.Rate(*d.OfferedBps), unit.Rate(float64(d.AskedBps)), why)
 }
 
-// warnLoss says how much was lost and where. A search loses on purpose.
+// warnLoss warns how much was lost and where. A search loses on purpose.
 func (s *summary) warnLoss(d *measure.DatagramFigures) {
 	if d.Lost == 0 || s.cell.Spec.Search {
 		return
@@ -94,16 +94,16 @@ func (s *summary) warnLoss(d *measure.DatagramFigures) {
 	}
 }
 
-// atReceiver tells whether a place is in the receiving host.
+// atReceiver reports whether a place is in the receiving host.
 func atReceiver(place string) bool { return strings.HasPrefix(place, receiverSide) }
 
-// estimated tells whether a place rests on counts of which each stands for
-// several datagrams: a small share of the path would not show beside it.
+// estimated reports whether a place rests on counts that each stand for several datagrams: a small share of the
+// path would be hidden.
 func (s *summary) estimated() bool {
 	return slices.ContainsFunc(s.cell.LossPlaces, func(p measure.LossPlace) bool { return strings.Contains(p.Counter, standsFor) })
 }
 
-// locatedDatagrams is how many datagrams are laid to a place.
+// locatedDatagrams returns how many datagrams are attributed to a place.
 func (s *summary) locatedDatagrams() int64 {
 	var n int64
 	for _, p := range s.cell.LossPlaces {
@@ -112,7 +112,7 @@ func (s *summary) locatedDatagrams() int64 {
 	return n
 }
 
-// shareAt is how much of the loss happened at some places, between 0 and 1.
+// shareAt returns which share of the loss happened at some places, between 0 and 1.
 func (s *summary) shareAt(fits func(string) bool) float64 {
 	var part int64
 	for _, p := range s.cell.LossPlaces {
@@ -123,7 +123,7 @@ func (s *summary) shareAt(fits func(string) bool) float64 {
 	return measure.Value(Known(ratio(float64(part), float64(s.locatedDatagrams()))))
 }
 
-// whereLost says "all of them at the receiver's socket buffer", or the share of each place.
+// whereLost words the places: "all of them at the receiver's socket buffer", or the share of each place.
 func (s *summary) whereLost() string {
 	places := s.cell.LossPlaces
 	if len(places) == 1 {
@@ -136,7 +136,7 @@ func (s *summary) whereLost() string {
 	return strings.Join(words, ", ")
 }
 
-// PlaceText says where a place of loss is: "at the receiver's socket buffer".
+// PlaceText words a place of loss: "at the receiver's socket buffer".
 func PlaceText(place string) string {
 	words := map[string]string{
 		measure.LossSender: "at the sender's socket buffer", measure.LossQdisc: "in the sender's queue (qdisc)",
@@ -152,7 +152,7 @@ func PlaceText(place string) string {
 	return "at " + place
 }
 
-// warnRequests says what a reader must know of requests and responses.
+// warnRequests adds what a reader must know of requests and responses.
 func (s *summary) warnRequests() {
 	f, spec := s.cell.Transactions, s.cell.Spec
 	if asked := askedRate(s.cell); asked > 0 && f.Value < asked*leastMetPct/100 {
@@ -163,7 +163,7 @@ func (s *summary) warnRequests() {
 	}
 }
 
-// warnWrongBytes says that data arrived changed, which no other figure can make up for.
+// warnWrongBytes warns that data arrived corrupted, which no other figure can make up for.
 func (s *summary) warnWrongBytes() {
 	c := s.cell.Checked
 	if c == nil || c.WrongBytes == 0 {

@@ -8,21 +8,17 @@ import (
 	"thru/internal/measure"
 )
 
-// Welch is by how much the mean of b exceeds that of a, and the interval of that
-// at a level such as 0.95, for independent values of which neither the number nor
-// the variance need be the same (Welch, The generalization of "Student's" problem,
-// Biometrika 34, 1947; Jain, The Art of Computer Systems Performance Analysis,
-// 13.4.2). Where one side has a single value, it is held against the range in
-// which one more value of the other side would lie: a prediction interval, which
-// takes it that both sides scatter alike. Two single values have no interval
-// (found is false). Where the smaller side scatters less than the other, it is the
-// wider of Welch's interval and Student's of a common variance: two values that
-// happen to be alike do not know what they vary by.
+// Welch returns by how much the mean of b exceeds that of a, and its interval at a level such as 0.95, for
+// independent values; neither the number nor the variance of the two sides need be equal (Welch, The
+// generalization of "Student's" problem, Biometrika 34, 1947; Jain, The Art of Computer Systems Performance
+// Analysis, 13.4.2). If one side has a single value, it is compared with the prediction interval of one more value
+// of the other side, which assumes that both sides have the same variance. Two single values have no interval
+// (found is false). If the smaller side scatters less than the other, the interval is the wider of Welch's and
+// Student's with a common variance: two values that happen to be equal underestimate their scatter.
 //
-// Mann-Whitney's test assumes less, but needs 4 values a side for 95%, and more
-// where several comparisons share the doubt: runs are few. Each is a mean of
-// seconds, so that the normal distribution is near; TestWelchRarelyFires holds
-// what becomes of it where it is not.
+// Mann-Whitney's test assumes less, but needs 4 values per side for 95%, and more if several comparisons share the
+// error probability: runs are few. Each is a mean of seconds, so the normal distribution is a good approximation;
+// TestWelchRarelyFires tests what happens if it is not.
 func Welch(a, b []float64, level float64) (difference, low, high float64, found bool) {
 	if len(a) == 0 || len(b) == 0 {
 		return math.NaN(), math.NaN(), math.NaN(), false
@@ -47,7 +43,7 @@ func momentsOf(xs []float64) moments {
 	return g
 }
 
-// welchHalf is the half width of Welch's interval.
+// welchHalf returns the half-width of Welch's interval.
 func welchHalf(a, b moments, level float64) (half float64, found bool) {
 	square, degrees, found := welchError(a, b)
 	if !found {
@@ -60,7 +56,7 @@ func welchHalf(a, b moments, level float64) (half float64, found bool) {
 	return half, true
 }
 
-// halfWidth is that of an interval by Student's t.
+// halfWidth returns the half-width of an interval by Student's t.
 func halfWidth(square, degrees, level float64) float64 {
 	if !(square > 0) {
 		return 0
@@ -69,8 +65,7 @@ func halfWidth(square, degrees, level float64) float64 {
 	return t.Quantile(0.5+level/2) * math.Sqrt(square)
 }
 
-// pooledHalf is the half width where both sides are taken to vary alike; 0 where it
-// is the larger side that varies less.
+// pooledHalf returns the half-width for a common variance; 0 if the larger side varies less.
 func pooledHalf(a, b moments, level float64) float64 {
 	if a.n > b.n {
 		a, b = b, a
@@ -83,8 +78,8 @@ func pooledHalf(a, b moments, level float64) float64 {
 	return halfWidth(pooled*(1/a.n+1/b.n), degrees, level)
 }
 
-// welchError is the squared standard error of a difference of means, and its
-// degrees of freedom (Satterthwaite).
+// welchError returns the squared standard error of a difference of means, and its degrees of freedom
+// (Satterthwaite).
 func welchError(a, b moments) (square, degrees float64, found bool) {
 	switch {
 	case a.n < 2 && b.n < 2:
@@ -103,32 +98,29 @@ func welchError(a, b moments) (square, degrees float64, found bool) {
 	return x + y, 1 / (p*p/(a.n-1) + q*q/(b.n-1)), true
 }
 
-// variance of two values or more, about their mean.
+// variance returns the variance of two or more values, about their mean.
 func variance(xs []float64) float64 {
 	return squares(xs) / float64(len(xs)-1)
 }
 
-// What is taken of values that are too few to tell what they vary by, as standard
-// deviations in percent. Seconds within a run say nothing of what differs from run
-// to run: connections and ports, placement, other load. RunSpreadPct covers paths
-// on which one run in ten loses a quarter, or half of them a fifth; so of two
-// single runs a fall by less than some 30% is not told from chance.
-// SessionSpreadPct is of what all runs of one session have in common, which no
-// scatter within a session shows. docs/statistics.md has how often either is too little.
+// Assumed standard deviations, in percent, of values too few to show their scatter. Seconds within a run do not
+// show the differences between runs: connections and ports, placement, other load. RunSpreadPct covers paths on
+// which one run in ten loses a quarter, or half of them a fifth; so with single runs, only drops of about 30% or
+// more are distinguished from chance. SessionSpreadPct is what all runs of one session have in common, which no
+// scatter within a session shows. docs/statistics.md has how often either is too low.
 const (
 	RunSpreadPct     = 12
 	SessionSpreadPct = 3
 )
 
-// Spread is what is taken of values too few to tell what they vary by, as standard
-// deviations.
+// Spread is the assumed scatter of values too few to show it, as standard deviations.
 type Spread struct {
-	Value   float64 // of one value, where a side has one or two
-	Session float64 // common to all values of a side, however many; 0: each is of a session of its own
+	Value   float64 // of one value, if a side has one or two
+	Session float64 // common to all values of a side, however many; 0: each is from a session of its own
 }
 
-// RunSpread is that of the logarithms of rates: with sessions they are runs of one
-// session each side, else results of as many sessions.
+// RunSpread returns that of the logarithms of rates: with sessions the values are runs of one session per side,
+// else results of as many sessions.
 func RunSpread(sessions bool) Spread {
 	s := Spread{Value: RunSpreadPct / 100.0}
 	if sessions {
@@ -137,9 +129,8 @@ func RunSpread(sessions bool) Spread {
 	return s
 }
 
-// least is the half width of an interval at a level that n values against m have,
-// whatever they say of themselves. One value tells no more against many than
-// against one.
+// least returns the least half-width of the interval of n values against m at a level, whatever their observed
+// scatter. One value proves no more against many than against one.
 func (s Spread) least(n, m int, level float64) float64 {
 	z := distuv.UnitNormal.Quantile(0.5 + level/2)
 	switch min(n, m) {
@@ -151,8 +142,8 @@ func (s Spread) least(n, m int, level float64) float64 {
 	return z * s.Session * math.Sqrt2
 }
 
-// LeastDetectable is the least change, as a logarithm, that n values against m tell from
-// chance at a level, whatever they say of themselves; 0 where they are enough.
+// LeastDetectable returns the least change, as a logarithm, that n values against m distinguish from chance at a
+// level, whatever their observed scatter; 0 if they are enough.
 func LeastDetectable(n, m int, sessions bool, level float64) float64 {
 	return RunSpread(sessions).least(n, m, level)
 }
@@ -160,14 +151,13 @@ func LeastDetectable(n, m int, sessions bool, level float64) float64 {
 // Difference is by how much the mean of one side exceeds that of the other.
 type Difference struct {
 	Mean      float64
-	Low, High float64 // its interval, with what is taken of values too few
-	Own       float64 // half of the interval by the scatter of the values alone
+	Low, High float64 // its interval, including the assumed scatter of too few values
+	Own       float64 // half of the interval by the observed scatter alone
 }
 
-// Differ is the difference of b from a and its interval at a level such as 0.95:
-// Welch's, which what sessions have in common widens, and which of one or two
-// values is as wide at least as what those are taken to vary by. There is none
-// where a side has no value, or where nothing is known of two single ones.
+// Differ returns the difference of b from a and its interval at a level such as 0.95: Welch's, widened by the
+// session spread, and with one or two values on a side at least as wide as their assumed scatter. There is none if
+// a side has no value, or for two single values without an assumed scatter.
 func Differ(a, b []float64, s Spread, level float64) (d Difference, found bool) {
 	if len(a) == 0 || len(b) == 0 {
 		return Difference{Mean: math.NaN()}, false
@@ -175,7 +165,7 @@ func Differ(a, b []float64, s Spread, level float64) (d Difference, found bool) 
 	return differ(momentsOf(a), momentsOf(b), 0, s, level)
 }
 
-// differ is Differ; half of the interval by the scatter alone is own at least.
+// differ is Differ; half of the interval by the observed scatter is at least own.
 func differ(a, b moments, own float64, s Spread, level float64) (d Difference, found bool) {
 	least := s.least(int(a.n), int(b.n), level)
 	d.Mean = b.mean - a.mean
@@ -189,14 +179,13 @@ func differ(a, b moments, own float64, s Spread, level float64) (d Difference, f
 	return d, found || least > 0
 }
 
-// leastScatter is how many values tell what they vary by.
+// leastScatter is how many values show their scatter.
 const leastScatter = 3
 
-// SingleRuns is the logarithm of how many times as much the one run of b carried
-// as the one of a, and its interval. To the doubt within each run (RunInterval)
-// comes what runs differ by (RunSpreadPct). There is no interval where a run was
-// too short to have seconds, or where neither carried anything. A run that carried
-// nothing counts as 1 bit/s: no doubt within the other makes that chance.
+// SingleRuns returns the logarithm of the ratio of the one run of b to the one of a, and its interval. It adds the
+// differences between runs (RunSpreadPct) to the uncertainty within each run (RunInterval). There is no interval
+// if a run was too short to have seconds, or if neither carried anything. A run that carried nothing counts as 1
+// bit/s: no uncertainty of the other explains that by chance.
 func SingleRuns(a, b *measure.Figure, level float64) (difference, low, high float64, found bool) {
 	if !(a.Value >= 0) || !(b.Value >= 0) || a.Value == 0 && b.Value == 0 {
 		return math.NaN(), math.NaN(), math.NaN(), false
@@ -215,8 +204,8 @@ func SingleRuns(a, b *measure.Figure, level float64) (difference, low, high floa
 	return difference, difference - half, difference + half, true
 }
 
-// withinRun is the standard error of a single run's figure, relative to it: of its
-// interval, or where there are too few seconds for one of their whole range.
+// withinRun returns the standard error of a single run's figure, relative to it: from its interval or, with too
+// few seconds for one, from their whole range.
 func withinRun(f *measure.Figure) (relative float64, known bool) {
 	switch {
 	case f.CI95Low != nil && f.CI95High != nil:
@@ -229,15 +218,14 @@ func withinRun(f *measure.Figure) (relative float64, known bool) {
 	return relative, relative >= 0 && !math.IsInf(relative, 0)
 }
 
-// LossPct is the share of a cell's packets that were lost on the way, or of TCP
-// sent again, in percent; nil where that is not known.
+// LossPct returns the share of a cell's datagrams lost on the path, or of TCP's retransmissions, in percent; nil
+// if it is not known.
 func LossPct(c *measure.Cell) *float64 { return lossPct(c) }
 
-// Holm judges comparisons that share a doubt of 5% (Holm, A simple sequentially
-// rejective multiple test procedure, 1979). differs judges number i at a level and
-// says whether that shows a difference. The clearest must hold at 1-0.05/k of k,
-// the next at 1-0.05/(k-1), and so on until one does not. What is shown to be the
-// same leaves the others no doubt: they would be more than 5% wrong together.
+// Holm judges comparisons that share an error probability of 5% (Holm, A simple sequentially rejective multiple
+// test procedure, 1979). differs judges number i at a level and returns whether that shows a difference. The
+// clearest must hold at 1-0.05/k of k, the next at 1-0.05/(k-1), and so on until one does not. A comparison shown
+// to be equivalent does not free its share for the others: together they would exceed 5%.
 func Holm(k int, differs func(i int, level float64) bool) {
 	done := make([]bool, k)
 	for open := k; open > 0; {

@@ -8,15 +8,14 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// exactSigns bounds the number of differences for which the distribution of
-// ranks is counted out; beyond it the normal one is as good.
+// exactSigns is the highest number of differences for which the distribution of ranks is computed exactly; beyond
+// it the normal approximation is as good.
 const exactSigns = 100
 
-// SignedRank is the two-sided p-value of the Wilcoxon signed-rank test: how
-// likely differences that scatter evenly about zero are to lie as one-sided as
-// these. Zeros are left out, equal sizes share their mean rank, and the
-// distribution is that of the ranks at hand (Hollander, Wolfe and Chicken,
-// Nonparametric Statistical Methods, 3.1). It is 1 where no difference is left.
+// SignedRank returns the two-sided p-value of the Wilcoxon signed-rank test: how likely differences that scatter
+// evenly about zero are to be as one-sided as these. Zeros are omitted, equal sizes share their mean rank, and the
+// distribution is that of the given ranks (Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3.1).
+// It is 1 if no difference is left.
 func SignedRank(differences []float64) float64 {
 	xs := slices.DeleteFunc(slices.Clone(differences), func(x float64) bool { return x == 0 })
 	if len(xs) == 0 {
@@ -37,7 +36,7 @@ func SignedRank(differences []float64) float64 {
 	return min(1, 2*tailOf(ranks, lower))
 }
 
-// doubledRanks are twice the ranks by size, so that a mean rank is whole too.
+// doubledRanks returns twice the ranks by size, so that a mean rank is an integer too.
 func doubledRanks(xs []float64) []int {
 	order := make([]int, len(xs))
 	for i := range order {
@@ -58,14 +57,14 @@ func doubledRanks(xs []float64) []int {
 	return ranks
 }
 
-// tailOf is the chance that the ranks of the positive ones sum up to no more
-// than that, if each sign is as likely as the other.
+// tailOf returns the probability that the ranks of the positive differences sum to at most that, if both signs are
+// equally likely.
 func tailOf(ranks []int, atMost int) float64 {
 	chances := signChances(ranks)
 	return min(1, Sum(chances[:min(max(atMost+1, 0), len(chances))]))
 }
 
-// signChances is how likely each sum of the ranks of the positive ones is.
+// signChances returns the probability of each sum of the ranks of the positive differences.
 func signChances(ranks []int) []float64 {
 	chances := []float64{1}
 	for _, r := range ranks {
@@ -79,8 +78,8 @@ func signChances(ranks []int) []float64 {
 	return chances
 }
 
-// normalTail is the same by the normal distribution, with the correction for
-// continuity (half a step of doubled ranks).
+// normalTail returns the same by the normal distribution, with the correction for continuity (half a step of
+// doubled ranks).
 func normalTail(ranks []int, atMost int) float64 {
 	m, v := 0.0, 0.0
 	for _, r := range ranks {
@@ -90,9 +89,8 @@ func normalTail(ranks []int, atMost int) float64 {
 	return distuv.UnitNormal.CDF((float64(atMost) + 1 - m) / math.Sqrt(v))
 }
 
-// HodgesLehmann is the estimate of where differences have their middle, the
-// median of the means of all pairs of them, and its interval at a level such as
-// 0.95 by the signed-rank test. There is no interval where so few differences
+// HodgesLehmann returns an estimate of the center of differences, the median of the means of all pairs of them,
+// and its interval at a level such as 0.95 by the signed-rank test. There is no interval if so few differences
 // cannot reach the level (found is false): 0.95 takes 6.
 func HodgesLehmann(differences []float64, level float64) (estimate, low, high float64, found bool) {
 	means := walshMeans(differences)
@@ -111,7 +109,7 @@ func sortedMedian(xs []float64) float64 {
 	return sortedQuantile(xs, 0.5)
 }
 
-// walshMeans are the means of all pairs, each value with itself too, in order.
+// walshMeans returns the means of all pairs, each value with itself too, in order.
 func walshMeans(xs []float64) []float64 {
 	means := make([]float64, 0, len(xs)*(len(xs)+1)/2)
 	for i := range xs {
@@ -123,8 +121,8 @@ func walshMeans(xs []float64) []float64 {
 	return means
 }
 
-// orderOf is which of the ordered means of n differences bounds the interval
-// that leaves at most tail outside on either side.
+// orderOf returns which of the ordered means of n differences bounds the interval that leaves at most tail outside
+// on either side.
 func orderOf(n int, tail float64) (at int, found bool) {
 	if n == 0 || math.Ldexp(1, -n) > tail {
 		return 0, false
@@ -149,8 +147,8 @@ func orderOf(n int, tail float64) (at int, found bool) {
 	return 0, false
 }
 
-// LeastPairs is how many differences it takes for an interval at a level such as
-// 0.95: so many pairs of runs a comparison has at least.
+// LeastPairs returns how many differences an interval needs at a level such as 0.95: a comparison has at least
+// that many pairs of runs.
 func LeastPairs(level float64) int {
 	n := 1
 	for math.Ldexp(1, -n) > (1-level)/2 && n < exactSigns {

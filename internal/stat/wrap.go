@@ -6,19 +6,18 @@ import (
 	"thru/internal/measure"
 )
 
-// wrap is what an interface and those that it lies on add to each packet on
-// the wire, and the interface that has a speed.
+// wrap is what an interface and those under it add to each packet on the wire, and the interface that has a speed.
 type wrap struct {
 	vlans, bytes int
-	unknown      string // what else they add; empty: nothing
+	unknown      string // what else they add, of unknown size; empty: nothing
 	face         *measure.Interface
 }
 
-// mostStacked bounds interfaces on interfaces.
+// mostStacked limits how many interfaces are stacked.
 const mostStacked = 8
 
-// wrapOf walks from an interface down to the port that its frames leave by. It
-// ends at a bridge, behind which the peer may be on this host.
+// wrapOf walks from an interface down to the port by which its frames leave. It ends at a bridge, behind which the
+// peer may be on this host.
 func wrapOf(host *measure.Facts, name string) (w wrap) {
 	for range mostStacked {
 		face := host.Interface(name)
@@ -45,17 +44,17 @@ func wrapOf(host *measure.Facts, name string) (w wrap) {
 	return w
 }
 
-// isSilent tells whether an interface has no speed because it is only a name for others.
+// isSilent reports whether an interface has no speed because it is only a name for others.
 func isSilent(face *measure.Interface) bool {
 	hasNone := face.SpeedBps == nil || *face.SpeedBps <= 0 || face.Nominal != nil && *face.Nominal
 	return hasNone && (face.Tunnel != nil || face.VLAN != nil)
 }
 
-// leastWireGuard is what WireGuard adds to a packet over IPv4: IP 20, UDP 8, its
-// header 16 and its tag 16; over IPv6 it is 20 more.
+// leastWireGuard is what WireGuard adds to a packet over IPv4: IP 20, UDP 8, its header 16 and its tag 16; over
+// IPv6 it is 20 more.
 const leastWireGuard = 60
 
-// overheadOf is how many bytes a tunnel adds, at least, and what is not known of it.
+// overheadOf returns how many bytes a tunnel adds, at least, and what is not known of it.
 func overheadOf(t *measure.Tunnel) (bytes int, unknown string) {
 	switch {
 	case t.Overhead > 0:
@@ -66,11 +65,10 @@ func overheadOf(t *measure.Tunnel) (bytes int, unknown string) {
 	return 0, "what the tunnel (" + t.Kind + ") adds is not known and not counted"
 }
 
-// add is how many bytes it is.
+// add returns the total number of bytes.
 func (w wrap) add() int { return vlanTag*w.vlans + w.bytes }
 
-// leastWrap is what frames have on the wire of every end that is described: a
-// rate that was stated may be that of any of them.
+// leastWrap returns the smallest framing on the wire of any described end: a stated rate may refer to any of them.
 func (s *summary) leastWrap() (least wrap) {
 	for _, e := range s.evidence() {
 		if e.Route == nil {
@@ -84,7 +82,7 @@ func (s *summary) leastWrap() (least wrap) {
 	return least
 }
 
-// OnWire says what frames have beside the headers of the payload: ", + 4 bytes VLAN".
+// OnWire words what frames have in addition to the headers of the payload: ", + 4 bytes VLAN".
 func OnWire(c *measure.Ceiling) string {
 	text := ""
 	if c.VLANs > 0 {
