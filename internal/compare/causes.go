@@ -7,7 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// causeChanges are those that something else holds back than before.
+// causeChanges returns the flows whose limiting cause changed.
 func causeChanges(pairs []matched) (all []measure.CauseChange) {
 	for _, p := range pairs {
 		if p.after.baseline() {
@@ -29,7 +29,7 @@ func firstFinding(all []measure.Finding) *measure.Finding {
 	return &all[0]
 }
 
-// causeText is a cause with its place, where that is an end.
+// causeText words a cause with its place, if that is an end.
 func causeText(f *measure.Finding) string {
 	if f.Where.Place == measure.AtSender || f.Where.Place == measure.AtReceiver {
 		return f.Cause + " (" + f.Where.Place + ")"
@@ -37,8 +37,7 @@ func causeText(f *measure.Finding) string {
 	return f.Cause
 }
 
-// gateChanges are the gates of the newest results whose status is another, where
-// either was more than a pass.
+// gateChanges returns the gates of the newest results whose status changed, if either is more than a pass.
 func gateChanges(a, b *side, e ends) (all []measure.GateChange) {
 	before := gatesOf(a.last(), func(name string) string {
 		for after, was := range e.before {
@@ -60,7 +59,7 @@ func gateChanges(a, b *side, e ends) (all []measure.GateChange) {
 	return all
 }
 
-// gateAt is a gate with what it is of, by the names of after.
+// gateAt is a gate with its subject, under the names of after.
 type gateAt struct {
 	id, of string
 	gate   *measure.Gate

@@ -1,15 +1,13 @@
-// Package compare puts results beside each other and says what changed: of the
-// figures, with their doubt, and of the hosts, their settings and the path. It
-// is pure: documents in, a judgement out.
+// Package compare compares results and reports what changed: the figures, with their uncertainty, and the hosts,
+// their settings and the path. It is pure: documents in, a judgement out.
 //
-// Subjects (subject.go) are paired by what they measure (teams.go), refused where
-// their settings make other things of their figures, and judged by runs, or of a
-// range by results (judge.go). What changed beside them comes from the facts
-// that the documents hold (facts.go, path.go, causes.go). What a subject is, each
-// family says: flow.go, disk.go, transfer.go.
+// Subjects (subject.go) are paired by what they measure (teams.go), refused if their settings make the figures
+// incomparable, and judged by runs, or for a range by results (judge.go). The other changes come from the facts in
+// the documents (facts.go, path.go, causes.go). Each family defines its subjects: flow.go, disk.go, transfer.go.
 //
-// Facts are compared as they stand in the JSON of measure.Facts, so a new fact is compared without a line here. Its row of
-// measure/vocabulary.go says how people call it, how near it is to a rate, and what is noise; factnames.go adds its owner.
+// Facts are compared as they are in the JSON of measure.Facts, so a new fact is compared without new code here.
+// Its row of measure/vocabulary.go has its name for people, its relevance to a rate, and what is noise;
+// factnames.go adds its owner.
 package compare
 
 import (
@@ -20,22 +18,21 @@ import (
 	"thru/internal/measure"
 )
 
-// DefaultBar is within how many percent a change is none (methods.md).
+// DefaultBar is the highest change, in percent, that counts as none (methods.md).
 const DefaultBar = 2
 
-// Options say how results are compared.
+// Options control how results are compared.
 type Options struct {
-	BarPct      float64  // DefaultBar where 0
+	BarPct      float64  // DefaultBar if 0
 	Anyway      bool     // compare although settings differ
 	Guards      bool     // a guardrail that got worse is a regression too
-	Before      string   // how people have named the sides
+	Before      string   // the users' names of the sides
 	After       string   //
-	BeforeNames []string // of the results, in the order given
+	BeforeNames []string // of the results, in the given order
 	AfterNames  []string
 }
 
-// Of compares what was before with what is after. Each side holds one result,
-// or those of a range; it needs not be in order of time.
+// Of compares before with after. Each side is one result, or those of a range; they need not be in order of time.
 func Of(before, after []*measure.Document, o Options) *measure.Compared {
 	if !(o.BarPct > 0) {
 		o.BarPct = DefaultBar
@@ -92,7 +89,7 @@ func newSide(docs []*measure.Document, name string, ids []string) *side {
 	return s
 }
 
-// last is the newest result; an empty one of none.
+// last returns the newest result; an empty one if there is none.
 func (s *side) last() *measure.Document {
 	if len(s.docs) == 0 {
 		return &measure.Document{}
@@ -112,7 +109,7 @@ func (s *side) summary() measure.ComparedSide {
 	return out
 }
 
-// hostsOf are the machines of a result by their own names: "local is vm1".
+// hostsOf returns the machines of a result by their own names: "local is vm1".
 func hostsOf(d *measure.Document) (all []string) {
 	for _, e := range d.EndPoints {
 		switch host := hostOf(d, e.Name); host {
@@ -126,8 +123,8 @@ func hostsOf(d *measure.Document) (all []string) {
 	return all
 }
 
-// conclude says the outcome of all: a regression before what is open, that
-// before an improvement. The noun is what was compared.
+// conclude sets the overall outcome: a regression takes precedence over an open outcome, and that over an
+// improvement. The noun is what was compared.
 func conclude(x *measure.Compared, o Options, noun string) {
 	count := map[string]int{}
 	failed, main := 0, 0
@@ -172,7 +169,7 @@ func conclude(x *measure.Compared, o Options, noun string) {
 	}
 }
 
-// tally names outcomes with how many flows had them: "1 worse, 2 equivalent".
+// tally words outcomes with the number of their flows: "1 worse, 2 equivalent".
 func tally(count map[string]int) string {
 	text := ""
 	for _, outcome := range []string{measure.Worse, measure.Undecided, measure.Improved, measure.Equivalent, measure.NotCompared} {
@@ -186,7 +183,7 @@ func tally(count map[string]int) string {
 	return text
 }
 
-// sideWarnings tell what the reader should know of both sides.
+// sideWarnings returns what the reader should know of both sides.
 func sideWarnings(a, b *side, pairs []matched) (all []string) {
 	if len(a.docs) > 0 && len(b.docs) > 0 && a.last().StartedAt.After(b.last().StartedAt) && !b.last().StartedAt.IsZero() {
 		all = append(all, "before is newer than after: gains and losses are the other way round in time")
@@ -208,8 +205,8 @@ func sideWarnings(a, b *side, pairs []matched) (all []string) {
 	return all
 }
 
-// machinesWarning tells of a range in which one name stands for several machines,
-// such as "local" of results that were imported.
+// machinesWarning warns of a range in which one name stands for several machines, such as "local" of imported
+// results.
 func machinesWarning(name string, s *side) (all []string) {
 	hosts := map[string][]string{}
 	var order []string
@@ -233,7 +230,7 @@ func machinesWarning(name string, s *side) (all []string) {
 	return all
 }
 
-// onBothSides is how many results of b are among those of a.
+// onBothSides returns how many results of b are also in a.
 func onBothSides(a, b *side) (n int) {
 	for _, y := range b.docs {
 		if slices.ContainsFunc(a.docs, func(x *measure.Document) bool { return sameResult(x, y) }) {
@@ -243,7 +240,7 @@ func onBothSides(a, b *side) (n int) {
 	return n
 }
 
-// sameResult tells of one document that was named twice.
+// sameResult reports whether both are the same document.
 func sameResult(x, y *measure.Document) bool {
 	return x == y || !x.StartedAt.IsZero() && x.StartedAt.Equal(y.StartedAt) && x.ElapsedNs == y.ElapsedNs && slices.Equal(x.Arguments, y.Arguments)
 }

@@ -8,8 +8,8 @@ import (
 	"thru/internal/unit"
 )
 
-// diskSubjects are the patterns of each disk, and beside them the same in memory.
-// Where the result broke off, patterns that are not there have no figure.
+// diskSubjects returns the patterns of each disk, and the same in memory as baselines. In an aborted result the
+// missing patterns have no figure.
 func diskSubjects(d *measure.Document) (all []*subject) {
 	for i := range d.Disks {
 		t := &d.Disks[i]
@@ -28,8 +28,8 @@ func diskSubjects(d *measure.Document) (all []*subject) {
 	return all
 }
 
-// diskSubject is one pattern: at random the accesses a second are its figure, in
-// order the bytes. Blocks of another size refuse, so each tells of the other too.
+// diskSubject returns one pattern: its figure is accesses per second for random, bytes per second for sequential
+// access. Results with different block sizes are not compared, so each figure implies the other.
 func diskSubject(d *measure.Document, t *measure.DiskTest, r *measure.DiskRun) *subject {
 	s := &subject{doc: d, family: disks, from: t.Where, to: t.Where, place: t.Path, kind: disks + ";" + r.Pattern + ";" + r.Target, name: r.Pattern, baseline: r.Target != "", disk: t}
 	s.settings = diskSettings(d, t, r)
@@ -48,8 +48,8 @@ func diskSubject(d *measure.Document, t *measure.DiskTest, r *measure.DiskRun) *
 	return s
 }
 
-// diskSettings are those of a pattern. Two methods make the same accesses, and are
-// told; how the page cache was kept out makes another figure.
+// diskSettings returns those of a pattern. Two methods make the same accesses, so they are only reported; a
+// different way of avoiding the page cache gives an incomparable figure.
 func diskSettings(d *measure.Document, t *measure.DiskTest, r *measure.DiskRun) []setting {
 	all := []setting{
 		refusing("block", sizeOr(r.BlockBytes, "default"), worded(r.BlockBytes > 0, "blocks of "+unit.Size(r.BlockBytes))),
@@ -67,7 +67,7 @@ func diskSettings(d *measure.Document, t *measure.DiskTest, r *measure.DiskRun) 
 	return all
 }
 
-// sizeOr is a number of bytes, or what none is called.
+// sizeOr formats a number of bytes, or returns none.
 func sizeOr(n int64, none string) string {
 	if n <= 0 {
 		return none
@@ -75,7 +75,7 @@ func sizeOr(n int64, none string) string {
 	return unit.Size(n)
 }
 
-// timeText is a time that was asked for, of what it took: whole seconds, or tenths.
+// timeText formats a requested time in whole seconds, or a measured one in tenths.
 func timeText(ns int64) string {
 	const tenth = 1e8
 	switch {
@@ -87,7 +87,7 @@ func timeText(ns int64) string {
 	return spanText((ns + 5*tenth) / (10 * tenth) * (10 * tenth))
 }
 
-// diskChanges are the facts of measured disks that are not what they were.
+// diskChanges returns the changed facts of measured disks.
 func diskChanges(pairs []matched) (all []measure.FactChange) {
 	valuesText := map[string]bool{}
 	for _, p := range pairs {
@@ -106,7 +106,7 @@ func diskChanges(pairs []matched) (all []measure.FactChange) {
 	return all
 }
 
-// diskFacts are those of what a disk test lay on, always in the same order.
+// diskFacts returns the facts of a disk test's device, in a fixed order.
 func diskFacts(t *measure.DiskTest) []setting {
 	turns := ""
 	if t.Rotational != nil {

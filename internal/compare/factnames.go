@@ -12,8 +12,8 @@ import (
 	"thru/internal/unit"
 )
 
-// judgeFact names a fact, and says whether it hardly bears on a rate: what is of
-// an interface that the traffic does not take.
+// judgeFact names a fact, and decides whether it hardly affects a rate, like those of an interface that the
+// traffic does not use.
 func judgeFact(c *measure.FactChange, used []string) {
 	kind, thing := KindOfFact(c.Fact), nameIn(c.Fact)
 	row := measure.NewVocabulary().Row(kind)
@@ -22,7 +22,7 @@ func judgeFact(c *measure.FactChange, used []string) {
 	case strings.HasPrefix(kind, "interfaces."):
 		c.Name = interfaceName(c.Name, kind, c.Fact, thing)
 		inner := innerName(c.Fact)
-		part := kind == "interfaces.offloads" && strings.HasPrefix(inner, "tx-tcp") // of TSO, which is told
+		part := kind == "interfaces.offloads" && strings.HasPrefix(inner, "tx-tcp") // of TSO, which is reported
 		c.Minor = part || len(used) > 0 && !slices.Contains(used, thing)
 	case kind == "sysctls" || kind == "settings_changed":
 		c.Name = thing
@@ -32,7 +32,7 @@ func judgeFact(c *measure.FactChange, used []string) {
 	c.Minor = c.Minor || row.Is(measure.Minor)
 }
 
-// interfaceName is "MTU of eth0", "tcp-segmentation-offload of eth0", "RPS rx-0 of eth0".
+// interfaceName words "MTU of eth0", "tcp-segmentation-offload of eth0", "RPS rx-0 of eth0".
 func interfaceName(name, kind, key, thing string) string {
 	inner := innerName(key)
 	switch {
@@ -46,7 +46,7 @@ func interfaceName(name, kind, key, thing string) string {
 	return name + " of " + thing
 }
 
-// innerName is what of the thing a key is about: "rx-0" of "interfaces[eth0].rps[rx-0]".
+// innerName returns the part of the thing that a key is about: "rx-0" of "interfaces[eth0].rps[rx-0]".
 func innerName(key string) string {
 	_, rest, _ := strings.Cut(key, "].")
 	_, rest, _ = strings.Cut(rest, "[")
@@ -54,10 +54,10 @@ func innerName(key string) string {
 	return name
 }
 
-// unranked is the place of facts without one: behind all others.
+// unranked is the rank of facts without one: after all others.
 const unranked = 40
 
-// sortFacts has what bears on a rate first, of paths those of the first flow.
+// sortFacts sorts facts that affect a rate first, and paths by the order of the flows.
 func sortFacts(all []measure.FactChange, pairs []matched) {
 	facts := measure.NewVocabulary()
 	first := ""
@@ -80,7 +80,7 @@ func sortFacts(all []measure.FactChange, pairs []matched) {
 	})
 }
 
-// valueText is a value for people, in the unit that its key names.
+// valueText formats a value in the unit that its key names.
 func valueText(key string, value any) string {
 	switch v := value.(type) {
 	case bool:
@@ -112,7 +112,7 @@ func numberText(kind string, number json.Number) string {
 	return number.String()
 }
 
-// listText is a list as one value; CPUs as ranges.
+// listText formats a list as one value; CPUs as ranges.
 func listText(words []string) string {
 	numbers := make([]int, 0, len(words))
 	for _, w := range words {

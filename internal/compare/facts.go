@@ -12,15 +12,14 @@ import (
 	"thru/internal/measure"
 )
 
-// ends are the end points of both sides that are held against each other: the
-// name before of each name after.
+// ends are the end points that are compared: the name in before for each name in after.
 type ends struct {
-	names  []string // of after, in the order of its documents
+	names  []string // in after, in the order of its documents
 	before map[string]string
 }
 
-// endPoints follows the flows that were paired; end points beside them are paired
-// by their names. Where no flow is, no host is held against another.
+// endPoints follows the paired flows; it pairs other end points by their names. Without paired flows no hosts are
+// compared.
 func endPoints(a, b *side, pairs []matched) ends {
 	e := ends{before: map[string]string{}}
 	if len(pairs) == 0 {
@@ -47,10 +46,10 @@ func (s *side) has(name string) bool {
 	return slices.ContainsFunc(s.docs, func(d *measure.Document) bool { return d.FactsOf(name) != nil })
 }
 
-// leaves are the facts of a host: what is measured by key, as text.
+// leaves are the facts of a host: values by key, as text.
 type leaves map[string]string
 
-// factChanges are the facts of hosts that are not what they were.
+// factChanges returns the changed facts of hosts.
 func factChanges(a, b *side, e ends, pairs []matched) (all []measure.FactChange) {
 	for _, name := range e.names {
 		was, known := e.before[name]
@@ -75,7 +74,7 @@ func factChanges(a, b *side, e ends, pairs []matched) (all []measure.FactChange)
 	return all
 }
 
-// versionChanges are what runs at an end point: thru, or another program.
+// versionChanges compares the programs at an end point: thru, or another one.
 func versionChanges(a, b *side, was, name string) (all []measure.FactChange) {
 	x, y := measure.Value(a.last().EndPoint(was)), measure.Value(b.last().EndPoint(name))
 	if x.Thru != "" && y.Thru != "" && x.Thru != y.Thru {
@@ -87,8 +86,8 @@ func versionChanges(a, b *side, was, name string) (all []measure.FactChange) {
 	return all
 }
 
-// leavesOf are all values that the results of a side have of each fact of an end
-// point, and the facts that some could not be asked for.
+// leavesOf returns all values of each fact of an end point in a side's results, and the facts that some could not
+// read.
 func (s *side) leavesOf(name string, of func(role) string, roles roles) (all map[string][]string, gaps []string) {
 	all = map[string][]string{}
 	called := map[string]string{}
@@ -112,9 +111,8 @@ func (s *side) leavesOf(name string, of func(role) string, roles roles) (all map
 	return all, gaps
 }
 
-// differingFacts are the keys whose values are not the same on both sides. What one
-// side does not have it may only not have been asked for: it is told where absence
-// says something.
+// differingFacts returns the keys whose values differ between the sides. A fact that one side lacks may only not
+// have been read, so it is reported only if its absence is meaningful.
 func differingFacts(x, y map[string][]string, gaps []string) (all []measure.FactChange) {
 	keys := slices.Sorted(maps.Keys(x))
 	for k := range y {
@@ -139,8 +137,7 @@ func differingFacts(x, y map[string][]string, gaps []string) (all []measure.Fact
 	return all
 }
 
-// ofGone tells of facts of an interface that one side does not have: that it is
-// not there is said once.
+// ofGone reports whether a fact belongs to an interface that one side does not have: its absence is reported once.
 func ofGone(key string, x, y map[string][]string) bool {
 	if !strings.HasPrefix(key, "interfaces[") || KindOfFact(key) == "interfaces.name" {
 		return false
@@ -166,19 +163,18 @@ func valuesText(values []string) string {
 	return strings.Join(values, " / ")
 }
 
-// covers tells whether a fact that was not checked is the one of a key: its name
-// or the beginning of it.
+// covers reports whether an unchecked fact covers a key: its name, or the beginning of it.
 func covers(gap, key string) bool {
 	plain := strings.NewReplacer("[", ".", "]", "").Replace(key)
 	gap = strings.TrimSuffix(strings.TrimPrefix(gap, "facts."), ".*")
 	return gap != "" && measure.IsPart(plain, gap)
 }
 
-// flatten names each fact by its key: "interfaces[eth0].mtu_bytes". Interfaces that
-// have a role are there by that too.
+// flatten names each fact by its key: "interfaces[eth0].mtu_bytes". Interfaces with a role are also listed under
+// it.
 func flatten(f *measure.Facts, roles map[string]string) leaves {
 	text, err := json.Marshal(f)
-	if err != nil { // a figure that JSON cannot hold: nothing is known of it
+	if err != nil { // JSON cannot encode a figure: nothing is known of it
 		return nil
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -195,7 +191,7 @@ func flatten(f *measure.Facts, roles map[string]string) leaves {
 
 type walker struct {
 	leaves
-	roles map[string]string // by name of the interface
+	roles map[string]string // by interface name
 	facts measure.Vocabulary
 }
 
@@ -228,7 +224,7 @@ func (w walker) value(key string, value any) {
 	}
 }
 
-// list names the objects of a list by what they are called; plain values are one fact.
+// list names the objects of a list by their own names; plain values are one fact.
 func (w walker) list(key string, all []any) {
 	var words []string
 	for i, v := range all {
@@ -252,7 +248,7 @@ func (w walker) list(key string, all []any) {
 	}
 }
 
-// idOf is what an object of a list is called, else its place.
+// idOf returns the name of an object of a list, else its position.
 func idOf(fields map[string]any, place int) string {
 	for _, name := range []string{"name", "path", "queue", "node"} {
 		switch v := fields[name].(type) {
@@ -265,7 +261,7 @@ func idOf(fields map[string]any, place int) string {
 	return strconv.Itoa(place)
 }
 
-// KindOfFact is a key without the names of things: "interfaces.mtu_bytes".
+// KindOfFact returns a key without the names of things: "interfaces.mtu_bytes".
 func KindOfFact(key string) string {
 	if !strings.ContainsRune(key, '[') {
 		return key
@@ -285,10 +281,10 @@ func KindOfFact(key string) string {
 	return kind.String()
 }
 
-// renamed is a key with another name of the thing that it is about.
+// renamed returns a key with another name of its thing.
 func renamed(key, from, to string) string { return strings.Replace(key, "["+from+"]", "["+to+"]", 1) }
 
-// nameIn is the thing that a key is about: "eth0" of "interfaces[eth0].mtu_bytes".
+// nameIn returns the thing that a key is about: "eth0" of "interfaces[eth0].mtu_bytes".
 func nameIn(key string) string {
 	_, rest, found := strings.Cut(key, "[")
 	if !found {
@@ -300,8 +296,8 @@ func nameIn(key string) string {
 	return strings.TrimSuffix(rest, "]")
 }
 
-// interfacesUsed are those that the traffic of an end point takes, and those that
-// these lie on, in the order of the newest result.
+// interfacesUsed returns the interfaces that an end point's traffic uses, with those under them, in the order of
+// the newest result.
 func (s *side) interfacesUsed(name string) (all []string) {
 	add := func(i string) {
 		if i != "" && !slices.Contains(all, i) {

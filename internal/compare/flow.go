@@ -11,7 +11,7 @@ import (
 	"thru/internal/unit"
 )
 
-// flowSubjects are the flows of a result.
+// flowSubjects returns the flows of a result.
 func flowSubjects(d *measure.Document) (all []*subject) {
 	for _, c := range resultCells(d) {
 		s := &subject{
@@ -27,13 +27,13 @@ func flowSubjects(d *measure.Document) (all []*subject) {
 	return all
 }
 
-// kindOf is what must be alike for flows to be held against each other at all:
-// protocol, rung, what a plan varied beside the settings, and whether the flow counts.
+// kindOf returns what must be equal for flows to be compared at all: protocol, rung, what a plan varied besides
+// the settings, and whether the flow counts.
 func kindOf(c *measure.Cell) string {
 	return strings.Join([]string{protocolText(c), c.Rung, stat.AxesText(axesVaried(c)), label(c), strconv.FormatBool(isBaseline(c))}, ";")
 }
 
-// protocolText is "TCP", "UDP", "TCP request and response".
+// protocolText words "TCP", "UDP", "TCP request and response".
 func protocolText(c *measure.Cell) string {
 	text := strings.ToUpper(c.Protocol)
 	switch {
@@ -49,8 +49,8 @@ func protocolText(c *measure.Cell) string {
 	return text
 }
 
-// label is what a plan or a flow at the same time is called, where nothing else
-// tells two cells apart: "there" and "back" of localhost.
+// label returns a plan's or concurrent flow's name for a cell, if nothing else distinguishes two cells: "there"
+// and "back" of localhost.
 func label(c *measure.Cell) string {
 	if c.From == c.To {
 		return c.Label
@@ -58,13 +58,13 @@ func label(c *measure.Cell) string {
 	return ""
 }
 
-// axesVaried are what a plan varied beside what the settings say.
+// axesVaried returns what a plan varied besides the settings.
 func axesVaried(c *measure.Cell) []measure.Axis {
 	said := []string{"streams", "window", "length", "rate", "duration", "end_points", "congestion"}
 	return slices.DeleteFunc(slices.Clone(c.Axes), func(a measure.Axis) bool { return slices.Contains(said, a.Name) })
 }
 
-// settingsOf are all settings of a cell. Those that refuse come first.
+// settingsOf returns all settings of a cell. Those that prevent a comparison come first.
 func settingsOf(d *measure.Document, c *measure.Cell) []setting {
 	s := &c.Spec
 	all := []setting{
@@ -83,8 +83,8 @@ func settingsOf(d *measure.Document, c *measure.Cell) []setting {
 	return append(all, softSettings(d, c)...)
 }
 
-// softSettings are those that are told and do not refuse: people compare results
-// for their sake, or they bear on the doubt of a figure alone.
+// softSettings returns those that are reported and do not prevent a comparison: people compare results because of
+// them, or they affect only the uncertainty of a figure.
 func softSettings(d *measure.Document, c *measure.Cell) []setting {
 	s := &c.Spec
 	return []setting{
@@ -107,13 +107,13 @@ func softSettings(d *measure.Document, c *measure.Cell) []setting {
 	}
 }
 
-// lengthOf is the length that was asked for, where it makes another traffic: that
-// of datagrams and requests. A length of calls on a byte stream is told of too.
+// lengthOf returns the requested length if it makes the traffic different: that of datagrams and requests. A
+// length of calls on a byte stream is also reported.
 func lengthOf(c *measure.Cell) measure.Pair {
 	if c.Length == (measure.Pair{Send: measure.DefaultLength, Recv: measure.DefaultLength}) {
 		return measure.Pair{}
 	}
-	if l := c.Length; l.Recv == 0 && c.Protocol == measure.UDP { // the receiver takes what comes
+	if l := c.Length; l.Recv == 0 && c.Protocol == measure.UDP { // the receiver accepts any length
 		return measure.Pair{Send: l.Send, Recv: l.Send}
 	}
 	return c.Length
@@ -126,7 +126,7 @@ func worded(when bool, text string) string {
 	return ""
 }
 
-// pairText is a size in each direction: "default", "800 KiB", "1 MiB/4 MiB".
+// pairText formats a size for each direction: "default", "800 KiB", "1 MiB/4 MiB".
 func pairText(p measure.Pair) string {
 	one := func(n int64) string {
 		if n == 0 {
@@ -175,7 +175,7 @@ func numberOr(n int, none string) string {
 	return strconv.Itoa(n)
 }
 
-// cpusText are the CPUs that the flow was confined to.
+// cpusText words the CPUs to which the flow was bound.
 func cpusText(s *measure.Spec) string {
 	one := func(cpus string, cpu *int) string {
 		switch {
@@ -189,7 +189,7 @@ func cpusText(s *measure.Spec) string {
 	return one(s.SenderCPUs, s.SenderCPU) + "/" + one(s.ReceiverCPUs, s.ReceiverCPU)
 }
 
-// flowOf is the cell's own flow in its last run that has one.
+// flowOf returns the cell's own flow in its last run that has one.
 func flowOf(c *measure.Cell) *measure.Flow {
 	for _, r := range slices.Backward(c.Runs) {
 		for i := range r.Flows {
@@ -201,7 +201,7 @@ func flowOf(c *measure.Cell) *measure.Flow {
 	return nil
 }
 
-// senderStreams are the connections of the last run, as the sender has them.
+// senderStreams returns the sender's connections in the last run.
 func senderStreams(c *measure.Cell) []measure.Stream {
 	if f := flowOf(c); f != nil && f.Sender != nil {
 		return f.Sender.Streams
@@ -209,7 +209,7 @@ func senderStreams(c *measure.Cell) []measure.Stream {
 	return nil
 }
 
-// congestionOf is the congestion control in use; of the kernel's word, else as asked.
+// congestionOf returns the congestion control in use: the kernel's report, else the requested one.
 func congestionOf(c *measure.Cell) string {
 	for _, s := range senderStreams(c) {
 		if s.Congestion != "" {
@@ -219,7 +219,7 @@ func congestionOf(c *measure.Cell) string {
 	return c.Spec.Congestion
 }
 
-// mssOf is the least MSS of the connections.
+// mssOf returns the smallest MSS of the connections.
 func mssOf(c *measure.Cell) string {
 	least := 0
 	for _, s := range senderStreams(c) {
@@ -230,7 +230,7 @@ func mssOf(c *measure.Cell) string {
 	return numberOr(least, "")
 }
 
-// placesOf are the CPUs that the threads of an end were bound to in the last run.
+// placesOf returns the CPUs to which the threads of an end were bound in the last run.
 func placesOf(c *measure.Cell, sends bool) string {
 	f := flowOf(c)
 	if f == nil {
@@ -253,7 +253,7 @@ func placesOf(c *measure.Cell, sends bool) string {
 	return unit.List(cpus)
 }
 
-// familyOf is the version of IP by the sender's address.
+// familyOf returns the version of IP by the sender's address.
 func familyOf(c *measure.Cell) string {
 	f := flowOf(c)
 	switch {
@@ -265,8 +265,8 @@ func familyOf(c *measure.Cell) string {
 	return "4"
 }
 
-// valueOf is the figure that a cell is about, by its key in the result: goodput,
-// requests a second, or of a search the capacity that it found.
+// valueOf returns the main figure of a cell, with its key in the result: goodput, requests per second, or for a
+// search the capacity.
 func valueOf(c *measure.Cell) (key string, f *measure.Figure, ok bool) {
 	switch {
 	case c.Spec.Search:
@@ -284,7 +284,7 @@ func valueOf(c *measure.Cell) (key string, f *measure.Figure, ok bool) {
 	return key, f, f != nil && isRate(f.Value)
 }
 
-// runValues are the figures of a flow's runs; none where it has no figure.
+// runValues returns the figures of a flow's runs; none if it has no figure.
 func runValues(c *measure.Cell) (values []float64) {
 	if _, _, ok := valueOf(c); !ok {
 		return nil
@@ -301,7 +301,7 @@ func runValues(c *measure.Cell) (values []float64) {
 	return values
 }
 
-// whyNot is the reason that a flow has no figure.
+// whyNot returns why a flow has no figure.
 func whyNot(d *measure.Document, c *measure.Cell) string {
 	if c.Error != nil && c.Error.Message != "" {
 		return c.Error.Message

@@ -9,19 +9,19 @@ import (
 	"thru/internal/unit"
 )
 
-// rail is a figure of a cell of which more is worse. It is worse where it grew by
-// more than both bars, beyond doubt.
+// rail is a figure of a cell for which lower is better. It is worse if it grew significantly, by more than both
+// bars.
 type rail struct {
 	name, unit string
 	of         func(*measure.Cell) *float64
-	pct        float64 // of what it was; 0: it counts in its unit
+	pct        float64 // of the value before; 0: the unit's bar alone counts
 	least      float64 // in its unit
-	spread     float64 // standard deviation that one or two results are taken to have: in percent, or in its unit
+	spread     float64 // assumed standard deviation of one or two results: in percent, or in its unit
 }
 
-// The bars are those of comparisons within one result (stat, guardrail.go) where
-// there are such; percentiles far out vary more from run to run than medians do.
-// The spreads are assumptions, as that of single runs is (stat.RunSpreadPct).
+// The bars are those of comparisons within one result (stat, guardrail.go) if there are such; high percentiles
+// vary more from run to run than medians do. The spreads are assumptions, like that of single runs
+// (stat.RunSpreadPct).
 func allGuardrails() []rail {
 	p50 := func(l *measure.Latency) int64 { return l.P50 }
 	p99 := func(l *measure.Latency) int64 { return l.P99 }
@@ -80,7 +80,7 @@ type guard struct {
 	before, after []float64
 }
 
-// guardsOf are the guardrails that both sides have.
+// guardsOf returns the guardrails that both sides have.
 func guardsOf(p matched) (all []*guard) {
 	if x, y := p.before.newest().guarded, p.after.newest().guarded; x == nil || y == nil || p.after.family == disks && x.Streams != y.Streams {
 		return nil // the more workers a disk has, the longer each waits
@@ -94,7 +94,7 @@ func guardsOf(p matched) (all []*guard) {
 	return all
 }
 
-// newGuard has the median of each side: a range has results that were disturbed.
+// newGuard takes the median of each side: a range includes disturbed results.
 func newGuard(r rail, before, after []float64) *guard {
 	was, is := stat.Median(before), stat.Median(after)
 	g := &guard{rail: r, before: before, after: after}
@@ -117,9 +117,8 @@ func (r rail) values(of []*subject) (all []float64) {
 	return all
 }
 
-// judge says at a level whether the guardrail is worse or better: the interval of
-// what it changed by lies beyond its bar. A change is a ratio where the bar is
-// one; what is below the bar in its unit has no part in that.
+// judge decides at a level whether the guardrail is worse or better: the interval of its change is beyond its bar.
+// With a bar in percent the change is a ratio, and values below the bar in the unit do not count.
 func (g *guard) judge(level float64) (differs bool) {
 	bar, spread := g.least, g.spread
 	if g.pct > 0 {
@@ -131,7 +130,7 @@ func (g *guard) judge(level float64) (differs bool) {
 	return g.Worse || g.Better
 }
 
-// scaled are values as they are compared.
+// scaled returns values in the scale in which they are compared.
 func (r rail) scaled(values []float64) []float64 {
 	if r.pct == 0 {
 		return values
@@ -139,7 +138,7 @@ func (r rail) scaled(values []float64) []float64 {
 	return mapped(values, func(x float64) float64 { return math.Log(max(x, r.least)) })
 }
 
-// bar is what counts as a change, in words.
+// bar words what counts as a change.
 func (r rail) bar() string {
 	switch {
 	case r.unit == "ns":

@@ -11,19 +11,18 @@ import (
 	"thru/internal/unit"
 )
 
-// leastValues is how many values it takes on one side at least to know what they
-// vary by. With fewer, and with one alone on the other side, an outcome is
-// indicative: that one may be the exception.
+// leastValues is how many values on one side show their scatter. With fewer, and with a single one on the other
+// side, an outcome is indicative: that one may be an outlier.
 const leastValues = 3
 
-// contest is the comparison of one subject under way.
+// contest is the comparison of one subject in progress.
 type contest struct {
 	measure.ComparedCell
 	family  string
 	a, b    []float64       // logarithms of the units
-	was, is *measure.Figure // of single runs
-	d       stat.Difference // of the two
-	widened bool            // the interval holds what so few values are taken to vary by
+	was, is *measure.Figure // figures of single runs
+	d       stat.Difference // of the two sides
+	widened bool            // the interval includes the assumed scatter of few values
 	guards  []*guard
 }
 
@@ -53,11 +52,10 @@ func newContest(p matched, o Options) *contest {
 	return x
 }
 
-// isRate tells figures from what only a hostile document has.
+// isRate rejects figures that only a hostile document has.
 func isRate(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }
 
-// gather takes the units of both sides: results where a side has several, else
-// runs.
+// gather takes the units of both sides: results if a side has several, else runs.
 func (x *contest) gather(before, after []*subject) {
 	as, bs := unitsOf(before), unitsOf(after)
 	switch {
@@ -76,7 +74,7 @@ func (x *contest) gather(before, after []*subject) {
 	x.Indicative = max(len(x.a), len(x.b)) < leastValues || min(len(x.a), len(x.b)) < 2
 }
 
-// figureOf is the figure of the only one that has any.
+// figureOf returns the figure of the only subject that has one.
 func figureOf(all []*subject) *measure.Figure {
 	for _, s := range all {
 		if s.figure != nil {
@@ -86,8 +84,8 @@ func figureOf(all []*subject) *measure.Figure {
 	return &measure.Figure{}
 }
 
-// unitsOf are the values of each result that has any: of its runs that came to
-// their end, or where they are not kept its figure.
+// unitsOf returns the values of each result that has any: of its completed runs or, if they are not stored, its
+// figure.
 func unitsOf(all []*subject) (units [][]float64) {
 	byDoc := map[*measure.Document]int{}
 	for _, s := range all {
@@ -108,7 +106,7 @@ func unitsOf(all []*subject) (units [][]float64) {
 	return units
 }
 
-// leastRate stands for a run that carried nothing, of which there is no logarithm.
+// leastRate stands for a run that carried nothing, since zero has no logarithm.
 const leastRate = 1
 
 func logs(xs []float64) []float64 {
@@ -122,19 +120,19 @@ func mapped[T, U any](xs []T, of func(T) U) (all []U) {
 	return all
 }
 
-// sampleOf sums up units; nil of none.
+// sampleOf summarises units; nil for none.
 func sampleOf(logs []float64) *measure.Sample {
 	if len(logs) == 0 {
 		return nil
 	}
 	low, high, value := rateOf(slices.Min(logs)), rateOf(slices.Max(logs)), rateOf(stat.Mean(logs))
-	if low == 0 && high > 0 { // nothing has no ratio to the others: their common mean
+	if low == 0 && high > 0 { // zero has no ratio to the others: use their common mean
 		value = stat.Mean(mapped(logs, rateOf))
 	}
 	return &measure.Sample{Value: min(max(value, low), high), Low: low, High: high, Units: len(logs)}
 }
 
-// rateOf is what a logarithm stands for: of leastRate nothing.
+// rateOf returns the rate of a logarithm; 0 for that of leastRate.
 func rateOf(log float64) float64 {
 	if log <= math.Log(leastRate) {
 		return 0
@@ -142,13 +140,12 @@ func rateOf(log float64) float64 {
 	return math.Exp(log)
 }
 
-// judgement judges one figure at a level such as 0.95, and tells whether that shows
-// a difference.
+// judgement judges one figure at a level such as 0.95, and returns whether that shows a difference.
 type judgement func(level float64) (differs bool)
 
-// settle judges all figures that can be compared. The rates of the main flows share
-// a doubt, their guardrails another one, and what stands beside a third. Where a
-// guardrail is a regression too (guards), one doubt is that of all that may be one.
+// settle judges all figures that can be compared. The rates of the main flows share one error probability, their
+// guardrails another, and the baselines a third. If guardrails count as regressions too (guards), all possible
+// regressions share one.
 func settle(all []*contest, barPct float64, guards bool) {
 	var rates, guardrails, baseline []judgement
 	for _, x := range all {
@@ -220,7 +217,7 @@ func (x *contest) judge(level, barPct float64) (differs bool) {
 	return x.Outcome == measure.Improved || x.Outcome == measure.Worse
 }
 
-// difference is that of both sides at a level.
+// difference returns that of both sides at a level.
 func (x *contest) difference(level float64) (d stat.Difference, found bool) {
 	if x.Basis != measure.OfSingles {
 		return stat.Differ(x.a, x.b, stat.RunSpread(x.Basis == measure.OfRuns), level)
@@ -230,8 +227,8 @@ func (x *contest) difference(level float64) (d stat.Difference, found bool) {
 	return d, found
 }
 
-// stalled says that some values of a side are nothing, and not all: they have no
-// ratio, so that nothing can be said of it but this.
+// stalled says if some values of a side are zero, and not all: they have no ratio, so that nothing else can be
+// said of it.
 func (x *contest) stalled() string {
 	var words []string
 	for _, s := range []struct {
@@ -254,8 +251,7 @@ func (x *contest) stalled() string {
 	return strings.Join(words, ", ") + ": find out why before rates are compared"
 }
 
-// percent is the change of a logarithm; nil where there was nothing before, of
-// which no share can be taken.
+// percent returns the change of a logarithm; nil if the value before is zero, of which there is no share.
 func (x *contest) percent(log float64) *float64 {
 	if x.Before != nil && x.Before.High == 0 {
 		return nil
@@ -263,7 +259,7 @@ func (x *contest) percent(log float64) *float64 {
 	return stat.Known(stat.PctOfLog(log))
 }
 
-// words are the outcome in a sentence.
+// words returns the outcome as a sentence.
 func (x *contest) words(barPct float64) string {
 	text := ""
 	bar := unit.Percent(barPct)
@@ -292,7 +288,7 @@ func (x *contest) words(barPct float64) string {
 	return text
 }
 
-// fewText says what so few values are taken to differ by.
+// fewText words the assumed scatter of few values.
 func (x *contest) fewText() string {
 	values := fmt.Sprintf("%d against %d %s", len(x.b), len(x.a), x.Basis)
 	if x.Basis == measure.OfSingles {
@@ -304,10 +300,10 @@ func (x *contest) fewText() string {
 	return fmt.Sprintf("%s, which are taken to differ by %d%% (standard deviation)", values, stat.RunSpreadPct)
 }
 
-// enoughRuns is the number beyond which other conditions tell more than more runs.
+// enoughRuns is the number beyond which other conditions show more than more runs.
 const enoughRuns = 5
 
-// advice is what would tell.
+// advice says what would decide.
 func (x *contest) advice() string {
 	switch {
 	case x.Basis == measure.OfResults:
@@ -322,10 +318,10 @@ func (x *contest) advice() string {
 	return "more runs would tell (--repeat 5)"
 }
 
-// spanOf is by how much the greatest of values exceeds the least, relative to that.
+// spanOf returns by how much the highest value exceeds the lowest, relative to the lowest.
 func spanOf(logs []float64) float64 { return math.Expm1(slices.Max(logs) - slices.Min(logs)) }
 
-// warnings tell where a side has no one level that its mean would be of.
+// warnings warns if a side has no single level for its mean.
 func (x *contest) warnings() (all []string) {
 	if x.Outcome == measure.NotCompared {
 		return nil
@@ -341,7 +337,7 @@ func (x *contest) warnings() (all []string) {
 	return all
 }
 
-// called is what a warning calls it.
+// called names the side in a warning.
 func (x *contest) called() string {
 	if x.family == flows {
 		return measure.PairName(x.From, x.To)
@@ -349,11 +345,11 @@ func (x *contest) called() string {
 	return directionText(x.From, x.To) + ", " + x.What
 }
 
-// unevenness says what keeps a mean from standing for values in order of time.
+// unevenness says why a mean does not represent values in order of time.
 func unevenness(logs []float64, basis string) string {
 	rates := make([]float64, len(logs))
 	for i, l := range logs {
-		rates[i] = math.Exp(l - slices.Max(logs)) // of the greatest, so that none is beyond what can be said
+		rates[i] = math.Exp(l - slices.Max(logs)) // relative to the highest, to avoid overflow
 	}
 	if basis == measure.OfRuns {
 		if low, high, found := stat.TwoGroups(rates); found {

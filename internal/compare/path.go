@@ -8,8 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// pathChanges are the facts of paths that are not what they were: of each
-// direction that the newest result of either side has probed or taken.
+// pathChanges returns the changed facts of paths: of each direction that the newest result of either side has
+// probed or used.
 func pathChanges(a, b *side, e ends) (all []measure.FactChange) {
 	before, after := a.directionFacts(), b.directionFacts()
 	names := measure.NewVocabulary()
@@ -38,7 +38,7 @@ type directionFacts struct {
 
 type directionFact struct{ kind, value string }
 
-// directionFacts are those of the newest result that has probed a path.
+// directionFacts returns those of the newest result that has probed a path.
 func (s *side) directionFacts() (all []directionFacts) {
 	for _, d := range slices.Backward(s.docs) {
 		for i := range d.Paths {
@@ -87,7 +87,7 @@ func oneDirection(p *measure.Path, from, to string, o *measure.DirectionFacts) d
 	return w
 }
 
-// synFacts are the options of a segment of the handshake as they arrived.
+// synFacts returns the options of a handshake segment as they arrived.
 func synFacts(s *measure.SYN) (all []directionFact) {
 	if s == nil {
 		return nil

@@ -8,18 +8,17 @@ import (
 	"thru/internal/measure"
 )
 
-// role is the part that one interface had before and another has after: the
-// traffic took the one, and takes the other. Facts are compared by it, beside those
-// of each interface by its own name.
+// role is the function of an interface that traffic used before and another that it uses after. Facts are compared
+// by role, in addition to each interface's own name.
 type role struct {
-	id            string // in keys, where no interface has such a name
+	id            string // in keys; no interface has such a name
 	before, after string
 }
 
 // roles are those of one end point.
 type roles []role
 
-// rolesOf pairs the interfaces that only one side's traffic takes, in their order.
+// rolesOf pairs the interfaces that only one side's traffic uses, in their order.
 func rolesOf(before, after []string) (all roles) {
 	without := func(all, of []string) []string {
 		return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(of, s) })
@@ -31,8 +30,8 @@ func rolesOf(before, after []string) (all roles) {
 	return all
 }
 
-// name judges a fact and names it; false of one that a role has said otherwise:
-// that an interface which has another name now is gone, and hardware addresses.
+// name judges a fact and names it; false for one that a role has reported otherwise: a renamed interface that
+// appears to be gone, and hardware addresses.
 func (all roles) name(c *measure.FactChange, used []string) bool {
 	thing, kind := nameIn(c.Fact), KindOfFact(c.Fact)
 	for _, r := range all {
@@ -51,21 +50,20 @@ func (all roles) name(c *measure.FactChange, used []string) bool {
 	return true
 }
 
-// repeats tells of a change that another key of the same end point has said.
+// repeats reports whether another key of the same end point has reported the change.
 func repeats(all []measure.FactChange, c *measure.FactChange) bool {
 	return slices.ContainsFunc(all, func(x measure.FactChange) bool {
 		return x.Of == c.Of && x.Before == c.Before && x.After == c.After && (x.Name == c.Name || isCongestion(x.Fact) && isCongestion(c.Fact))
 	})
 }
 
-// isCongestion tells of the keys under which the congestion control of a host, and of
-// what it sends, is a fact.
+// isCongestion reports whether a key names the congestion control of a host, or of its sent data.
 func isCongestion(key string) bool {
 	return slices.Contains([]string{"congestion_control", "sysctls[net.ipv4.tcp_congestion_control]", "settings_changed[net.ipv4.tcp_congestion_control]", "paths.congestion"}, key)
 }
 
-// dropRepeated leaves out of paths what the sending host has said, and of settings what
-// a fact has: one change is named once.
+// dropRepeated removes from paths what the sending host has reported, and from settings what a fact has: each
+// change is named once.
 func dropRepeated(x *measure.Compared) {
 	alike := func(f measure.FactChange, before, after string) bool { return f.Before == before && f.After == after }
 	hosts := slices.Clone(x.Facts)

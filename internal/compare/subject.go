@@ -6,27 +6,27 @@ import (
 	"thru/internal/measure"
 )
 
-// subject is a figure of a result that can be measured again: a flow (flow.go), a
-// pattern of a disk (disk.go), or a layer of a transfer (transfer.go).
+// subject is a figure of a result that can be measured again: a flow (flow.go), a pattern of a disk (disk.go), or
+// a layer of a transfer (transfer.go).
 type subject struct {
 	doc      *measure.Document
-	family   string // of flows, disks or transfers
-	from, to string // end points; of a disk twice the same
+	family   string // flows, disks or transfers
+	from, to string // end points; for a disk both are the same
 	place    string // folder of a disk
-	kind     string // what no other is ever held against
+	kind     string // only subjects of the same kind are compared
 	name     string // what was measured: "TCP", "random read"
-	baseline bool   // it decides nothing
+	baseline bool   // it does not count for the outcome
 	settings []setting
-	varied   string // what a plan varied beside the settings, in words
+	varied   string // what a plan varied besides the settings, in words
 
 	key    string          // of the figure in the result
 	figure *measure.Figure // nil: it has none
-	values []float64       // of its runs; of none its figure
-	why    string          // it has no figure
+	values []float64       // of its runs; without runs its figure
+	why    string          // why it has no figure
 
-	guarded *measure.Cell    // what guardrails read; nil: nothing stands beside the figure
-	finding *measure.Finding // what held it back; nil: nothing was found
-	flow    *measure.Cell    // nil of what is no flow
+	guarded *measure.Cell    // source of the guardrails; nil: none
+	finding *measure.Finding // what limited it; nil: nothing was found
+	flow    *measure.Cell    // nil if it is no flow
 	disk    *measure.DiskTest
 }
 
@@ -37,8 +37,8 @@ const (
 	transfers = "transfer"
 )
 
-// subjectsOf are those of a result. Of a transfer they are its layers, which hold
-// the figures of its network and of its disks too.
+// subjectsOf returns those of a result. For a transfer these are its layers, which include the figures of its
+// network and of its disks.
 func subjectsOf(d *measure.Document) []*subject {
 	switch {
 	case d.Transfer != nil:
@@ -49,21 +49,21 @@ func subjectsOf(d *measure.Document) []*subject {
 	return flowSubjects(d)
 }
 
-// setting is one thing that was asked of a measurement, or by which it was made.
+// setting is one requested option of a measurement, or how it was made.
 type setting struct {
 	name          string
 	value         string
-	shown         string // with its noun, where it belongs to what people call it
-	refuses       bool   // figures under two values of it are of different things
-	distinguishes bool   // it tells two of one result apart, and refuses nothing
+	shown         string // with its noun, if it is part of the name
+	refuses       bool   // figures under two values of it are not comparable
+	distinguishes bool   // it distinguishes two of one result, and prevents no comparison
 }
 
-// refusing is a setting under two values of which figures are of different things.
+// refusing returns a setting that makes figures under two values incomparable.
 func refusing(name, value, shown string) setting {
 	return setting{name: name, value: value, shown: shown, refuses: true}
 }
 
-// identity names all settings by which subjects of one kind are told apart.
+// identity returns all settings that distinguish subjects of one kind.
 func (s *subject) identity() string {
 	var words []string
 	for _, x := range s.settings {
@@ -74,7 +74,7 @@ func (s *subject) identity() string {
 	return strings.Join(words, ";")
 }
 
-// what is the subject in words: "TCP, 4 streams".
+// what words the subject: "TCP, 4 streams".
 func (s *subject) what() string {
 	words := []string{s.name}
 	for _, x := range s.settings {
@@ -88,8 +88,7 @@ func (s *subject) what() string {
 	return strings.Join(words, ", ")
 }
 
-// differing are the settings that are not the same on both sides; of a range
-// those of its newest result.
+// differing returns the settings that differ between the sides; for a range those of its newest result.
 func differing(a, b *subject) (all []measure.SettingDiff) {
 	with := map[string]string{}
 	for _, s := range b.settings {
@@ -103,7 +102,7 @@ func differing(a, b *subject) (all []measure.SettingDiff) {
 	return all
 }
 
-// nounOf is what the subjects of both sides are called together.
+// nounOf returns the common noun for the subjects of both sides.
 func nounOf(sides ...*side) string {
 	for _, s := range sides {
 		for _, d := range s.docs {
@@ -115,7 +114,7 @@ func nounOf(sides ...*side) string {
 	return flows
 }
 
-// directionText is between whom: "local -> peer", or the one host.
+// directionText words the ends: "local -> peer", or the one host.
 func directionText(from, to string) string {
 	if from == to {
 		return from
@@ -123,7 +122,7 @@ func directionText(from, to string) string {
 	return measure.PairName(from, to)
 }
 
-// ranged is a rate with no doubt but the range of its seconds; nil of none.
+// ranged returns a rate whose only uncertainty is the range of its seconds; nil for none.
 func ranged(value, low, high *float64) *measure.Figure {
 	if value == nil || !isRate(*value) {
 		return nil
@@ -135,7 +134,7 @@ func ranged(value, low, high *float64) *measure.Figure {
 	return f
 }
 
-// without is why a result has no figure of something: how it ended.
+// without returns why a result lacks a figure: how it ended.
 func without(d *measure.Document) string {
 	if d.Error != nil && d.Error.Message != "" {
 		return d.Error.Message

@@ -8,20 +8,19 @@ import (
 	"thru/internal/measure"
 )
 
-// team is one subject of a side: the same between the same ends, over all results
-// that measured it.
+// team is one subject of a side between the same ends, over all results that measured it.
 type team struct {
 	from, to string // names of the end points
 	place    string
 	hosts    [2]string
 	roles    [2]string
 	family   string
-	kind     string // what no other is ever held against
-	key      string // settings that make the figure what it is
+	kind     string // only teams of the same kind are compared
+	key      string // settings that define the figure
 	members  []*subject
 }
 
-// newest is the subject of the newest result that has a figure, else of the newest.
+// newest returns the subject of the newest result with a figure, else of the newest.
 func (t *team) newest() *subject {
 	for _, s := range slices.Backward(t.members) {
 		if s.figure != nil {
@@ -31,13 +30,13 @@ func (t *team) newest() *subject {
 	return t.members[len(t.members)-1]
 }
 
-// baseline tells whether the subject decides nothing.
+// baseline reports whether the subject does not count for the outcome.
 func (t *team) baseline() bool { return t.newest().baseline }
 
-// matched are the teams of both sides that measure the same.
+// matched is a pair of teams that measure the same.
 type matched struct{ before, after *team }
 
-// teams gathers the subjects of a side, in the order in which they appear.
+// teams returns the subjects of a side, in the order in which they appear.
 func (s *side) teams() []*team {
 	var all []*team
 	found := map[string]*team{}
@@ -58,8 +57,8 @@ func (s *side) teams() []*team {
 	return all
 }
 
-// resultCells are the cells that are results: not those that an explanation or a
-// tuning has tried. Of a tuning they are of the state that it has ended in.
+// resultCells returns the cells that are results: not those that an explanation or a tuning tried. For a tuning
+// they are of its final state.
 func resultCells(d *measure.Document) (all []*measure.Cell) {
 	if d.Tuning != nil && len(d.Tuning.Journey) > 0 {
 		for _, i := range d.Tuning.Journey[len(d.Tuning.Journey)-1].Cells {
@@ -77,10 +76,10 @@ func resultCells(d *measure.Document) (all []*measure.Cell) {
 	return all
 }
 
-// ofTuning tells whether a cell is one of a tuning, all of which are beside.
+// ofTuning reports whether a cell belongs to a tuning, all of whose cells are marked as baselines.
 func ofTuning(c *measure.Cell) bool { return strings.HasPrefix(c.Experiment, measure.OfTuning) }
 
-// hostOf is the name that the machine of an end point gives itself.
+// hostOf returns the machine's own name for an end point.
 func hostOf(d *measure.Document, name string) string {
 	if f := d.FactsOf(name); f != nil {
 		return measure.Value(f.Hostname)
@@ -88,7 +87,7 @@ func hostOf(d *measure.Document, name string) string {
 	return ""
 }
 
-// roleOf is the part that an end point has by its name alone.
+// roleOf returns the role of an end point by its name.
 func roleOf(name string) string {
 	if name == "local" {
 		return "here"
@@ -96,11 +95,10 @@ func roleOf(name string) string {
 	return "far"
 }
 
-// match pairs the teams of both sides: those of the same end points by name, then
-// by the machines' own names, then, where each side has a single pair, by who
-// ran the command. Those of the same settings come first; what is left is paired
-// although its settings differ, where there is but one on each side: main ones
-// among themselves, and those beside them.
+// match pairs the teams of both sides: by the names of the end points, then by the machines' own names, then, if
+// each side has a single pair, by who ran the command. Teams with equal settings are paired first; the remaining
+// ones are paired despite different settings if each side has only one: main ones with each other, and baselines
+// with each other.
 func match(a, b *side) (pairs []matched, restA, restB []*team) {
 	restA, restB = a.teams(), b.teams()
 	lone := func(family string) bool { return singlePair(restA, family) && singlePair(restB, family) }
@@ -118,14 +116,14 @@ func byName(x, y *team) bool { return x.from == y.from && x.to == y.to }
 
 func byHost(x, y *team) bool { return x.hosts == y.hosts && x.hosts[0] != "" && x.hosts[1] != "" }
 
-// byRole pairs by who ran the command, in families that have a single pair each side.
+// byRole pairs by who ran the command, in families that have a single pair per side.
 func byRole(lone map[string]bool) func(x, y *team) bool {
 	return func(x, y *team) bool {
 		return lone[x.family] && x.roles == y.roles && (x.from == x.to) == (y.from == y.to)
 	}
 }
 
-// singlePair tells whether all teams of a family are between one pair of end points.
+// singlePair reports whether all teams of a family are between one pair of end points.
 func singlePair(all []*team, family string) bool {
 	var f *team
 	for _, t := range all {
@@ -140,7 +138,7 @@ func singlePair(all []*team, family string) bool {
 	return f != nil
 }
 
-// take removes and returns the teams that fit one another and no other.
+// take removes and returns the teams that match exactly one team.
 func take(as, bs *[]*team, fits func(x, y *team) bool) (pairs []matched) {
 	partner := func(x *team, of []*team, fits func(y *team) bool) *team {
 		var found *team
@@ -166,7 +164,7 @@ func take(as, bs *[]*team, fits func(x, y *team) bool) (pairs []matched) {
 	return pairs
 }
 
-// ordered has main ones before those beside them, else the order of the documents.
+// ordered sorts main ones before baselines, and otherwise in the order of the documents.
 func ordered(pairs []matched) []matched {
 	rank := func(m matched) int {
 		if m.after.baseline() {
@@ -178,11 +176,10 @@ func ordered(pairs []matched) []matched {
 	return pairs
 }
 
-// isBaseline tells whether a cell decides nothing.
+// isBaseline reports whether a cell does not count for the outcome.
 func isBaseline(c *measure.Cell) bool { return c.Baseline && !ofTuning(c) }
 
-// renamed tells of a pair whose end points are not called what they were, or are
-// other machines by their own names.
+// renamed reports a pair whose end points have other names than before, or are other machines by their own names.
 func (p matched) renamed() (all []string) {
 	was, is := directionText(p.before.from, p.before.to), directionText(p.after.from, p.after.to)
 	if was != is {
@@ -196,11 +193,11 @@ func (p matched) renamed() (all []string) {
 	return all
 }
 
-// unmatched are the subjects that only one side has.
+// unmatched returns the subjects that only one side has.
 func unmatched(name string, rest []*team) (all []measure.UnmatchedCell) {
 	for _, t := range rest {
 		if t.family != flows && t.newest().figure == nil || t.family == disks && t.baseline() {
-			continue // nobody is known to have wanted it, or it is the baseline of what is named
+			continue // nobody is known to have requested it, or it is the baseline of a named one
 		}
 		what := t.newest().what()
 		if t.baseline() {

@@ -9,8 +9,8 @@ import (
 	"thru/internal/unit"
 )
 
-// layerSubjects are the layers of a transfer. The transfers themselves decide; what
-// lies below them, and was measured for their sake, stands beside.
+// layerSubjects returns the layers of a transfer. The transfers themselves decide; the layers below them, measured
+// for comparison, are baselines.
 func layerSubjects(d *measure.Document) (all []*subject) {
 	t := d.Transfer
 	var last *subject
@@ -20,7 +20,7 @@ func layerSubjects(d *measure.Document) (all []*subject) {
 		if s.figure == nil {
 			s.figure = ranged(l.Bps, l.Low, l.High)
 		}
-		if s.baseline && s.figure == nil { // not every transfer looks for each of them
+		if s.baseline && s.figure == nil { // not every transfer measures each of them
 			continue
 		}
 		if s.baseline && strings.HasPrefix(l.Name, "disk") {
@@ -44,18 +44,18 @@ func layerSubjects(d *measure.Document) (all []*subject) {
 			last = s
 		}
 	}
-	if last != nil { // what holds the whole back is said once
+	if last != nil { // the limit of the whole is reported once
 		last.finding = firstFinding(d.Findings)
 	}
 	return all
 }
 
-// layerName is what was measured: "sftp download, protocol over disk".
+// layerName words what was measured: "sftp download, protocol over disk".
 func layerName(t *measure.Transfer, layer string) string {
 	return t.Protocol + " " + t.Direction + ", " + layer
 }
 
-// runOf is the transfer of a layer; nil where it is none.
+// runOf returns the transfer of a layer; nil if it has none.
 func runOf(t *measure.Transfer, layer string) *measure.TransferRun {
 	for i := range t.Runs {
 		if t.Runs[i].Layer == layer {
@@ -65,7 +65,7 @@ func runOf(t *measure.Transfer, layer string) *measure.TransferRun {
 	return nil
 }
 
-// newLayer is a layer with the figure of its run, where it has one.
+// newLayer returns a layer with the figure of its run, if it has one.
 func newLayer(d *measure.Document, layer string, run *measure.TransferRun) *subject {
 	t := d.Transfer
 	s := &subject{doc: d, family: transfers, kind: transfers + ";" + t.Direction + ";" + layer, name: layerName(t, layer), key: "goodput_bps", why: without(d)}
@@ -82,8 +82,8 @@ func newLayer(d *measure.Document, layer string, run *measure.TransferRun) *subj
 	return s
 }
 
-// transferSettings are those of a transfer. How much was moved is told: it is chosen
-// by what the path carries.
+// transferSettings returns those of a transfer. The amount transferred is only reported: it is chosen by what the
+// path carries.
 func transferSettings(d *measure.Document, run *measure.TransferRun, below bool) []setting {
 	t := d.Transfer
 	a := &t.Asked

@@ -21,31 +21,31 @@ type Ladder struct {
 type End struct {
 	Name string
 	At   string // where it is reached; empty: by its name
-	What string // the machine that it is: "VM web-1 on esx1, prod (VLAN 100), vmxnet3"
+	What string // description of the machine: "VM web-1 on esx1, prod (VLAN 100), vmxnet3"
 }
 
-// Rung is a path of a ladder by the relation of its ends. One that cannot be
-// filled has no ends, and Why says why.
+// Rung is a path of a ladder by the relation of its ends. A rung that cannot be filled has no ends, and Why has
+// the reason.
 type Rung struct {
 	Kind     string // measure.SameMachine, SameHost, SameVLAN (or SameSite), OtherSite
 	From, To string
-	LinkBps  int64 // of the uplinks that it passes; 0: not known
+	LinkBps  int64 // of the uplinks that it uses; 0: not known
 	Why      string
 }
 
 // Filled tells whether the rung has ends.
 func (r Rung) Filled() bool { return r.From != "" }
 
-// lain is an end with its place, before it has its rung.
+// lain is an end with its host placement, before it has its rung.
 type lain struct {
 	end End
 	Placed
 	guest *measure.Guest
 }
 
-// Fill puts end points, the first of which is in every rung, into the rungs that
-// they can fill. Each is found by the name, the host name or an address of a
-// virtual machine. reached tells of a name that leads to its machine by itself.
+// Fill assigns end points, the first of which is in every rung, to the rungs that they can fill. Each is found by
+// the name, the host name or an address of a virtual machine. reached reports whether a name by itself leads to
+// its machine.
 func Fill(words []string, all []measure.Inventory, reached func(string) bool) (Ladder, error) {
 	var ends []lain
 	for _, w := range words {
@@ -53,7 +53,7 @@ func Fill(words []string, all []measure.Inventory, reached func(string) bool) (L
 		if err != nil {
 			return Ladder{}, err
 		}
-		if e.end.At != "" { // its name is the hypervisor's, and may be none that a plan can have
+		if e.end.At != "" { // it has the hypervisor's name, which may not be valid in a plan
 			e.end.Name, e.Subject.Name = plain(e.end.Name), plain(e.end.Name)
 		}
 		ends = append(ends, e)
@@ -61,11 +61,11 @@ func Fill(words []string, all []measure.Inventory, reached func(string) bool) (L
 	return rungs(ends[0], ends[1:], all, "none of the end points is"), nil
 }
 
-// mostFirst bounds the machines that are tried as the one that is in every rung.
+// mostFirst limits the machines that are tried as the end of every rung.
 const mostFirst = 64
 
-// Propose chooses end points among the machines that run and have an address: the
-// first one by name with which most rungs can be filled.
+// Propose chooses end points among the running machines with an address: the first machine, by name, with which
+// the most rungs can be filled.
 func Propose(all []measure.Inventory) (Ladder, error) {
 	var ends []lain
 	for n := range all {
@@ -97,8 +97,8 @@ func Propose(all []measure.Inventory) (Ladder, error) {
 	return best, nil
 }
 
-// nothingToPropose names those that run and tell no address, as no guest of KVM
-// does: who names them may have a ladder all the same.
+// nothingToPropose names the running machines without a known address, such as all guests of KVM: a ladder is
+// still possible if the user names them.
 func nothingToPropose(all []measure.Inventory) error {
 	var run []string
 	for n := range all {
@@ -117,11 +117,10 @@ func nothingToPropose(all []measure.Inventory) error {
 	return fault.Failf("name those that are to be measured, as the plan or the network knows them: "+some, "place: %s does not tell the addresses of the virtual machines that run", from)
 }
 
-// fullWorth is that of a ladder with all rungs, between two hosts in one VLAN.
+// fullWorth is the worth of a ladder with all rungs, between two hosts in one VLAN.
 const fullWorth = 8
 
-// worth counts the rungs that are filled. One VLAN is worth more than a router
-// between two.
+// worth counts the filled rungs. One VLAN is worth more than a path with a router.
 func (l Ladder) worth() (n int) {
 	for _, r := range l.Rungs {
 		switch {
@@ -134,8 +133,7 @@ func (l Ladder) worth() (n int) {
 	return n
 }
 
-// numberSameNames gives ends of one name numbers, and those of no name that a plan can
-// have another.
+// numberSameNames numbers ends with the same name, and renames those whose name is invalid in a plan.
 func numberSameNames(ends []lain) {
 	seen := map[string]int{}
 	for i := range ends {
@@ -148,13 +146,13 @@ func numberSameNames(ends []lain) {
 	}
 }
 
-// plain is a name that a plan can have.
+// plain returns a name that is valid in a plan.
 func plain(name string) string {
 	name = strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`"'{}[],#:&*!|>%@/\`, r) }), "-")
 	return cmp.Or(name, "vm")
 }
 
-// rungs fills those of a ladder. Of several ends that fit, the first is taken.
+// rungs fills those of a ladder. Of several ends that fit, it takes the first.
 func rungs(a lain, others []lain, all []measure.Inventory, nobody string) Ladder {
 	l := Ladder{Ends: []End{a.end}, Rungs: []Rung{{Kind: measure.SameMachine, From: a.end.Name, To: a.end.Name, Why: a.end.What}}}
 	used := map[string]bool{}
@@ -187,7 +185,7 @@ func rungs(a lain, others []lain, all []measure.Inventory, nobody string) Ladder
 	return l
 }
 
-// whereabouts words what a rung's second end would have to be.
+// whereabouts words where a rung's second end would have to be.
 func whereabouts(kind string, a *measure.Placement) string {
 	switch kind {
 	case measure.SameHost:
@@ -198,8 +196,8 @@ func whereabouts(kind string, a *measure.Placement) string {
 	return "on another host of its VLAN or data center"
 }
 
-// uplinkRate is that of the physical NICs that a guest's switch uses on its host,
-// the slowest of them; 0: not known. One connection takes one of them.
+// uplinkRate returns the rate of the slowest physical NIC that a guest's switch uses on its host; 0: not known.
+// One connection uses one of them.
 func uplinkRate(p *measure.Placement, all []measure.Inventory) int64 {
 	v := inventory(all, p.Source)
 	h, sw := v.Host(p.Host), v.Switch(p.SwitchID)
@@ -220,7 +218,7 @@ func uplinkRate(p *measure.Placement, all []measure.Inventory) int64 {
 	return slowest
 }
 
-// carriesNow is false of an uplink that the teaming keeps in reserve.
+// carriesNow returns false for an uplink that the teaming keeps in standby.
 func carriesNow(u measure.Uplink, sw *measure.VirtualSwitch, g *measure.SwitchPortGroup) bool {
 	team := sw.Teaming
 	if g != nil && g.Teaming != nil {
@@ -232,7 +230,7 @@ func carriesNow(u measure.Uplink, sw *measure.VirtualSwitch, g *measure.SwitchPo
 	return slices.Contains(team.Active, u.NIC) || u.Name != "" && slices.Contains(team.Active, u.Name)
 }
 
-// slower of two rates; 0 where one is not known.
+// slower returns the lower of two rates; 0 if one is not known.
 func slower(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return 0

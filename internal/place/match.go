@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// By what an end point is known (Placement.By).
+// How an end point is identified (Placement.By).
 const (
 	byUUID    = "uuid"
 	byMAC     = "mac"
@@ -19,8 +19,8 @@ const (
 // candidate is a guest or a host that may be a subject.
 type candidate struct {
 	in    *measure.Inventory
-	guest *measure.Guest     // nil of a host
-	host  *measure.GuestHost // nil of a guest
+	guest *measure.Guest     // nil for a host
+	host  *measure.GuestHost // nil for a guest
 	uuid  string
 	macs  []string
 	addrs []netip.Addr
@@ -28,7 +28,7 @@ type candidate struct {
 
 func ofGuest(g *measure.Guest) candidate {
 	c := candidate{guest: g, uuid: g.UUID}
-	var addrs []string // those of its adapters first: tools tell of a container's bridge too
+	var addrs []string // those of its adapters first: tools also report a container's bridge
 	for _, n := range g.NICs {
 		if n.MAC != nil {
 			c.macs = append(c.macs, strings.ToLower(*n.MAC))
@@ -63,7 +63,7 @@ func ofHost(h *measure.GuestHost) candidate {
 	return c
 }
 
-// name of the guest or the host.
+// name returns that of the guest or the host.
 func (c candidate) name() string {
 	if c.guest != nil {
 		return c.guest.Name
@@ -71,15 +71,15 @@ func (c candidate) name() string {
 	return "the host " + c.host.Name
 }
 
-// runs is false of what can answer to nobody.
+// runs returns false for a machine that cannot answer.
 func (c candidate) runs() bool {
 	return c.guest == nil || !c.guest.Template && (c.guest.Power == "" || c.guest.Power == "on")
 }
 
-// claim is what speaks for a candidate, and what against it.
+// claim is the evidence for a candidate, and against it.
 type claim struct {
 	uuid, mac, addr      bool
-	otherUUID, otherMACs bool // both sides tell theirs, and they differ
+	otherUUID, otherMACs bool // both sides report theirs, and they differ
 }
 
 func (k claim) any() bool { return k.uuid || k.mac || k.addr }
@@ -92,8 +92,8 @@ func (s Subject) claims(c candidate) claim {
 	return k
 }
 
-// strength orders claims: a MAC is of one adapter, a UUID is cloned along, and
-// addresses are the same in many private networks.
+// strength orders claims: a MAC address belongs to one adapter, a UUID is copied to clones, and addresses are the
+// same in many private networks.
 func (k claim) strength() int {
 	n := 0
 	for _, x := range []struct {
@@ -107,8 +107,8 @@ func (k claim) strength() int {
 	return n
 }
 
-// contradicted says why a claim cannot hold, "" where it may. Two UUIDs are two
-// machines. An address alone is not enough where the adapters are others.
+// contradicted returns why a claim cannot hold, "" if it may. Different UUIDs mean different machines. An address
+// alone is not enough if the adapters differ.
 func (k claim) contradicted() string {
 	switch {
 	case k.otherUUID && k.mac:
@@ -121,7 +121,7 @@ func (k claim) contradicted() string {
 	return ""
 }
 
-// by lists what a claim rests on.
+// by lists the evidence of a claim.
 func (k claim) by() (all []string) {
 	for _, x := range []struct {
 		holds bool
@@ -134,14 +134,13 @@ func (k claim) by() (all []string) {
 	return all
 }
 
-// found is a candidate that something speaks for.
+// found is a candidate with evidence.
 type found struct {
 	candidate
 	claim
 }
 
-// Match finds the guest or host that a subject is; nil where that is not known,
-// and why.
+// Match finds the guest or host that a subject is; nil if that is not known, and why.
 func Match(s Subject, all []measure.Inventory) (*measure.Placement, string) {
 	candidates, doubt := s.search(all)
 	best, rivals := strongest(candidates)
@@ -164,8 +163,7 @@ func Match(s Subject, all []measure.Inventory) (*measure.Placement, string) {
 	return s.placement(*best), ""
 }
 
-// search lists what may be the subject, and says why that cannot be it for which
-// most speaks of the others.
+// search lists the possible candidates, and why the strongest of the others is impossible.
 func (s Subject) search(all []measure.Inventory) (may []found, doubt string) {
 	most := 0
 	doubted := func(k claim, format string, words ...any) {
@@ -202,7 +200,7 @@ func (s Subject) search(all []measure.Inventory) (may []found, doubt string) {
 	return may, doubt
 }
 
-// inWords is the strongest thing that a claim rests on.
+// inWords words the strongest evidence of a claim.
 func inWords(k claim) string {
 	switch {
 	case k.mac:
@@ -213,8 +211,8 @@ func inWords(k claim) string {
 	return "address"
 }
 
-// strongest is the candidate that most speaks for, and those for which as much
-// does. A machine that two sources tell of is one: the first that was asked counts.
+// strongest returns the candidate with the strongest evidence, and those with equally strong evidence. A machine
+// that two sources report is one: the source queried first counts.
 func strongest(all []found) (best *found, rivals []found) {
 	for i := range all {
 		c := all[i]
@@ -228,8 +226,7 @@ func strongest(all []found) (best *found, rivals []found) {
 	return best, rivals
 }
 
-// same tells of one machine that two sources tell of, such as a vCenter and a
-// host below it.
+// same reports whether two sources report the same machine, such as a vCenter and one of its hosts.
 func same(a, b found) bool {
 	if a.in == b.in {
 		return a.guest == b.guest && a.host == b.host
@@ -249,7 +246,7 @@ func names(all []found) string {
 	return fault.And(out)
 }
 
-// notFound says where it is not, and by what it was looked for.
+// notFound words where it was not found, and by what it was searched.
 func (s Subject) notFound(all []measure.Inventory) string {
 	var by []string
 	for _, x := range []struct {

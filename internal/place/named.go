@@ -10,8 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// named finds the machine that somebody names: by its own name, its host name, or
-// an address.
+// named finds the machine that the user names: by its own name, its host name, or an address.
 func named(word string, all []measure.Inventory, reached func(string) bool) (lain, error) {
 	host := hostPart(word)
 	addr := addresses([]string{host})
@@ -53,8 +52,8 @@ func named(word string, all []measure.Inventory, reached func(string) bool) (lai
 	return c.lie(word, at), nil
 }
 
-// hostPart is the host of an end point as people write it: SCHEME://[USER@]HOST,
-// CONTROLLER/NAME, HOST:PORT, [V6]:PORT.
+// hostPart returns the host of an end point in one of the usual forms: SCHEME://[USER@]HOST, CONTROLLER/NAME,
+// HOST:PORT, [V6]:PORT.
 func hostPart(word string) string {
 	if _, rest, ok := strings.Cut(word, "://"); ok {
 		word = rest
@@ -72,7 +71,7 @@ func hostPart(word string) string {
 	return host
 }
 
-// called are the names of a machine.
+// called returns the names of a machine.
 func (c candidate) called() []string {
 	if c.guest == nil {
 		return []string{c.host.Name}
@@ -84,7 +83,7 @@ func (c candidate) called() []string {
 	return names
 }
 
-// sameName compares names of machines; one may be without its domain.
+// sameName compares names of machines; one may lack its domain.
 func sameName(a, b string) bool {
 	if a == "" || b == "" {
 		return false
@@ -97,7 +96,7 @@ func sameName(a, b string) bool {
 	return x == y && longX != longY
 }
 
-// once leaves one of each machine that two sources tell of.
+// once removes duplicates of machines that two sources report.
 func once(all []candidate) (out []candidate) {
 	for _, c := range all {
 		if !slices.ContainsFunc(out, func(o candidate) bool { return same(found{candidate: o}, found{candidate: c}) }) {
@@ -125,7 +124,7 @@ func places(all []candidate) string {
 	return names(list)
 }
 
-// lie places a machine that was chosen by hand.
+// lie returns the placement of a machine that the user chose.
 func (c candidate) lie(name, at string) lain {
 	s := Subject{Name: name}
 	if at != "" {

@@ -9,17 +9,17 @@ import (
 	"thru/internal/measure"
 )
 
-// Trait is what stands out of a guest or host by its settings alone: likely to cost
-// traffic, or to make its figures hard to explain. Nothing was measured.
+// Trait is an anomaly in the settings of a guest or host: likely to reduce traffic, or to make its figures hard to
+// explain. Nothing was measured.
 type Trait int
 
 // Traits of guests.
 const (
 	EmulatedAdapter Trait = iota
 	CPULimited
-	MemoryLimited // below the memory that it is shown
+	MemoryLimited // limited below its configured memory
 	CPUsBound
-	AdapterLimited // to a rate
+	AdapterLimited // limited to a rate
 	NoTools
 	NotConnected
 	NoVhost
@@ -34,14 +34,14 @@ const (
 	MemoryShared
 )
 
-// Observation is one of them.
+// Observation is one anomaly.
 type Observation struct {
 	Trait   Trait
-	NIC     *measure.GuestNIC // of a guest: the first adapter that has it
-	Setting string            // of a host: the one that says so, "name=value"
+	NIC     *measure.GuestNIC // for a guest: the first adapter that has it
+	Setting string            // for a host: the setting that shows it, "name=value"
 }
 
-// ObserveGuest lists what stands out of a guest of that kind of hypervisor.
+// ObserveGuest lists the anomalies of a guest of that kind of hypervisor.
 func ObserveGuest(kind string, g *measure.Guest) (all []Observation) {
 	isOn := g.Power == "on"
 	note := func(t Trait, holds bool) {
@@ -73,7 +73,7 @@ func ObserveGuest(kind string, g *measure.Guest) (all []Observation) {
 
 func isLimited(a *measure.Allocation) bool { return a != nil && a.Limited != nil && *a.Limited }
 
-// ObserveHost lists what stands out of a host.
+// ObserveHost lists the anomalies of a host.
 func ObserveHost(h *measure.GuestHost) (all []Observation) {
 	note := func(t Trait, holds bool, setting string) {
 		if holds {
@@ -93,8 +93,8 @@ func ObserveHost(h *measure.GuestHost) (all []Observation) {
 	return all
 }
 
-// LegacySetting is the setting that lets ESXi run on a CPU that it no longer
-// supports (the boot option allowLegacyCPU), as "name=value"; "" where it is not set.
+// LegacySetting returns the setting that lets ESXi run on a CPU that it no longer supports (the boot option
+// allowLegacyCPU), as "name=value"; "" if it is not set.
 func LegacySetting(f *measure.Facts) string {
 	if f == nil {
 		return ""
@@ -107,12 +107,12 @@ func LegacySetting(f *measure.Facts) string {
 	return ""
 }
 
-// IsLegacySetting tells of the name of that setting.
+// IsLegacySetting reports whether it is the name of that setting.
 func IsLegacySetting(name string) bool {
 	return strings.HasSuffix(strings.ToLower(name), "allowlegacycpu")
 }
 
-// setting is the changed setting of a host whose name ends so.
+// setting returns the changed setting of a host whose name ends so.
 func setting(f *measure.Facts, end string) string {
 	for name, v := range f.Changed {
 		if strings.HasSuffix(strings.ToLower(name), end) {
@@ -122,8 +122,8 @@ func setting(f *measure.Facts, end string) string {
 	return ""
 }
 
-// ClockOff is how far the clock of an inventory's source is ahead, in ns; false where
-// that is not known, or too little to matter.
+// ClockOff returns how far the clock of an inventory's source is ahead, in ns; false if that is not known, or too
+// little to matter.
 func ClockOff(v *measure.Inventory) (aheadNs int64, off bool) {
 	const least = 2e9 // ns
 	if v.ClockNs == nil {
@@ -132,7 +132,7 @@ func ClockOff(v *measure.Inventory) (aheadNs int64, off bool) {
 	return *v.ClockNs, max(*v.ClockNs, -*v.ClockNs) > least
 }
 
-// LimitedNetworks are the port groups whose guests are held to a rate.
+// LimitedNetworks returns the port groups with a rate limit.
 func LimitedNetworks(v *measure.Inventory) (all []*measure.SwitchPortGroup) {
 	for i := range v.PortGroups {
 		if p := &v.PortGroups[i]; p.ShapeIn.Holds() || p.ShapeOut.Holds() {
@@ -142,7 +142,7 @@ func LimitedNetworks(v *measure.Inventory) (all []*measure.SwitchPortGroup) {
 	return all
 }
 
-// SmallerMTU is a switch that takes less than what is connected to it.
+// SmallerMTU is a switch with a smaller MTU than what is connected to it.
 type SmallerMTU struct {
 	Switch *measure.VirtualSwitch
 	MTU    int    // of what is connected
@@ -177,15 +177,15 @@ func SmallerMTUs(v *measure.Inventory, switches map[string]*measure.VirtualSwitc
 	return all
 }
 
-// Unlike is what has one name and is not the same on all hosts that guests move between:
-// those of one cluster, or without one those of one data center. Between others nothing
-// moves, and what each fresh host has ("vSwitch0", "VM Network") may well differ.
+// Unlike is a name whose value differs between hosts that guests migrate between: those of one cluster, or without
+// a cluster those of one data center. Between other hosts nothing migrates, and default names ("vSwitch0", "VM
+// Network") may well differ.
 type Unlike struct {
 	Site, Cluster, Name string
-	Values              map[string][]string // each with the hosts that have it
+	Values              map[string][]string // each with its hosts
 }
 
-// unlikes gathers values of names.
+// unlikes collects values of names.
 type unlikes []Unlike
 
 func (u *unlikes) add(h *measure.GuestHost, name, value string) {
@@ -202,12 +202,12 @@ func (u *unlikes) add(h *measure.GuestHost, name, value string) {
 	}
 }
 
-// differing are those of several values.
+// differing returns those with several values.
 func (u unlikes) differing() []Unlike {
 	return slices.DeleteFunc(u, func(o Unlike) bool { return len(o.Values) < 2 })
 }
 
-// UnlikeMTUs are switches of one name with several MTUs.
+// UnlikeMTUs returns switches of one name with several MTUs.
 func UnlikeMTUs(v *measure.Inventory, hosts map[string]*measure.GuestHost) []Unlike {
 	var all unlikes
 	for i := range v.Switches {
@@ -218,7 +218,7 @@ func UnlikeMTUs(v *measure.Inventory, hosts map[string]*measure.GuestHost) []Unl
 	return all.differing()
 }
 
-// UnlikeVLANs are port groups of one name with several VLANs; "0" is no tag.
+// UnlikeVLANs returns port groups of one name with several VLANs; "0" is no tag.
 func UnlikeVLANs(v *measure.Inventory, hosts map[string]*measure.GuestHost, switches map[string]*measure.VirtualSwitch) []Unlike {
 	var all unlikes
 	for i := range v.PortGroups {

@@ -1,9 +1,9 @@
-// Package place finds end points among the virtual machines and hosts that
-// hypervisors tell of, and says how two of them lie to each other: on one host,
-// in one VLAN, in one data center or in two. Pure: inventories and facts go in.
+// Package place finds end points among the virtual machines and hosts that hypervisors report, and determines how
+// two of them are placed relative to each other: on one host, in one VLAN, in one data center or in two. It is
+// pure: inventories and facts go in.
 //
-// A wrong placement would lay a slow test to a stranger's host. So what two
-// candidates claim, and what contradicts itself, is no match but a reason.
+// A wrong placement would blame an unrelated host for a slow test. So a claim by two candidates, or one that
+// contradicts itself, is no match but a reason.
 package place
 
 import (
@@ -14,21 +14,20 @@ import (
 	"thru/internal/measure"
 )
 
-// Subject is an end point, as far as a hypervisor could know it.
+// Subject is an end point, in the terms that a hypervisor may know.
 type Subject struct {
 	Name     string
 	UUID     string   // of SMBIOS; empty: not known (only root reads it)
 	MACs     []string // of its interfaces
-	Addrs    []string // of its interfaces, and where it was reached
+	Addrs    []string // of its interfaces, and the addresses by which it was reached
 	Via      string   // MAC of the interface that carries the test; empty: not known
-	ViaAddrs []string // addresses there, with prefix length
+	ViaAddrs []string // addresses of that interface, with prefix length
 	Hostname string
 	Inside   bool // in a container or a network namespace: none of its interfaces is the machine's own
 }
 
-// Of is what an end point's facts tell. route is how it reaches the one that it
-// is measured against, nil where that is not known; data are the addresses where
-// its peers reach it.
+// Of returns the subject of an end point's facts. route is its route to the other end, nil if that is not known;
+// data are the addresses by which its peers reach it.
 func Of(e measure.EndPoint, route *measure.Route, data []string) Subject {
 	s := Subject{Name: e.Name, Addrs: slices.Clone(data)}
 	f := e.Facts
@@ -62,26 +61,26 @@ func Of(e measure.EndPoint, route *measure.Route, data []string) Subject {
 	return s
 }
 
-// isOwn tells of an adapter of the machine itself, as far as its kind is known.
+// isOwn reports whether it is an adapter of the machine itself, as far as its kind is known.
 func isOwn(i *measure.Interface) bool {
 	return i.Kind == nil && i.Name != "lo" || i.IsDevice()
 }
 
-// isGuestsEnd tells of the host's end of a guest's adapter. A macvtap has the
-// guest's own MAC address, and a bridge that of one of its taps.
+// isGuestsEnd reports whether it is the host's end of a guest's adapter. A macvtap has the guest's own MAC
+// address, and a bridge that of one of its taps.
 func isGuestsEnd(i *measure.Interface) bool {
 	return i.Kind != nil && slices.Contains([]string{"tun", "tap", "macvtap"}, *i.Kind)
 }
 
-// isInner tells of an interface to networks inside a machine, whose addresses
-// many machines have alike: of Docker 172.17.0.1, of libvirt 192.168.122.1.
+// isInner reports whether it is an interface to networks inside a machine, whose addresses are the same on many
+// machines: 172.17.0.1 of Docker, 192.168.122.1 of libvirt.
 func isInner(i *measure.Interface) bool {
 	return isLoopback(i) || isGuestsEnd(i) ||
 		i.Kind != nil && slices.Contains([]string{"bridge", "dummy", "veth", "ifb", "vxlan", "geneve", "wireguard", "ipip", "sit", "gre", "gretap", "ip6tnl"}, *i.Kind)
 }
 
-// carrier is the interface that carries a test: where the route leaves, else
-// where the data address is, else the only one that reaches anybody.
+// carrier returns the interface that carries a test: that of the route, else that of the data address, else the
+// only one with a connection to others.
 func carrier(f *measure.Facts, route *measure.Route, data []string) *measure.Interface {
 	if route != nil {
 		if i := f.Interface(route.Interface); i != nil && !isLoopback(i) {
@@ -108,8 +107,8 @@ func carrier(f *measure.Facts, route *measure.Route, data []string) *measure.Int
 
 func isLoopback(i *measure.Interface) bool { return i.Kind != nil && *i.Kind == "loopback" }
 
-// addresses reads addresses with or without a prefix length or a zone, and leaves
-// out those that many machines have: loopback, link-local, none.
+// addresses parses addresses with or without a prefix length or a zone, and omits those that many machines have:
+// loopback, link-local, unspecified.
 func addresses(texts []string) []netip.Addr {
 	var all []netip.Addr
 	for _, t := range texts {
@@ -122,7 +121,7 @@ func addresses(texts []string) []netip.Addr {
 	return all
 }
 
-// networks are those of addresses with a prefix length.
+// networks returns those of addresses with a prefix length.
 func networks(texts []string) []netip.Prefix {
 	var all []netip.Prefix
 	for _, t := range texts {
@@ -138,7 +137,7 @@ func shareAny[T comparable](a, b []T) bool {
 	return slices.ContainsFunc(a, func(x T) bool { return slices.Contains(b, x) })
 }
 
-// Wants chooses of a source what may be one of the subjects, for its Inventory.
+// Wants returns filters of what may be one of the subjects, for a source's Inventory.
 func Wants(all []Subject) (guests func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) {
 	may := func(c candidate) bool {
 		return slices.ContainsFunc(all, func(s Subject) bool { return s.claims(c).any() })

@@ -27,8 +27,7 @@ func (s Subject) placement(f found) *measure.Placement {
 	return p
 }
 
-// onHost describes a host that is an end point itself, by the interface that
-// carries the test.
+// onHost describes a host that is itself an end point, by the interface that carries the test.
 func (s Subject) onHost(p *measure.Placement, v *measure.Inventory, h *measure.GuestHost) {
 	p.Host, p.HostName, p.Cluster, p.Site = h.ID, h.Name, h.Cluster, h.Site
 	for _, k := range h.Ports {
@@ -54,9 +53,8 @@ func (s Subject) onHost(p *measure.Placement, v *measure.Inventory, h *measure.G
 	}
 }
 
-// matchRank orders interfaces of a host by how much speaks for one as that which
-// carries the test. A bridge has the MAC address of one of its ports, and may
-// have that of a guest's tap.
+// matchRank orders interfaces of a host by the evidence that one carries the test. A bridge has the MAC address of
+// one of its ports, and may have that of a guest's tap.
 func (s Subject) matchRank(i *measure.Interface) (n int) {
 	if isGuestsEnd(i) || !s.carries(i.MAC, i.Addrs) {
 		return 0
@@ -70,13 +68,13 @@ func (s Subject) matchRank(i *measure.Interface) (n int) {
 	return n + 1
 }
 
-// carries tells of the interface that carries the test.
+// carries reports whether it is the interface that carries the test.
 func (s Subject) carries(mac *string, addrs []string) bool {
 	return mac != nil && s.Via != "" && strings.EqualFold(*mac, s.Via) || shareAny(addresses(s.ViaAddrs), addresses(addrs))
 }
 
-// adapter is the one of a guest that carries the test: by its MAC, by an address
-// there, or because there is no other. nil: not known.
+// adapter returns the guest's adapter that carries the test: by its MAC address, by an address, or because there
+// is no other. nil: not known.
 func (s Subject) adapter(g *measure.Guest) *measure.GuestNIC {
 	var connected []*measure.GuestNIC
 	for i := range g.NICs {
@@ -88,7 +86,7 @@ func (s Subject) adapter(g *measure.Guest) *measure.GuestNIC {
 			connected = append(connected, n)
 		}
 	}
-	for _, n := range connected { // of one that is known by its address alone
+	for _, n := range connected { // known only by its address
 		if s.Via == "" && shareAny(addresses(s.Addrs), addresses(n.Addrs)) {
 			return n
 		}
@@ -99,8 +97,7 @@ func (s Subject) adapter(g *measure.Guest) *measure.GuestNIC {
 	return nil
 }
 
-// connect fills in the network that an adapter is connected to. A port may have a
-// VLAN of its own.
+// connect fills in the network to which an adapter is connected. A port may have a VLAN of its own.
 func connect(p *measure.Placement, v *measure.Inventory, group, sw string, network, vlan *string) {
 	p.PortGroup, p.SwitchID = group, sw
 	if network != nil {

@@ -9,14 +9,14 @@ import (
 	"thru/internal/measure"
 )
 
-// Placed is an end point with its placement, nil where that is not known.
+// Placed is an end point with its host placement, nil if that is not known.
 type Placed struct {
 	Subject
 	At *measure.Placement
 }
 
-// Relate says how two end points lie to each other, and on what that rests. of a
-// relation that is not known ok is false, and why it is not.
+// Relate returns how two end points are placed relative to each other, and the evidence. If that is not known, ok
+// is false and why has the reason.
 func Relate(a, b Placed, all []measure.Inventory) (r measure.Relation, why string, ok bool) {
 	r = measure.Relation{From: a.Name, To: b.Name}
 	if a.Name == b.Name {
@@ -27,7 +27,7 @@ func Relate(a, b Placed, all []measure.Inventory) (r measure.Relation, why strin
 		return r, "", true
 	}
 	if a.At == nil || b.At == nil {
-		return r, "", false // the end point says why
+		return r, "", false // the end point has the reason
 	}
 	for _, rule := range []func(a, b Placed, all []measure.Inventory) (kind, why string){onOneMachine, onOneHost, onOtherSites, onOneNetwork, onOneSite} {
 		if r.Kind, r.Why = rule(a, b, all); r.Kind != "" {
@@ -69,7 +69,7 @@ func onOneHost(a, b Placed, all []measure.Inventory) (kind, why string) {
 	return measure.SameHost, "both are on " + hostOf(a.At) + networksOf(a.At, b.At)
 }
 
-// oneHost compares the hosts: by their ids, of two sources by their UUIDs.
+// oneHost compares the hosts: by their ids, between two sources by their UUIDs.
 func oneHost(a, b *measure.Placement, all []measure.Inventory) bool {
 	if a.Host == "" || b.Host == "" {
 		return false
@@ -81,7 +81,7 @@ func oneHost(a, b *measure.Placement, all []measure.Inventory) bool {
 	return x != nil && y != nil && measure.SameUUID(ofHost(x).uuid, ofHost(y).uuid)
 }
 
-// inventory of a source; nil where there is none.
+// inventory returns that of a source; nil if there is none.
 func inventory(all []measure.Inventory, source string) *measure.Inventory {
 	i := slices.IndexFunc(all, func(v measure.Inventory) bool { return v.Source == source })
 	if i < 0 {
@@ -90,7 +90,7 @@ func inventory(all []measure.Inventory, source string) *measure.Inventory {
 	return &all[i]
 }
 
-// networksOf names the networks where they differ or have a number.
+// networksOf names the networks if they differ or have a VLAN number.
 func networksOf(a, b *measure.Placement) string {
 	switch {
 	case a.Network == "" || b.Network == "":
@@ -101,7 +101,7 @@ func networksOf(a, b *measure.Placement) string {
 	return ", " + network(a) + " and " + network(b)
 }
 
-// network is "VM Network" or "prod (VLAN 100)".
+// network words "VM Network" or "prod (VLAN 100)".
 func network(p *measure.Placement) string {
 	if p.Network == "" || untagged(p) {
 		return p.Network
@@ -109,8 +109,8 @@ func network(p *measure.Placement) string {
 	return p.Network + " (VLAN " + p.VLAN + ")"
 }
 
-// site is the data center; "" where none is known. A host that nobody manages
-// calls its own "ha-datacenter" (vSphere Web Services SDK, Datacenter).
+// site returns the data center; "" if none is known. An unmanaged host calls its own "ha-datacenter" (vSphere Web
+// Services SDK, Datacenter).
 func site(p *measure.Placement) string {
 	if p.Site == "ha-datacenter" {
 		return ""
@@ -118,7 +118,7 @@ func site(p *measure.Placement) string {
 	return p.Site
 }
 
-// onOtherSites: of two managers the names alone tell, and only where they differ.
+// onOtherSites: between two managers only the names can show it, and only if they differ.
 func onOtherSites(a, b Placed, _ []measure.Inventory) (kind, why string) {
 	x, y := site(a.At), site(b.At)
 	if x == "" || y == "" || x == y {
@@ -131,9 +131,8 @@ func onOtherSites(a, b Placed, _ []measure.Inventory) (kind, why string) {
 	return measure.OtherSite, why
 }
 
-// onOneNetwork says on what it rests that two hosts share a network: a port
-// group, a number on one switch, or a number and a subnet. Nothing rests on a port
-// group that carries many VLANs or keeps its members apart, nor on a network that
+// onOneNetwork returns the evidence that two hosts share a network: a port group, a VLAN on one switch, or a VLAN
+// and a subnet. A port group that carries many VLANs or isolates its members is no evidence, nor is a network that
 // does not leave its host.
 func onOneNetwork(a, b Placed, all []measure.Inventory) (kind, why string) {
 	x, y := a.At, b.At
@@ -163,18 +162,18 @@ func onOneNetwork(a, b Placed, all []measure.Inventory) (kind, why string) {
 	return "", ""
 }
 
-// isTrunk tells of a port whose guest chooses the VLAN itself.
+// isTrunk reports whether the guest at the port chooses the VLAN itself.
 func isTrunk(p *measure.Placement) bool {
 	return strings.HasPrefix(p.VLAN, "trunk") || p.VLAN == "4095"
 }
 
-// isIsolated tells of a private VLAN whose members may not reach each other.
+// isIsolated reports whether it is a private VLAN whose members may not reach each other.
 func isIsolated(p *measure.Placement) bool {
 	return strings.HasPrefix(p.VLAN, "private") && strings.Contains(p.VLAN, " of ")
 }
 
-// isInternal tells of a network that no uplink leads out of: the host routes
-// what leaves it (libvirt's "default"), and another host may have one alike.
+// isInternal reports whether a network has no uplink: the host routes its external traffic (libvirt's "default"),
+// and another host may have one of the same name.
 func isInternal(p *measure.Placement, all []measure.Inventory) bool {
 	s := inventory(all, p.Source).Switch(p.SwitchID)
 	return s != nil && (s.Kind == "bridge" || s.Kind == "standard") && len(s.Uplinks) == 0 &&
@@ -183,8 +182,7 @@ func isInternal(p *measure.Placement, all []measure.Inventory) bool {
 
 func untagged(p *measure.Placement) bool { return p.VLAN == "" || p.VLAN == "0" }
 
-// subnet is one that both have an address in. What a container has is no more
-// than its machine's own.
+// subnet returns one in which both have an address. A container counts with its machine's addresses.
 func subnet(a, b Placed) (netip.Prefix, bool) {
 	other := networks(b.ViaAddrs)
 	for _, p := range networks(a.ViaAddrs) {
@@ -202,8 +200,8 @@ func onOneSite(a, b Placed, _ []measure.Inventory) (kind, why string) {
 	return measure.SameSite, fmt.Sprintf("%s and %s in %s%s", hostOf(a.At), hostOf(b.At), a.At.Site, networksOf(a.At, b.At))
 }
 
-// OfEndPoints leaves of an inventory what lies below the end points: their guests and
-// hosts, with the networks and datastores that these use.
+// OfEndPoints reduces an inventory to the guests and hosts of the end points, with the networks and datastores
+// that these use.
 func OfEndPoints(v measure.Inventory, placed []measure.Placement) measure.Inventory {
 	var guests, hosts, groups, switches, stores []string
 	for _, p := range placed {

@@ -120,7 +120,7 @@ func parseRate(s string) (*float64, error) {
 	return new(v * gigabit), nil
 }
 
-// parseNumber accepts what a measured figure can be: finite, not negative.
+// parseNumber accepts possible values of a measured figure: finite, not negative.
 func parseNumber(s string) (float64, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil {

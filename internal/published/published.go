@@ -1,9 +1,8 @@
-// Package published holds figures that others have published, as context
-// beside a measurement. Absolute figures do not travel between machines; how
-// they change with streams and window does.
+// Package published holds figures that others have published, as context for a measurement. Absolute figures are
+// not comparable between machines; the effects of streams and window are.
 //
-// The rows are in results.csv, embedded. A row that its own source makes
-// doubtful is flagged suspect, and no lookup returns it.
+// The rows are in results.csv, embedded. A row that its own source marks as doubtful is flagged suspect, and no
+// lookup returns it.
 package published
 
 import (
@@ -19,15 +18,15 @@ var results string
 // Scenarios of the four rungs of a ladder, the lowest first.
 const (
 	Localhost      = "localhost"       // one host that sends to itself
-	SameHypervisor = "same-hypervisor" // two guests of one host, by its virtual switch
+	SameHypervisor = "same-hypervisor" // two guests of one host, through its virtual switch
 	SameVLAN       = "same-vlan-25g"   // two hosts in one VLAN, with ports of 25 Gb/s
-	Interconnect   = "dci-10g"         // two data centers, joined by 10 Gb/s
+	Interconnect   = "dci-10g"         // two data centers, connected by 10 Gb/s
 )
 
-// DefaultWindow is Row.Window where the tool chose it.
+// DefaultWindow is Row.Window if the tool chose it.
 const DefaultWindow = 0
 
-// Range is a published span; Low equals High where one figure was given.
+// Range is a published range; Low equals High for a single figure.
 type Range struct{ Low, High float64 }
 
 // Row is one published result. A nil field was not published.
@@ -44,7 +43,7 @@ type Row struct {
 	ServerCPU *Range   // percent of the whole machine
 	ClientCPU *Range
 	Note      string
-	Suspect   bool // doubtful by its own source: never a reference
+	Suspect   bool // its source marks it as doubtful: never a reference
 }
 
 // Table is a set of published rows.
@@ -85,7 +84,7 @@ func (r Row) holdsStreams(n int) bool {
 	return r.Streams != nil && r.Streams.Low <= float64(n) && float64(n) <= r.Streams.High
 }
 
-// SourceTitle names the work that a row's source letter stands for.
+// SourceTitle returns the title of the work that a row's source letter stands for.
 func SourceTitle(letter string) string {
 	switch letter {
 	case "A":

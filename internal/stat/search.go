@@ -198,7 +198,7 @@ func (s *LosslessSearch) Outcome(to *measure.Search) {
 	}
 }
 
-// atAnyRate says that some datagrams were lost at rates far below the capacity too: that is no lack of capacity.
+// atAnyRate says that a few datagrams were lost at rates far below the capacity too: that is no lack of capacity.
 func (s *LosslessSearch) atAnyRate() string {
 	const far, little = 4, 0.01
 	for _, t := range s.trials {

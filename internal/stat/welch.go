@@ -218,8 +218,7 @@ func withinRun(f *measure.Figure) (relative float64, known bool) {
 	return relative, relative >= 0 && !math.IsInf(relative, 0)
 }
 
-// LossPct returns the share of a cell's datagrams lost on the path, or of TCP's retransmissions, in percent; nil
-// if it is not known.
+// LossPct returns a cell's lost datagrams, or its TCP retransmissions, in percent; nil if not known.
 func LossPct(c *measure.Cell) *float64 { return lossPct(c) }
 
 // Holm judges comparisons that share an error probability of 5% (Holm, A simple sequentially rejective multiple
