@@ -8,8 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// advisedPair is the document of one TCP stream from a to b over 10 Gb/s and 20 ms, two
-// Linux hosts with all as it should be, with changes to it.
+// advisedPair is the document of one TCP stream from a to b over 10 Gb/s and 20 ms, between two correctly
+// configured Linux hosts, with changes.
 func advisedPair(changes ...func(*measure.Document)) *measure.Document {
 	route := &measure.Route{Interface: "eth0", MTU: 1500}
 	sees := func() measure.DirectionFacts {
@@ -85,7 +85,7 @@ func withInterface(at int, change func(*measure.Interface)) func(*measure.Docume
 	return func(d *measure.Document) { change(&d.EndPoints[at].Facts.Interfaces[0]) }
 }
 
-// withExperiment adds a measurement of the same traffic with something else.
+// withExperiment adds a measurement of the same traffic with one difference.
 func withExperiment(experiment string, bps float64, change func(*measure.Cell)) func(*measure.Document) {
 	return func(d *measure.Document) {
 		c := cell("a", "b", bps)
@@ -95,8 +95,8 @@ func withExperiment(experiment string, bps float64, change func(*measure.Cell)) 
 	}
 }
 
-// knobs are what the agent of a host says of its knobs: "knob interface=value",
-// with "|possible" and "|possible|refused" behind.
+// knobs are the knobs that the agent of a host reports: "knob interface=value", optionally followed by "|possible"
+// and "|possible|refused".
 func knobs(at int, list ...string) func(*measure.Document) {
 	return func(d *measure.Document) {
 		for _, text := range list {
@@ -108,7 +108,7 @@ func knobs(at int, list ...string) func(*measure.Document) {
 	}
 }
 
-// sets words the settings of proposals, one proposal a line.
+// sets words the settings of proposals, one proposal per line.
 func sets(list []measure.Proposal) string {
 	var lines []string
 	for _, p := range list {

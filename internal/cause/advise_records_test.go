@@ -30,7 +30,7 @@ func record(t testing.TB, name string) *measure.Document {
 	return r.Document
 }
 
-// ids of proposals in order; in brackets those that thru does not do itself.
+// ids returns those of proposals in order; in brackets those that thru does not make itself.
 func ids(list []measure.Proposal) string {
 	var all []string
 	for _, p := range list {
@@ -42,9 +42,8 @@ func ids(list []measure.Proposal) string {
 	return strings.Join(all, " ")
 }
 
-// TestRecords: what is proposed for each fault that was measured on real
-// kernels. They are stored results, so the route of a congestion control is not
-// known there.
+// TestRecords checks the proposals for each fault that was measured on real kernels. They are stored results, so
+// the route of a congestion control is not known.
 func TestRecords(t *testing.T) {
 	files, err := filepath.Glob("testdata/faults/*.json.gz")
 	if err != nil || len(files) == 0 {
@@ -69,7 +68,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// records by name, with the ids that are proposed, in order.
+// records returns the expected proposal ids, in order, by record.
 func records() map[string]string {
 	return map[string]string{
 		"app-limited-1K":                 "length=1M lean streams=2",

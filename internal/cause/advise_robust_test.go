@@ -15,8 +15,8 @@ import (
 	"thru/internal/measure"
 )
 
-// TestAdviceOfDamagedDocuments: whatever a document holds, its proposals are made, are
-// whole, can be written as JSON, and are the same each time.
+// TestAdviceOfDamagedDocuments: whatever a document holds, its proposals are complete, can be written as JSON, and
+// are the same each time.
 func TestAdviceOfDamagedDocuments(t *testing.T) {
 	t.Parallel()
 	texts := [][]byte{}
@@ -62,8 +62,7 @@ func TestAdviceOfDamagedDocuments(t *testing.T) {
 	}
 }
 
-// damagedAdvised decodes the text with some of its fields broken; the first rounds
-// break few, the later ones many.
+// damagedAdvised decodes the text with some of its fields broken: few in the first rounds, many in the later ones.
 func damagedAdvised(t *testing.T, text []byte, seed uint64) *measure.Document {
 	t.Helper()
 	in := json.NewDecoder(strings.NewReader(string(text)))
@@ -82,14 +81,14 @@ func damagedAdvised(t *testing.T, text []byte, seed uint64) *measure.Document {
 		t.Fatal(err)
 	}
 	d := &measure.Document{}
-	// A number that its field cannot hold is left out, the rest is read.
+	// A number that its field cannot hold is skipped, the rest is read.
 	if err := json.Unmarshal(broken, d); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	return d
 }
 
-// TestNothing: a document of nothing asks for nothing.
+// TestNothing: an empty document gives no proposals.
 func TestNothing(t *testing.T) {
 	if list := Propose(&measure.Document{}, advise.Seen{}); len(list) != 0 {
 		t.Errorf("%+v", list)

@@ -9,12 +9,12 @@ import (
 	"thru/internal/measure"
 )
 
-// TestRules: what each rule asks for, by facts and by what agents say of their knobs.
+// TestProposals checks the proposals of each rule, by facts and by the knobs that agents report.
 func TestProposals(t *testing.T) {
 	at, rx, tx := measure.AtPath, measure.AtReceiver, measure.AtSender
 	for name, x := range map[string]struct {
 		doc  *measure.Document
-		want string // one proposal a line
+		want string // one proposal per line
 	}{
 		"a small receive buffer": {advisedPair(finds("receive-window", rx), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144")),
 			"b tcp-rmem=4096 131072 75497472"}, // 10 Gb/s x 20 ms = 25 MB, three times
@@ -131,7 +131,7 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// TestExpectBuffers: a window that would carry more than any connection does is no figure to expect.
+// TestExpectBuffers: a window that would carry more than any connection does gives no expected rate.
 func TestExpectBuffers(t *testing.T) {
 	for name, x := range map[string]struct {
 		rtt  int64
@@ -150,7 +150,7 @@ func TestExpectBuffers(t *testing.T) {
 	}
 }
 
-// stalls has the flow carry so much, and send so many percent again.
+// stalls sets the rate of the flow, and the percentage of retransmissions.
 func stalls(bps, againPct float64) func(*measure.Document) {
 	return func(d *measure.Document) {
 		t := &measure.TCPInfo{DataSegsOut: new(uint32(1000)), Retrans: new(uint32(10 * againPct))}
@@ -159,7 +159,7 @@ func stalls(bps, againPct float64) func(*measure.Document) {
 	}
 }
 
-// back adds what the other direction carries, where nothing was found.
+// back adds the rate of the other direction, without findings.
 func back(bps float64) func(*measure.Document) {
 	return func(d *measure.Document) {
 		c := cell("b", "a", bps)
@@ -172,7 +172,7 @@ func asVeth(i *measure.Interface) {
 	i.Kind, i.Channels, i.SpeedBps = new("veth"), &measure.Channels{RX: 1, TX: 1, RXMax: 2, TXMax: 2}, nil
 }
 
-// TestOrder: what fails comes before what warns, whatever their order in the document.
+// TestOrderOfProposals: failed gates come before warnings, whatever their order in the document.
 func TestOrderOfProposals(t *testing.T) {
 	d := advisedPair(withGate("offloads", "offloads-off", "a"), withGate("sack", "sack-off", "b"), sysctl(1, "net.ipv4.tcp_sack", "0"),
 		withInterface(0, func(i *measure.Interface) { i.Offloads["tcp-segmentation-offload"] = false }))
@@ -182,8 +182,7 @@ func TestOrderOfProposals(t *testing.T) {
 	}
 }
 
-// TestOnlySaid: what thru cannot or may not set is listed with the reason, and
-// with the commands of its system.
+// TestOnlySaid: what thru cannot or may not set is listed with the reason, and with the commands of its system.
 func TestOnlySaid(t *testing.T) {
 	small := func(d *measure.Document) {
 		d.EndPoints[1].Facts.Sysctls = map[string]string{"net.ipv4.tcp_rmem": "4096 131072 262144"}
@@ -218,8 +217,7 @@ func TestOnlySaid(t *testing.T) {
 	}
 }
 
-// TestExpect: what is expected of a window is its arithmetic, and no more than
-// the link carries.
+// TestExpect: the expected rate of a window is computed, and limited to what the link carries.
 func TestExpect(t *testing.T) {
 	d := advisedPair(finds("receive-window", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144"))
 	p := Propose(d, advise.Seen{})[0]
@@ -242,7 +240,7 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// TestDirection: a change is judged in the direction in which the fault is.
+// TestDirection: a change is judged in the direction of the fault.
 func TestDirection(t *testing.T) {
 	for _, d := range []*measure.Document{
 		advisedPair(finds("ring-overflow", measure.AtReceiver)), advisedPair(finds("backlog-overflow", measure.AtReceiver)), advisedPair(finds("pause-frames", measure.AtSender)),
@@ -254,7 +252,7 @@ func TestDirection(t *testing.T) {
 	}
 }
 
-// TestFewerPackets: how many fewer is that of the MTU, not of a usual one.
+// TestFewerPackets: the reduction in packets is that of the actual MTU, not of a usual one.
 func TestFewerPackets(t *testing.T) {
 	p := Propose(advisedPair(finds("jumbo-mismatch", measure.AtPath), withInterface(0, func(i *measure.Interface) { i.MTU = new(2000) })), advise.Seen{})[0]
 	if want := "packets of 2000 bytes pass both ways: 75% of the packets"; !strings.HasPrefix(p.Expect, want) {
@@ -262,7 +260,7 @@ func TestFewerPackets(t *testing.T) {
 	}
 }
 
-// TestFullLink: nothing is tried where every direction is full.
+// TestFullLink: nothing is proposed if every direction is full.
 func TestFullLink(t *testing.T) {
 	full := func(f *measure.Finding) { f.Healthy, f.Cause = true, "link-rate" }
 	d := advisedPair(finds("link-rate", measure.AtPath, full), withGate("governor", "cpu-governor", "a"))
@@ -278,8 +276,8 @@ func TestFullLink(t *testing.T) {
 	}
 }
 
-// TestLastCounts: of several measurements of a direction the last one says what
-// binds, and runs of comparisons say nothing.
+// TestLastCounts: of several measurements of a direction the last one determines the limit, and runs of
+// comparisons do not count.
 func TestLastCounts(t *testing.T) {
 	d := advisedPair(finds("receive-window", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144"), sysctl(0, "net.ipv4.tcp_sack", "0"))
 	d.Cells = append(d.Cells, cell("a", "b", 9e8), cell("a", "b", 1e8))
@@ -291,8 +289,7 @@ func TestLastCounts(t *testing.T) {
 	}
 }
 
-// TestSeen: what was tried comes again only where a finding asks for it after
-// something else was kept.
+// TestSeen: a tried change returns only if a finding asks for it after another change was kept.
 func TestSeen(t *testing.T) {
 	d := advisedPair(finds("sack-off", measure.AtSender), sysctl(0, "net.ipv4.tcp_sack", "0"), withGate("governor", "cpu-governor", "a"))
 	for name, x := range map[string]struct {
@@ -344,8 +341,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// TestCauses: each cause of the catalogue has a rule, or is one that no setting
-// of a host cures.
+// TestCauses: each cause of the catalogue has a rule, or cannot be fixed by a host setting.
 func TestCauses(t *testing.T) {
 	words := []string{"measurement", "mss-clamp", "cpu-quota", "cpu-limit", "cpu-steal", "memory-pressure", "slow-reader", "emulated-nic", "wrong-driver", "link-rate",
 		"link-negotiated-low", "duplex", "bad-link", "pcie", "asymmetric-route", "tcp-proxy", "vpn-cpu", "token-bucket", "noisy-neighbour", "firewall-cost", "vswitch", "netqueue-off"}

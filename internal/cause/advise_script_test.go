@@ -12,8 +12,8 @@ import (
 	"thru/internal/measure"
 )
 
-// TestScript: the script of an end point makes its changes in order, each once,
-// and the other one undoes them in reverse.
+// TestScript: the script of an end point makes its changes in order, each once, and the other one undoes them in
+// reverse.
 func TestScript(t *testing.T) {
 	list := Propose(advisedPair(finds("receive-window", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144"), sysctl(0, "net.ipv4.tcp_wmem", "4096 16384 131072"),
 		finds("sack-off", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_sack", "0"), finds("vswitch", measure.AtReceiver)), advise.Seen{})
@@ -49,7 +49,7 @@ func TestScript(t *testing.T) {
 	t.Run("run", func(t *testing.T) { runs(t, do, undo) })
 }
 
-// orders are the lines of a script that do something.
+// orders returns the lines of a script that execute something.
 func orders(script string) string {
 	var list []string
 	for line := range strings.Lines(script) {
@@ -60,7 +60,7 @@ func orders(script string) string {
 	return strings.Join(list, "\n")
 }
 
-// runs the scripts in a shell, twice each, with a sysctl that keeps its values in files.
+// runs executes the scripts in a shell, twice each, with a sysctl that keeps its values in files.
 func runs(t *testing.T, do, undo string) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -94,7 +94,7 @@ func runs(t *testing.T, do, undo string) {
 		holds("4096 131072 262144")
 	}
 	run(do)
-	c := exec.Command(shell, "-c", strings.Replace(undo, "sysctl -w net.ipv4.tcp_sack=0", "false", 1)) // the first that it undoes
+	c := exec.Command(shell, "-c", strings.Replace(undo, "sysctl -w net.ipv4.tcp_sack=0", "false", 1)) // the first one that it undoes
 	c.Env = []string{"PATH=" + dir + ":/bin:/usr/bin"}
 	if err := c.Run(); err == nil {
 		t.Error("an undo that failed in part is no failure")
@@ -102,7 +102,7 @@ func runs(t *testing.T, do, undo string) {
 	holds("4096 131072 262144")
 }
 
-// TestScriptOfWindows: it is one of PowerShell there.
+// TestScriptOfWindows: it is a PowerShell script there.
 func TestScriptOfWindows(t *testing.T) {
 	list := Propose(advisedPair(finds("receive-window", measure.AtReceiver), func(d *measure.Document) {
 		d.EndPoints[1].Facts.OS, d.EndPoints[1].Facts.Sysctls = new("windows"), map[string]string{"Internet.AutoTuningLevelLocal": "Disabled"}
@@ -113,8 +113,7 @@ func TestScriptOfWindows(t *testing.T) {
 	}
 }
 
-// FuzzHostileNames: whatever a host calls itself, its interfaces and its values,
-// no shell reads anything into it.
+// FuzzHostileNames: no shell interprets a host's own names, interfaces or values.
 func FuzzHostileNames(f *testing.F) {
 	for _, name := range []string{"enp3s0", "eth0; reboot", "$(reboot)", "`reboot`", "a\nreboot", "'; reboot; '", "\" && reboot", "-rf", "eth0\u2028reboot", "#>reboot", "a|b", "a>b", "\x1b[2J"} {
 		f.Add(name, "linux")
@@ -155,12 +154,12 @@ func FuzzHostileNames(f *testing.F) {
 	})
 }
 
-// isQuoted tells of a name that PowerShell takes as it is, between single quotes.
+// isQuoted reports whether a name is between single quotes, which PowerShell takes literally.
 func isQuoted(line, name, system string) bool {
 	return system == "windows" && !strings.ContainsAny(name, "'\n\r") && strings.Contains(line, "'"+name+"'")
 }
 
-// everything has a finding of every cause that a rule is for.
+// everything has a finding of every cause that has a rule.
 func everything() (list []func(*measure.Document)) {
 	for _, r := range proposalRules() {
 		for _, place := range []string{measure.AtSender, measure.AtReceiver, measure.AtPath} {

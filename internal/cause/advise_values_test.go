@@ -8,7 +8,7 @@ import (
 	"thru/internal/cause/scene"
 )
 
-// TestWith: parts of a value are replaced where they stand, and others stay.
+// TestWith: parts of a value are replaced in place, and others stay.
 func TestWith(t *testing.T) {
 	for _, x := range []struct {
 		value  string
@@ -26,7 +26,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// TestCovers: of routes the longest prefix is the one that is taken.
+// TestCovers: the route with the longest matching prefix is used.
 func TestCovers(t *testing.T) {
 	to := netip.MustParseAddr("10.0.0.2")
 	for dest, want := range map[string]int{"default": 0, "0.0.0.0/0": 0, "10.0.0.0/24": 24, "10.0.0.2": 32, "10.0.1.0/24": -1, "10.0.0.3": -1, "::/0": -1, "fd00::/8": -1, "nonsense": -1, "": -1} {

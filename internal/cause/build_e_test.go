@@ -35,11 +35,11 @@ func twoHosts(edits ...hostsEdit) *hosts {
 	for _, edit := range edits {
 		edit(h)
 	}
-	h.cell = &d.Cells[0] // edits may have added others
+	h.cell = &d.Cells[0] // edits may have added other cells
 	return h
 }
 
-// judged are the causes that could not be checked.
+// judged returns the causes that could not be checked.
 func (h *hosts) judged() []measure.Unsettled {
 	Diagnose(h.doc)
 	return h.doc.Cells[0].NotChecked
@@ -76,7 +76,7 @@ func evidenceOfHost(name string, sends bool) *measure.Evidence {
 	return e
 }
 
-// spend is the time of all threads of an end on a CPU and waiting for one, in percent.
+// spend sets the time of all threads of an end on a CPU and waiting for one, in percent.
 func spend(e *measure.Evidence, run, wait float64) {
 	for i := range e.Streams {
 		s := &e.Streams[i]
@@ -89,7 +89,7 @@ func sending(run, wait float64) hostsEdit { return func(h *hosts) { spend(h.send
 
 func reading(run, wait float64) hostsEdit { return func(h *hosts) { spend(h.receiver, run, wait) } }
 
-// onCore binds the threads of both ends, and makes those CPUs full.
+// onCore binds the threads of both ends, and fills those CPUs.
 func onCore(sender, receiver int) hostsEdit {
 	return func(h *hosts) {
 		for e, core := range map[*measure.Evidence]int{h.sender: sender, h.receiver: receiver} {
@@ -101,7 +101,7 @@ func onCore(sender, receiver int) hostsEdit {
 	}
 }
 
-// inStreams gives both ends so many streams, each as the first.
+// inStreams gives both ends this many streams, each like the first.
 func inStreams(n int) hostsEdit {
 	return func(h *hosts) {
 		h.cell.Streams, h.cell.Spec.Streams = n, n
@@ -110,13 +110,13 @@ func inStreams(n int) hostsEdit {
 	}
 }
 
-// sameMachine makes namespaces of one kernel of both: the same facts and CPUs.
+// sameMachine makes both ends namespaces of one kernel: the same facts and CPUs.
 func sameMachine(h *hosts) {
 	h.doc.EndPoints[1].Facts = h.doc.EndPoints[0].Facts
 	h.receiver.Host.CPUs = h.sender.Host.CPUs
 }
 
-// coresOf sets what each CPU of an end did.
+// coresOf sets the load of each CPU of an end.
 func coresOf(e *measure.Evidence, all measure.CPU) {
 	for i := range e.Host.CPUs {
 		all.Core = i
@@ -124,7 +124,7 @@ func coresOf(e *measure.Evidence, all measure.CPU) {
 	}
 }
 
-// core sets what one CPU of the receiver did.
+// core sets the load of one CPU of the receiver.
 func core(n int, c measure.CPU) hostsEdit {
 	return func(h *hosts) { c.Core = n; h.receiver.Host.CPUs[n] = c }
 }
@@ -155,12 +155,12 @@ func alsoTried(streams int, bps float64) hostsEdit {
 	}
 }
 
-// warns adds a gate that is not passed.
+// warns adds a gate that did not pass.
 func warns(id, cause, at, fact string) hostsEdit {
 	return gateOf(id, cause, at, fact, measure.GateWarn)
 }
 
-// lacksOffloads has the gate of an end's offloads warn of those that are off, by their knobs.
+// lacksOffloads makes the gate of an end's offloads warn of those that are off, by their knobs.
 func lacksOffloads(at, fact string, off ...string) hostsEdit {
 	return func(h *hosts) {
 		h.doc.Gates = append(h.doc.Gates, measure.Gate{ID: "offloads", Cause: "offloads-off", EndPoint: at, Status: measure.GateWarn, Fact: fact, Interface: "eth0", Off: off})
@@ -179,7 +179,7 @@ func gateOf(id, cause, at, fact, status string) hostsEdit {
 	}
 }
 
-// overUDP makes datagrams of it, of which so many of a million were lost.
+// overUDP changes the flow to datagrams, of which this many of a million were lost.
 func overUDP(lost int64) hostsEdit {
 	return func(h *hosts) {
 		h.cell.Protocol, h.cell.Spec.Protocol = measure.UDP, measure.UDP
@@ -189,8 +189,8 @@ func overUDP(lost int64) hostsEdit {
 
 func unseenHosts(h *hosts) { h.cell.Runs[0].Flows = nil }
 
-// hostsRow is a case of a rule: what holds with which confidence ("certain",
-// "likely beside"), "no", "missing" or "none", and a part of its words.
+// hostsRow is a case of a rule: whether it holds and with which confidence ("certain", "likely beside"), "no",
+// "missing" or "none", and a part of its words.
 type hostsRow struct {
 	name  string
 	edits []hostsEdit

@@ -10,7 +10,7 @@ import (
 
 const (
 	tenG      = 10_000_000_000
-	tenGFull  = 9_414_824_447.0 // what it carries at MTU 1500 with timestamps
+	tenGFull  = 9_414_824_447.0 // TCP payload rate at MTU 1500 with timestamps
 	wellFed   = 9_400_000_000.0
 	testSpan  = 8_000_000_000 // ns
 	testMSS   = 1448
@@ -101,7 +101,7 @@ func noFacts(d *measure.Document) { d.EndPoints[0].Facts, d.EndPoints[1].Facts =
 
 func counters(e *measure.Evidence, m map[string]uint64) { e.Host.Proto = m }
 
-// rate sets the goodput of the flow, of every second too.
+// rate sets the goodput of the flow, in every second too.
 func rate(bps float64) func(*measure.Document) {
 	return func(d *measure.Document) {
 		c := flowCell("near", "far", bps)
@@ -123,12 +123,12 @@ func seconds(gbps ...float64) func(*measure.Document) {
 	}
 }
 
-// lost makes a share of the sender's segments come a second time, in percent.
+// lost sets the percentage of retransmitted segments.
 func lost(pct float64) func(*measure.Document) {
 	return func(d *measure.Document) { near(d).Streams[0].TCP.Retrans = new(uint32(pct / 100 * 1_000_000)) }
 }
 
-// loaded sets the round trip under load in ms; 10.5 is that of the empty path.
+// loaded sets the round-trip time under load in ms; that of the empty path is 10.5.
 func loaded(ms float64) func(*measure.Document) {
 	return func(d *measure.Document) {
 		for i := range near(d).Bins {
@@ -150,7 +150,7 @@ func try(id string, bps float64, edits ...func(*measure.Cell)) func(*measure.Doc
 	}
 }
 
-// fails cuts an experiment short, whatever it had carried.
+// fails aborts an experiment, whatever it had carried.
 func fails(c *measure.Cell) {
 	c.Error = &measure.Error{Message: "the data stopped"}
 	for i := range c.Runs {
@@ -170,7 +170,7 @@ type row struct {
 	edits []func(*measure.Document)
 }
 
-// judged holds a rule to its rows.
+// judgeRows checks a rule against its rows.
 func judgeRows(t *testing.T, cause string, rows []row) {
 	t.Helper()
 	r, ok := diagnose.RuleOf(theCatalogue(), cause)

@@ -6,15 +6,15 @@ import (
 	"thru/internal/measure"
 )
 
-// Guests below the two hosts of a flow: a is vm-a of esx1, b is vm-b of esx2,
-// by one vCenter. Counters have four samples in the two seconds of the flow.
+// Guests that are the two ends of a flow: a is vm-a on esx1, b is vm-b on esx2, from one vCenter. Counters have
+// four samples in the two seconds of the flow.
 
 const sampled = 500 * time.Millisecond
 
-// began is when the runs of these tests were started.
+// began is when the runs of these tests started.
 func began() time.Time { return time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC) }
 
-// belowEnds places both ends, as settings that no flow hangs on. Edits make cases of it.
+// belowEnds places both ends, with settings that limit no flow. Edits make cases of it.
 func belowEnds(edits ...func(*measure.Inventory)) hostsEdit {
 	return func(h *hosts) {
 		v := vcenter()
@@ -47,12 +47,12 @@ func vcenter() measure.Inventory {
 	return v
 }
 
-// counts adds a counter of a guest or a host that was the same all the time.
+// counts adds a counter of a guest or a host with a constant value.
 func counts(of, instance, counter string, value float64) func(*measure.Inventory) {
 	return overTime(of, instance, counter, sampled, value, value, value, value)
 }
 
-// overTime adds one whose samples, each of that length, begin with the run.
+// overTime adds a counter whose samples, each of that length, begin with the run.
 func overTime(of, instance, counter string, every time.Duration, values ...float64) func(*measure.Inventory) {
 	return func(v *measure.Inventory) {
 		s := measure.Series{Of: of, Instance: instance, Counter: counter, Native: "native " + counter, EveryNs: int64(every)}
@@ -63,7 +63,7 @@ func overTime(of, instance, counter string, every time.Duration, values ...float
 	}
 }
 
-// onKVM makes a KVM host of the source.
+// onKVM turns the source into a KVM host.
 func onKVM(v *measure.Inventory) { v.Kind, v.Product = measure.KindKVM, "QEMU 9.2" }
 
 // guestB and bedB edit the receiver's virtual machine and its host.
@@ -75,7 +75,7 @@ func bedB(edit func(*measure.GuestHost)) func(*measure.Inventory) {
 	return func(v *measure.Inventory) { edit(&v.Hosts[1]) }
 }
 
-// unplacedB leaves open where the receiver is.
+// unplacedB removes the receiver's host placement.
 func unplacedB(why string) hostsEdit {
 	return func(h *hosts) { h.doc.EndPoints[1].Placement, h.doc.EndPoints[1].NoPlace = nil, why }
 }

@@ -7,8 +7,8 @@ import (
 	"thru/internal/measure"
 )
 
-// captures is a flow of which packets are all that is known, as of a file: ten
-// seconds at 190 Mb/s over a path of 20 ms, with nothing wrong. Edits make cases of it.
+// captures is a flow of which only packets are known, as from a capture file: ten seconds at 190 Mb/s over a path
+// of 20 ms, without a fault. Edits make cases of it.
 type captures struct {
 	flow  measure.Flow
 	bins  []float64 // rate of the seconds over the goodput
@@ -103,7 +103,7 @@ func delays(least, median time.Duration) *measure.Delay {
 	return &measure.Delay{Min: int64(least), P50: int64(median), P90: int64(median) * 11 / 10, P99: int64(median) * 12 / 10, Max: int64(median) * 2, Samples: 5000}
 }
 
-// filmedCrossing is of two captures between which nothing happens.
+// filmedCrossing compares two captures without a difference.
 func filmedCrossing() *measure.Crossing {
 	const segments = 160_000
 	d := measure.Crossed{Sent: segments * filmMSS, Arrived: segments * filmMSS, SuperSent: measure.Count{N: 5000, Bytes: 150_000 * filmMSS},
@@ -136,7 +136,7 @@ func connOf(i int, edit func(*measure.Connection)) capturesEdit {
 	return func(x *captures) { edit(x.conns[i]) }
 }
 
-// crossedData edits what two captures tell of the data.
+// crossedData edits what two captures show of the data.
 func crossedData(edit func(*measure.Crossed)) capturesEdit {
 	return func(x *captures) { edit(&x.flow.Crossing.Conns[0].Data) }
 }
@@ -156,7 +156,7 @@ func carries(bps float64) capturesEdit {
 	})
 }
 
-// sendsAgain says how many segments were sent again, and in what rows, all along.
+// sendsAgain sets how many segments were retransmitted, and in bursts of which length, throughout the connection.
 func sendsAgain(segments int64, row int) capturesEdit {
 	return eachConn(func(c *measure.Connection) {
 		c.Data.Again = someSegments(segments, 100)
@@ -171,7 +171,7 @@ func sendsAgain(segments int64, row int) capturesEdit {
 	})
 }
 
-// ignoredAt has so many segments come to a capture twice.
+// ignoredAt makes this many segments arrive at a capture twice.
 func ignoredAt(i int, segments int64) capturesEdit {
 	return connOf(i, func(c *measure.Connection) { c.Data.Payload = c.Data.New + segments*filmMSS })
 }
@@ -185,7 +185,7 @@ func someSegments(n, from int64) measure.Count {
 	return c
 }
 
-// windowOf sets the receiver's window and how much of the time it is used up.
+// windowOf sets the receiver's window and the percentage of the time in which it is used up.
 func windowOf(bytes, fullPct float64) capturesEdit {
 	return eachConn(func(c *measure.Connection) {
 		c.Window = &measure.Spread{Mean: bytes, Min: bytes, Max: bytes}
@@ -194,7 +194,7 @@ func windowOf(bytes, fullPct float64) capturesEdit {
 	})
 }
 
-// roundTrip sets the least and the median round trip, wherever it is seen.
+// roundTrip sets the minimum and the median round-trip time, wherever it is measured.
 func roundTrip(least, median time.Duration) capturesEdit {
 	return func(x *captures) {
 		for i, c := range x.conns {

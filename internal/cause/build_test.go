@@ -8,14 +8,13 @@ import (
 	"thru/internal/measure"
 )
 
-// made is one flow of five seconds in the figures that rules ask for. What is
-// zero is as on a path that is well.
+// made is one flow of five seconds, by the figures that rules use. A zero value is that of a healthy path.
 type made struct {
 	bps          float64 // goodput
 	link         float64 // known rate of the link; 0: not known
 	streams      int
 	control      string
-	rtt, base    time.Duration // loaded and least
+	rtt, base    time.Duration // under load, and minimum
 	rwndPct      float64       // of the busy time
 	wndFull      float64       // of the readings
 	window       float64       // bytes, advertised
@@ -23,7 +22,7 @@ type made struct {
 	flight, cwnd float64       // bytes
 	flightMost   float64       // bytes of a reading; 0: as the mean
 	notSent      float64       // bytes
-	idle         float64       // share of readings with nothing to send, in percent
+	idle         float64       // percentage of readings with nothing to send
 	againPct     float64
 	recoveries   uint64
 	reordered    uint32
@@ -45,7 +44,7 @@ const (
 	madeTime = 5 * time.Second
 )
 
-// cell of the flow from a to b.
+// cell returns the cell of the flow from a to b.
 func (m made) cell() measure.Cell {
 	spec := measure.Spec{From: "a", To: "b", Engine: measure.Native, Protocol: measure.TCP, Streams: max(1, m.streams), Duration: int64(madeTime), Window: m.asked,
 		Length: measure.Pair{Send: m.length, Recv: m.length}}
@@ -101,7 +100,7 @@ func (m made) stream() measure.Stream {
 	return s
 }
 
-// ns is the thread's time; one that is all zero was blocked.
+// ns returns the thread's times; a thread with all zeros was blocked.
 func ns(t diagnose.Threads) (run, wait, blocked *int64) {
 	if t == (diagnose.Threads{}) {
 		t.Blocked = 100
@@ -130,7 +129,7 @@ func (m made) receiverSide() *measure.Evidence {
 	return e
 }
 
-// document of the flow and of experiments beside it.
+// document returns that of the flow, with its experiments.
 func (m made) document(experiments ...measure.Cell) *measure.Document {
 	return &measure.Document{
 		EndPoints: []measure.EndPoint{{Name: "a", Facts: linux("a")}, {Name: "b", Facts: linux("b")}},
@@ -149,8 +148,7 @@ func experiment(id string, bps float64) measure.Cell {
 	return c
 }
 
-// takeTurns adds one more run of the first cell in turn with each experiment: twice
-// as much is then no chance.
+// takeTurns adds one more run of the first cell in turn with each experiment: a factor of two is then no chance.
 func takeTurns(d *measure.Document) {
 	for _, c := range d.Cells[1:] {
 		again := d.Cells[0]
@@ -166,8 +164,8 @@ func inTurn(m made, id string) measure.Cell {
 	return c
 }
 
-// datagramTrial is an experiment that sent rate bit/s, of which a share was
-// lost on the path and the rest waited so long.
+// datagramTrial is an experiment that sent rate bit/s, of which a share was lost on the path and the rest waited
+// this long.
 func datagramTrial(id string, rate, lostPct float64, waits time.Duration) measure.Cell {
 	c := experiment(id, rate*(1-lostPct/100))
 	sent := int64(rate / 8 / 1400 * 2)

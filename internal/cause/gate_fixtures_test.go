@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// Facts of healthy hosts, after what such machines show.
+// Facts of healthy hosts, modelled on real machines.
 
 func linuxHost(kernel, hypervisor string) *measure.Facts {
 	return &measure.Facts{
@@ -31,7 +31,7 @@ func linuxHost(kernel, hypervisor string) *measure.Facts {
 	}
 }
 
-// allOffloads as ethtool names them.
+// allOffloads has the offloads by ethtool's names.
 func allOffloads() map[string]bool {
 	m := map[string]bool{"large-receive-offload": false}
 	for _, o := range scene.Offloads() {
@@ -76,8 +76,7 @@ func loopback() measure.Interface {
 	return measure.Interface{Name: "lo", Kind: new("loopback"), MTU: new(65536), Addrs: []string{"127.0.0.1/8"}, Up: new(true), Carrier: new(true), Nominal: new(true), Offloads: allOffloads(), Qdisc: new("noqueue")}
 }
 
-// kvmGuest is a default virtual machine of a cloud: one virtio adapter with a
-// queue for each CPU.
+// kvmGuest is a default virtual machine of a cloud: one virtio adapter with a queue for each CPU.
 func kvmGuest() *measure.Facts {
 	f := linuxHost("6.1.0-18-cloud-amd64", "kvm")
 	f.Cores, f.CPU.Usable = new(4), new(4)
@@ -92,7 +91,7 @@ func kvmGuest() *measure.Facts {
 	return f
 }
 
-// ena is an instance of a cloud whose adapter tells no speed.
+// ena is a cloud instance whose adapter reports no speed.
 func ena() *measure.Facts {
 	f := kvmGuest()
 	i := &f.Interfaces[1]
@@ -103,8 +102,7 @@ func ena() *measure.Facts {
 	return f
 }
 
-// container is one end of a veth pair with everything masked that a container
-// runtime masks.
+// container is one end of a veth pair with everything masked that a container runtime masks.
 func container() *measure.Facts {
 	f := linuxHost("6.6.13", "none")
 	f.Cgroup = &measure.Cgroup{Version: 2, Path: "/", Container: "docker"}
@@ -124,7 +122,7 @@ func veth(name, addr string) measure.Interface {
 		Channels: &measure.Channels{RX: 1, TX: 1, RXMax: 2, TXMax: 2}, Qdisc: new("noqueue")}
 }
 
-// laptop has Wi-Fi, a cable at a slower switch, and saves power.
+// laptop has Wi-Fi, a cable to a slower switch, and saves power.
 func laptop() *measure.Facts {
 	f := linuxHost("6.11.0-9-generic", "none")
 	f.CPU = &measure.Processors{Usable: new(8), Driver: new("intel_pstate"), Governors: []string{"powersave"}, Preference: new("balance_performance"),
@@ -165,21 +163,21 @@ func goodPath(rtt int64, mtu int) *measure.Path {
 		Forward:   direction(), Back: direction(), Clock: &measure.ClockOffset{OffsetNs: -2e6, BoundNs: rtt / 2}, Ports: &measure.SourcePorts{Ports: 16, Directions: 1}}
 }
 
-// pair of two hosts alike on a healthy path.
+// pair is two equal hosts on a healthy path.
 func pair(facts func() *measure.Facts, face string, rtt int64, mtu int) scene.Subject {
 	route := func() *measure.Route { return &measure.Route{Interface: face, MTU: mtu} }
 	return scene.Subject{Ends: []scene.End{{Name: "local", Facts: facts(), Route: route()}, {Name: "peer", Facts: facts(), Route: route()}}, Path: goodPath(rtt, mtu)}
 }
 
-// serverPair is the bare-metal pair, which most tests spoil.
+// serverPair is the bare-metal pair, which most tests modify.
 func serverPair() scene.Subject { return pair(bareMetal, "ens1f0", 200_000, 9000) }
 
-// fact returns the interface of an end's route.
+// face returns the interface of an end's route.
 func face(s scene.Subject, end int) *measure.Interface {
 	return s.Ends[end].Facts.Interface(s.Ends[end].Route.Interface)
 }
 
-// told is a gate as "status id: fact", for messages.
+// told words a gate as "status id: fact", for messages.
 func told(g measure.Gate) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s [%s%s%s] %s | %s | %q | %s | %s", g.Status, g.ID, g.EndPoint, g.From, g.Interface, g.Fact, g.Why, g.Fix, g.Advice, g.Risk))
 }

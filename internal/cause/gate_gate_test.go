@@ -45,7 +45,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestWorstFirst holds the order: by state, then as in the catalogue.
+// TestWorstFirst checks the order: by state, then as in the catalogue.
 func TestWorstFirst(t *testing.T) {
 	s := serverPair()
 	face(s, 0).Up, face(s, 0).InTree, face(s, 0).Duplex = new(false), new(false), new("half")
@@ -59,7 +59,7 @@ func TestWorstFirst(t *testing.T) {
 	}
 }
 
-// TestShared holds that a machine at both ends is judged once.
+// TestShared: a machine at both ends is judged once.
 func TestShared(t *testing.T) {
 	s := serverPair()
 	for i := range s.Ends {
@@ -72,7 +72,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestFaces holds which interfaces are judged.
+// TestFaces checks which interfaces are judged.
 func TestFaces(t *testing.T) {
 	under := realNIC("ens1f0")
 	bond := measure.Interface{Name: "bond0", Kind: new("bond"), Up: new(true), Lower: []string{"ens1f0"},
@@ -110,7 +110,7 @@ func TestFaces(t *testing.T) {
 	}
 }
 
-// TestEmpty holds that nothing gives nothing.
+// TestEmpty: an empty subject gives no gates.
 func TestEmpty(t *testing.T) {
 	if got := Judge(scene.Subject{}); got == nil || len(got) != 0 {
 		t.Errorf("%v", got)

@@ -9,8 +9,8 @@ import (
 	"thru/internal/measure"
 )
 
-// healthy are subjects that must raise no false alarm. warns lists what is
-// truly worth a word, not_checked what such a host cannot say.
+// healthy are subjects that must raise no false alarm. warns lists the justified warnings, not_checked what such a
+// host cannot report.
 func healthy() map[string]struct {
 	subject     scene.Subject
 	warns, gaps []string

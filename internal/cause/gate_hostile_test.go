@@ -17,11 +17,11 @@ import (
 	"thru/internal/measure"
 )
 
-// evil marks text that must never come into a command.
+// evil marks text that must never get into a command.
 const evil = "EVIL"
 
-// filler makes values of any type of the vocabulary: nil pointers, absurd
-// numbers, text that a shell would read something into.
+// filler makes values of any type of the vocabulary: nil pointers, absurd numbers, text that a shell would
+// interpret.
 type filler struct{ *rand.Rand }
 
 func (r filler) text() string {
@@ -90,7 +90,7 @@ func (r filler) fill(v reflect.Value) {
 	}
 }
 
-// spoil replaces one part in twenty of a value that makes sense.
+// spoil replaces one part in twenty of a sensible value.
 func (r filler) spoil(v reflect.Value) {
 	if r.IntN(20) == 0 {
 		r.fill(v)
@@ -114,7 +114,7 @@ func (r filler) spoil(v reflect.Value) {
 	}
 }
 
-// hostileSubject is a subject of which some or nothing makes sense.
+// hostileSubject is a subject with some or no sensible values.
 func hostileSubject(seed uint64) scene.Subject {
 	r := filler{rand.New(rand.NewPCG(seed, 5))}
 	if seed%2 == 1 {
@@ -137,7 +137,7 @@ func hostileSubject(seed uint64) scene.Subject {
 	return s
 }
 
-// checkGates holds what must be true of all gates, whatever the facts.
+// checkGates checks what must be true of all gates, whatever the facts.
 func checkGates(t *testing.T, s scene.Subject) {
 	t.Helper()
 	gates := Judge(s)
@@ -180,15 +180,15 @@ func TestHostileFacts(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	for _, r := range Gates() { // else the facts were so absurd that no rule looked at them
+	for _, r := range Gates() { // otherwise the facts were so absurd that no rule looked at them
 		if !seen[r.ID] {
 			t.Errorf("%s was never reached", r.ID)
 		}
 	}
 }
 
-// TestThousands holds that a bridge with very many ports is judged in one
-// walk: a search of all interfaces for each port would take minutes.
+// TestThousands: a bridge with very many ports is judged in one walk; a search of all interfaces for each port
+// would take minutes.
 func TestThousands(t *testing.T) {
 	const ports = 200_000
 	s := serverPair()

@@ -7,8 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// placed makes guests of both ends, of which a hypervisor says all that is well,
-// and spoils the first one.
+// placed makes both ends guests with healthy hypervisor facts, and modifies those of the first one.
 func placed(edit func(b *measure.HostPlacement, s *scene.Subject)) func(*scene.Subject) {
 	return func(s *scene.Subject) {
 		for i := range s.Ends {
@@ -73,7 +72,7 @@ func belowCases() []ruleCase {
 	}
 }
 
-// TestNobodyAsked: without a hypervisor there is no such gate.
+// TestNobodyAsked: without a hypervisor there are no hypervisor gates.
 func TestNobodyAsked(t *testing.T) {
 	for _, g := range Judge(serverPair()) {
 		if IsHypervisorGate(g.ID) {

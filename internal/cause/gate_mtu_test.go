@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// unlike are two ends on one wire, of which one has jumbo frames.
+// unlike is two ends on one wire, one of them with jumbo frames.
 func unlike(passes int) scene.Subject {
 	s := serverPair()
 	smallLink(&s)
@@ -19,8 +19,8 @@ func unlike(passes int) scene.Subject {
 	return s
 }
 
-// TestUnlikeEnds holds that TCP, which the MSS keeps below the smaller MTU, is
-// not said to stall, and that both gates of the MTU advise the same.
+// TestUnlikeEnds: TCP, which the MSS keeps below the smaller MTU, is not reported as stalled, and both gates of
+// the MTU have the same advice.
 func TestUnlikeEnds(t *testing.T) {
 	for _, passes := range []int{1500, 1504} {
 		gates := Judge(unlike(passes))

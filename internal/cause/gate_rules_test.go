@@ -17,13 +17,12 @@ const (
 	gone_ = "" // no such gate
 )
 
-// ruleCase spoils the healthy pair of servers and looks at one gate of the
-// first end (or of the path there).
+// ruleCase modifies the healthy pair of servers and checks one gate of the first end (or of the path from there).
 type ruleCase struct {
 	rule, status string
 	spoil        func(*scene.Subject)
 	fact         string // part of the fact
-	fix          string // part of the remedy, in words or commands; "" for any
+	fix          string // part of the fix, in words or commands; "" for any
 }
 
 // i is the interface of the route of the first end, f its facts, p the path.
@@ -31,7 +30,7 @@ func on(change func(f *measure.Facts, i *measure.Interface, p *measure.Path)) fu
 	return func(s *scene.Subject) { change(s.Ends[0].Facts, face(*s, 0), s.Path) }
 }
 
-// gap leaves a fact out, with a reason.
+// gap removes a fact, with a reason.
 func gap(fact string, drop func(f *measure.Facts, i *measure.Interface, p *measure.Path)) func(*scene.Subject) {
 	return on(func(f *measure.Facts, i *measure.Interface, p *measure.Path) {
 		drop(f, i, p)
@@ -55,8 +54,7 @@ func wan(s *scene.Subject) {
 	s.Path.Handshake.RTTNs = new(int64(20e6))
 }
 
-// cutTo sets a buffer of the first end, of a host of so much memory (0: not known), where
-// no speed of a link is known.
+// cutTo sets a buffer of the first end, on a host with this much memory (0: not known), with no known link speed.
 func cutTo(name, value string, memory int64) func(*scene.Subject) {
 	return func(s *scene.Subject) {
 		wan(s)
@@ -68,7 +66,7 @@ func cutTo(name, value string, memory int64) func(*scene.Subject) {
 	}
 }
 
-// smaller makes only so many bytes pass, one way.
+// smaller lets only so many bytes pass, in one direction.
 func smaller(w *measure.DirectionFacts, bytes int, router *int) {
 	*w.MTU = measure.PathMTU{Bytes: bytes, Claimed: w.MTU.Claimed, Silent: router == nil, Router: router, Jumbo: new(false), Probes: 20}
 }
@@ -185,16 +183,16 @@ func pathCases() []ruleCase {
 			p.Back.MTU.Claimed, p.Back.MTU.Bytes = 1500, 1500
 			smaller(&p.Forward, 1504, nil)
 		}), "1500 at peer: 1504 bytes pass", "mtu 1500"},
-		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { // a box on the way clamps the MSS of TCP to what passes
+		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { // a box on the path clamps the MSS of TCP to what passes
 			p.Handshake.SYNACKSeen.MSS = new(1360)
 			smaller(&p.Forward, 1400, nil)
 		}), "the MSS keeps TCP to 1400", "let ICMP"},
-		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { // jumbo frames at one end only: its peer's MSS keeps TCP to what that takes
+		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { // jumbo frames at one end only: the peer's MSS keeps TCP to what it accepts
 			p.Back.MTU.Claimed, p.Back.MTU.Bytes = 1500, 1500
 			p.Handshake.SYNACKSent.MSS, p.Handshake.SYNACKSeen.MSS = new(1460), new(1460)
 			smaller(&p.Forward, 1504, nil)
 		}), "MTU 9000 at local, 1500 at peer: 1504 bytes pass with DF, larger ones vanish; the MSS keeps TCP to 1500", "ip link set dev ens1f0 mtu 1500"},
-		{"mtu-path", fail_, on(func(f ff, i ii, p pp) { // and here not far enough
+		{"mtu-path", fail_, on(func(f ff, i ii, p pp) { // and here not enough
 			p.Handshake.SYNACKSeen.MSS = new(1361)
 			smaller(&p.Forward, 1400, nil)
 		}), "only 1400", ""},
@@ -206,7 +204,7 @@ func pathCases() []ruleCase {
 			p.Forward.MTU.Claimed, p.Back.MTU.Claimed = 1500, 1500
 			smaller(&p.Forward, 1404, nil)
 		}), "1404 bytes pass", "mtu 1400"},
-		{"mtu-agreement", pass_, func(s *scene.Subject) { // what a route says is no MTU of the link
+		{"mtu-agreement", pass_, func(s *scene.Subject) { // a route's MTU is no MTU of the link
 			s.Ends[0].Route = &measure.Route{Interface: s.Ends[0].Route.Interface, MTU: 1400}
 		}, "at both ends", ""},
 		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { p.Forward.MTU.Claimed = 1500; smaller(&p.Forward, 1492, new(1492)) }), "a router says 1492", ""},
@@ -316,7 +314,7 @@ func tcpCases() []ruleCase {
 		{"qdisc", pass_, on(func(f ff, i ii, p pp) { i.Qdisc = new("tbf") }), "may hold the rate", ""},
 		{"qdisc", warn_, func(s *scene.Subject) { face(*s, 0).Qdisc, s.LinkBps = new("tbf fq_codel"), 10e9 }, "tbf, which may hold the rate below the 10.0 Gb/s", "tc -s qdisc show dev ens1f0"},
 		{"qdisc", pass_, func(s *scene.Subject) { face(*s, 0).Qdisc, s.LinkBps = new("mq fq_codel"), 10e9 }, "mq fq_codel", ""},
-		{"qdisc", pass_, func(s *scene.Subject) { // perhaps not the way of the traffic
+		{"qdisc", pass_, func(s *scene.Subject) { // perhaps not on the traffic's path
 			face(*s, 0).Qdisc, s.LinkBps, s.Ends[0].Route = new("cake"), 10e9, nil
 		}, "may hold the rate", ""},
 		{"qdisc", warn_, on(func(f ff, i ii, p pp) { i.Qdisc = new("htb netem") }), "netem", "tc qdisc del dev ens1f0 root"},
@@ -536,10 +534,10 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// TestEveryStateIsShown holds that each rule is made to pass, to warn and to
-// fail where the catalogue says that it can, and never where it does not.
+// TestEveryStateIsShown: the tests make each rule pass, warn and fail if the catalogue says that it can, and never
+// otherwise.
 func TestEveryStateIsShown(t *testing.T) {
-	// Rules that name nothing as missing, since another gate does, or their absence says that they do not apply.
+	// Rules that report nothing as missing, since another gate does, or their absence says that they do not apply.
 	silent := []string{"bond", "virtual-switch", "tunnel", "pcie-trained", "mtu-agreement", "dscp", "tcp-proxy", "explicit-window", "qdisc", "tcp-carry-over",
 		"irq-sharing", "numa", "interrupt-moderation", "idle-states", "backlog", "security",
 		"clock-sync", "clock-offset", "guest-tools"}
@@ -556,7 +554,7 @@ func TestEveryStateIsShown(t *testing.T) {
 	}
 }
 
-// TestNoProcesses holds that nothing is said of processes that were hidden.
+// TestNoProcesses: nothing is reported of processes that were hidden.
 func TestNoProcesses(t *testing.T) {
 	s := serverPair()
 	gap("load.processes", func(f ff, i ii, p pp) { f.Load.CPUPct = new(99.5) })(&s)

@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// recorded answers the commands of a system from a sample of package platform:
-// outputs by the commands that print them.
+// recorded answers the commands of a system from a sample of package platform: outputs by the commands that print
+// them.
 type recorded map[string]string
 
 func (r recorded) Run(_ context.Context, name string, args ...string) ([]byte, error) {
@@ -30,7 +30,7 @@ func (r recorded) Run(_ context.Context, name string, args ...string) ([]byte, e
 	return nil, fmt.Errorf("running %s: %w", name, exec.ErrNotFound)
 }
 
-// factsOf reads a sample, after a replacement in its outputs where a pattern is given.
+// factsOf reads a sample, with a replacement in its outputs if a pattern is given.
 func factsOf(t *testing.T, system, sample, pattern, replacement string) *measure.Facts {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("../host/platform/testdata", sample+".txtar"))
@@ -55,8 +55,7 @@ func factsOf(t *testing.T, system, sample, pattern, replacement string) *measure
 	return &f
 }
 
-// TestCountersOfSystems holds that drops and errors are seen under the names
-// that each system really gives them.
+// TestCountersOfSystems: drops and errors are found under each system's real names.
 func TestCountersOfSystems(t *testing.T) {
 	const many = "${1}70007"
 	for _, c := range []struct{ system, sample, nic, rule, pattern, counter string }{
@@ -84,7 +83,7 @@ func TestCountersOfSystems(t *testing.T) {
 	}
 }
 
-// TestSlotsOfSystems holds that a slot is judged wherever its link is known.
+// TestSlotsOfSystems: a slot is judged wherever its link is known.
 func TestSlotsOfSystems(t *testing.T) {
 	for _, c := range []struct{ system, sample, nic, rule, status, fact string }{
 		{"freebsd", "freebsd-13", "ix0", "pcie-bandwidth", pass_, "PCIe 2 x4 of ix0 carries 13.9 Gb/s"},
@@ -103,8 +102,7 @@ func TestSlotsOfSystems(t *testing.T) {
 	}
 }
 
-// TestPowerOfSystems holds that the plans which save power are known by the
-// words that package platform has for them.
+// TestPowerOfSystems: the power-saving plans are recognised by package platform's names for them.
 func TestPowerOfSystems(t *testing.T) {
 	const plan, policy = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`, `(?s)(Path: /Power/CpuPolicy.*?\n +String Value: )[^\n]*`
 	for _, c := range []struct{ system, sample, pattern, replacement, status, fact string }{
@@ -123,8 +121,7 @@ func TestPowerOfSystems(t *testing.T) {
 	}
 }
 
-// TestCountedOnce holds that packets which two counters name count once, and
-// that those of several queues are added up.
+// TestCountedOnce: packets that two counters count are counted once, and those of several queues are added.
 func TestCountedOnce(t *testing.T) {
 	for _, c := range []struct {
 		class    scene.Class

@@ -10,8 +10,7 @@ import (
 	"thru/internal/stat"
 )
 
-// team are the flows of one step of a plan: n of what is made, each to the
-// same receiver, with an end point number of them.
+// team is the flows of one step of a plan: n copies of of, each to the same receiver, from n end points.
 func team(number, n int, of made, change func(c *measure.Cell)) []measure.Cell {
 	var cells []measure.Cell
 	for range n {
@@ -46,7 +45,7 @@ func planOf(teams ...[]measure.Cell) *measure.Document {
 	return d
 }
 
-// cpus makes the receiver's CPUs as busy as that, in percent, with packets.
+// cpus sets the load of the receiver's CPUs with packets, in percent.
 func cpus(packets ...float64) func(*measure.Cell) {
 	return func(c *measure.Cell) {
 		h := c.Runs[0].Flows[0].Receiver.Host
@@ -57,20 +56,20 @@ func cpus(packets ...float64) func(*measure.Cell) {
 	}
 }
 
-// oneQueue has all packets come by one queue of four, and its CPU full of them.
+// oneQueue makes all packets arrive through one queue of four, and fills its CPU.
 func oneQueue(c *measure.Cell) {
 	cpus(99, 5, 5, 5)(c)
 	c.Runs[0].Flows[0].Receiver.Host.NIC = &measure.NICSpan{Name: "eth0", Driver: map[string]uint64{"rx_queue_0_packets": 1e6, "rx_queue_1_packets": 10, "rx_queue_2_packets": 10, "rx_queue_3_packets": 10}}
 }
 
-// irqsOnOne has one CPU take all interrupts, and be full of packets.
+// irqsOnOne makes one CPU handle all interrupts, and fills it with packets.
 func irqsOnOne(c *measure.Cell) {
 	cpus(99, 5, 5, 5)(c)
 	c.Runs[0].Flows[0].Receiver.Host.IRQs = []measure.IRQSpan{{Core: 0, Count: 1e6}}
 }
 
-// An aggregate that falls as end points are added: that it falls is
-// certain, what by is said as far as the counters go.
+// An aggregate that falls as end points are added: the fall is certain, its cause as far as the counters
+// show it.
 func TestAggregateFalls(t *testing.T) {
 	quiet := cpus(30, 30, 30, 30)
 	for name, tt := range map[string]struct {
@@ -107,7 +106,7 @@ func TestAggregateFalls(t *testing.T) {
 	}
 }
 
-// A step of which a pair was lost is no part of a sweep: fewer flows carry less.
+// A step with a failed pair is not part of a sweep: fewer flows carry less.
 func TestSweepOfLostPair(t *testing.T) {
 	d := planOf(team(0, 4, made{bps: 2e9}, cpus(30, 30)), team(1, 8, made{bps: 0.75e9}, cpus(30, 30)))
 	d.Cells[11].Runs[0].Partial = true
@@ -120,8 +119,7 @@ func TestSweepOfLostPair(t *testing.T) {
 	}
 }
 
-// Many senders that fill the link of one receiver are all held by it, though
-// none of them has more than its part.
+// Many senders that fill the link of one receiver are all limited by it, though each has only its part.
 func TestSharedLink(t *testing.T) {
 	for name, tt := range map[string]struct {
 		each float64 // Gb/s
@@ -142,7 +140,7 @@ func TestSharedLink(t *testing.T) {
 	}
 }
 
-// All flows of a bundle on one of its members.
+// All flows over a bundle use one of its members.
 func TestGroupOnOneMember(t *testing.T) {
 	bond := func(d *measure.Document, mode string) {
 		d.EndPoints[1].Facts.Interfaces = []measure.Interface{{Name: "eth0", MTU: new(1500), Bond: &measure.Bond{Mode: mode, Members: []measure.BondMember{
@@ -175,7 +173,7 @@ func TestGroupOnOneMember(t *testing.T) {
 	}
 }
 
-// The rungs of one document: a rung that the one below cannot prove says so.
+// The rungs of one document: a rung that the one below cannot prove reports that.
 func TestRungsOfOneDocument(t *testing.T) {
 	for name, tt := range map[string]struct {
 		low, high, link float64 // Gb/s
@@ -191,7 +189,7 @@ func TestRungsOfOneDocument(t *testing.T) {
 		low.Rung = "localhost"
 		d := made{bps: tt.high * 1e9, link: tt.link * 1e9}.document()
 		d.Cells[0].Rung = "LAN"
-		slow := made{bps: 1e9, link: tt.link * 1e9}.cell() // is not what the rung can carry
+		slow := made{bps: 1e9, link: tt.link * 1e9}.cell() // not the maximum of the rung
 		slow.Rung = "LAN"
 		d.Cells = []measure.Cell{low, slow, d.Cells[0]}
 		stat.Ladder(d, nil)

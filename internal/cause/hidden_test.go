@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// onKind makes guests of both ends of a made flow.
+// onKind makes both ends of a flow guests.
 func onKind(kind string) func(*measure.Document) {
 	return func(d *measure.Document) {
 		for i := range d.EndPoints {
@@ -18,7 +18,7 @@ func onKind(kind string) func(*measure.Document) {
 	}
 }
 
-// inOneKernel makes network namespaces of one guest of both ends.
+// inOneKernel makes both ends network namespaces of one guest.
 func inOneKernel(d *measure.Document) {
 	for i := range d.EndPoints {
 		f := d.EndPoints[i].Facts
@@ -26,8 +26,8 @@ func inOneKernel(d *measure.Document) {
 	}
 }
 
-// TestUnseen: what the host of a guest can do unseen is likely at most, until
-// the host was asked; what the guest's own counters show stays certain.
+// TestUnseen: a cause that the guest's host can have without the guest seeing it is at most likely until the host
+// is queried; what the guest's own counters show stays certain.
 func TestUnseen(t *testing.T) {
 	policed := made{bps: 55e6, rtt: 20 * time.Millisecond, base: 20 * time.Millisecond, againPct: 1, flight: 138e3, cwnd: 140e3, window: 8e6}.
 		document(datagramTrial(diagnose.UdpBelow, 49e6, 0, 0), datagramTrial(diagnose.UdpThrice, 165e6, 40, 0))
@@ -65,8 +65,7 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// TestUnseenTime: where a guest cannot see its host take its CPUs away, a full
-// CPU may be that.
+// TestUnseenTime: if a guest cannot see its host take its CPUs away, that may explain a full CPU.
 func TestUnseenTime(t *testing.T) {
 	guest := func(kind, system string) hostsEdit {
 		return func(h *hosts) {
@@ -96,8 +95,8 @@ func TestUnseenTime(t *testing.T) {
 	})
 }
 
-// TestHeldBelow: packets wait where the host holds the receiver's virtual CPU
-// back, and its switch drops them: that is no shaper.
+// TestHeldBelow: packets wait because the host delays the receiver's virtual CPU, and its switch drops them: that
+// is no shaper.
 func TestHeldBelow(t *testing.T) {
 	d := made{bps: 900e6, rtt: 9 * time.Millisecond, base: 300 * time.Microsecond, againPct: 0.03, flight: 1e6, cwnd: 1.05e6, window: 8e6}.
 		document(datagramTrial(diagnose.UdpAbove, 990e6, 9, 8*time.Millisecond), experiment(diagnose.EightStreams, 905e6))

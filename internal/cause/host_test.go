@@ -14,8 +14,7 @@ func atBoth(edit func(*measure.Evidence)) hostsEdit {
 	return func(h *hosts) { edit(h.sender); edit(h.receiver) }
 }
 
-// throttled is a quota whose groups were stopped for so much of the time, of all
-// CPUs together, in 60 of 100 periods.
+// throttled is a quota that stopped its groups for this share of the time, over all CPUs, in 60 of 100 periods.
 func throttled(pct float64) hostsEdit {
 	return func(h *hosts) {
 		h.receiver.Host.Quota = &measure.QuotaSpan{CPUs: 0.2, Periods: 100, Throttled: 60, ThrottledNs: int64(pct * hostsTime / 100)}
@@ -115,8 +114,7 @@ func TestMemoryPressure(t *testing.T) {
 	})
 }
 
-// TestConditions holds that a condition is beside the rate where its symptom
-// is not in the run.
+// TestConditions: a condition does not bind if its symptom is not in the run.
 func TestConditions(t *testing.T) {
 	full := sending(97, 1)
 	for _, cause := range []string{"cpu-governor", "emulated-nic", "wrong-driver", "lro-forwarding", "interrupt-moderation", "too-few-queues", "numa-remote", "firewall-cost", "offloads-off", "rss-not-spreading"} {
@@ -192,7 +190,7 @@ func TestHypervisor(t *testing.T) {
 	})
 }
 
-// TestOldDocuments holds that a document without gates is judged by its facts.
+// TestOldDocuments: a document without gates is judged by its facts.
 func TestOldDocuments(t *testing.T) {
 	h := twoHosts(sending(97, 1), func(h *hosts) {
 		h.doc.Gates = nil

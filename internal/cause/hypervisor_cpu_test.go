@@ -22,7 +22,7 @@ func costop(pct float64) func(*measure.Inventory) {
 	return counts("vm-b", "", measure.CounterCoStop, pct)
 }
 
-// idle is the sender's host, which has nothing to say against it.
+// idle is the sender's host, without a fault.
 func idle(v *measure.Inventory) {
 	counts("vm-a", "0", measure.CounterReady, 0.4)(v)
 	counts("vm-a", "0", measure.CounterLimited, 0)(v)

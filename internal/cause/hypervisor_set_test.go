@@ -34,7 +34,7 @@ func TestEmulatedBelow(t *testing.T) {
 }
 
 func TestPortShaper(t *testing.T) {
-	const at = 4.2e9 // and 4 Gb/s pass
+	const at = 4.2e9 // while 4 Gb/s pass
 	shaping := func(on bool, bps float64) *measure.Shaping {
 		return &measure.Shaping{Enabled: &on, AverageBps: new(int64(bps))}
 	}
@@ -116,7 +116,7 @@ func TestJumboBelow(t *testing.T) {
 	}
 }
 
-// TestVMkernelMTU: an ESXi host that is an end itself has the MTU of its port.
+// TestVMkernelMTU: an ESXi host that is itself an end has the MTU of its VMkernel port.
 func TestVMkernelMTU(t *testing.T) {
 	h := twoHosts(belowEnds(func(v *measure.Inventory) {
 		v.Switches[0].MTU = new(1500)
@@ -157,7 +157,7 @@ func TestOldTools(t *testing.T) {
 	})
 }
 
-// crammed is a flow of which everything is known below, most of it amiss.
+// crammed is a flow with complete hypervisor data, most of it faulty.
 func crammed() *measure.Document {
 	return twoHosts(belowEnds(func(v *measure.Inventory) {
 		for _, c := range []string{measure.CounterReady, measure.CounterCoStop, measure.CounterLimited, measure.CounterUsed, measure.CounterMemWait, measure.CounterSwapIn,
@@ -182,7 +182,7 @@ func crammed() *measure.Document {
 	}), sentAgain(900)).doc
 }
 
-// TestCrammed: whatever is amiss at once is told, and each finding is whole.
+// TestCrammed: all concurrent faults are reported, and each finding is complete.
 func TestCrammed(t *testing.T) {
 	d := crammed()
 	Diagnose(d)
@@ -199,7 +199,7 @@ func TestCrammed(t *testing.T) {
 	}
 }
 
-// TestNothingBelow: what a hypervisor that knows nothing says changes nothing.
+// TestNothingBelow: a hypervisor without information changes nothing.
 func TestNothingBelow(t *testing.T) {
 	of := func(edits ...hostsEdit) measure.Diagnosis {
 		h := twoHosts(append(edits, reading(97, 1), waitsUnread(8<<20))...)

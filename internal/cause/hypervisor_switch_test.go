@@ -7,12 +7,12 @@ import (
 	"thru/internal/measure"
 )
 
-// dropped adds packets that were dropped at the port of a guest, in all.
+// droppedAt adds packets dropped at the port of a guest, in total.
 func droppedAt(guest, counter string, packets float64) func(*measure.Inventory) {
 	return counts(guest, "4000", counter, packets/4)
 }
 
-// drained are ports that dropped nothing.
+// drained makes ports that dropped nothing.
 func drained(v *measure.Inventory) {
 	droppedAt("vm-a", measure.CounterTxDropped, 0)(v)
 	droppedAt("vm-b", measure.CounterRxDropped, 0)(v)
@@ -82,8 +82,8 @@ func TestSwitchBelow(t *testing.T) {
 	}
 }
 
-// TestPortOfTwoSources: a vCenter and the host itself name one adapter each in its
-// own way, and what another adapter of the guest lost is not the test's.
+// TestPortOfTwoSources: a vCenter and the host itself name one adapter each in its own way, and drops at another
+// adapter of the guest are not the test's.
 func TestPortOfTwoSources(t *testing.T) {
 	second := func(named bool, adapters ...measure.GuestNIC) hostsEdit {
 		return func(h *hosts) {
@@ -177,8 +177,8 @@ func TestNetQueueBelow(t *testing.T) {
 	})
 }
 
-// TestFallsByNetQueue: an aggregate that falls as guests are added is
-// laid to NetQueue where the receiver's host has it off.
+// TestFallsByNetQueue: an aggregate that falls as guests are added is attributed to NetQueue if the
+// receiver's host has it off.
 func TestFallsByNetQueue(t *testing.T) {
 	for want, off := range map[string]bool{"netqueue-off likely": true, "too-few-queues possible": false} {
 		free := cpus(30, 30, 30, 30)

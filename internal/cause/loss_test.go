@@ -72,7 +72,7 @@ func TestLossAndQueues(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			d := x.of.document(x.trials...)
-			if x.first != "none likely" { // other families may have more to say of it
+			if x.first != "none likely" { // other families may report more about it
 				if got := first(t, d); got != x.first {
 					t.Errorf("first %s, want %s", got, x.first)
 				}
@@ -89,13 +89,13 @@ func TestLossAndQueues(t *testing.T) {
 
 func with(m made, change func(*made)) made { change(&m); return m }
 
-// late gives the datagrams a greatest delay.
+// late sets a maximum delay of the datagrams.
 func late(c measure.Cell, most time.Duration) measure.Cell {
 	c.Datagrams.DelayMaxNs = new(int64(most))
 	return c
 }
 
-// atReceiver lays what was lost to the receiver's socket.
+// atReceiver attributes the loss to the receiver's socket.
 func atReceiver(c measure.Cell) measure.Cell {
 	c.LossPlaces = []measure.LossPlace{{Place: measure.LossSocket, EndPoint: "b", Packets: c.Datagrams.Lost}}
 	return c
@@ -133,8 +133,7 @@ func TestReordering(t *testing.T) {
 	}
 }
 
-// TestLossBelowAndShaperAbove: packets are lost at any rate, and far above it a
-// shaper begins: the loss is what binds.
+// TestLossBelowAndShaperAbove: packets are lost at any rate, and a shaper limits a far higher one: the loss binds.
 func TestLossBelowAndShaperAbove(t *testing.T) {
 	m := with(lossy(), func(m *made) { m.bps, m.againPct, m.recoveries = 78*mb, 0.2, 100 })
 	d := m.document(datagramTrial(diagnose.UdpBelow, 70*mb, 0.1, 0), datagramTrial(diagnose.UdpThrice, 235*mb, 17, 20*ms))
@@ -148,7 +147,7 @@ func TestLossBelowAndShaperAbove(t *testing.T) {
 	}
 }
 
-// TestLossUnderBBR: it does not slow bbr down, so the plateau comes first.
+// TestLossUnderBBR: the loss does not slow bbr down, so the plateau comes first.
 func TestLossUnderBBR(t *testing.T) {
 	m := made{bps: 191 * mb, control: "bbr", rtt: 24 * ms, base: 20 * ms, againPct: 1, flight: 500 * kb, cwnd: 1100 * kb, window: 9000 * kb, notSent: 500 * kb, pacing: 194 * mb}
 	d := m.document(datagramTrial(diagnose.UdpBelow, 170*mb, 0.95, 0), datagramTrial(diagnose.UdpAbove, 210*mb, 8, 20*ms), experiment(diagnose.EightStreams, 193*mb))

@@ -38,7 +38,7 @@ func TestMeasurement(t *testing.T) {
 	})
 }
 
-// local makes the flow one of a machine with itself.
+// local makes both ends of the flow one machine.
 func local(bps float64) func(*measure.Document) {
 	return func(d *measure.Document) {
 		rate(bps)(d)
@@ -74,8 +74,8 @@ func TestGenerator(t *testing.T) {
 	}
 }
 
-// TestGeneratorOfOneDocument: the rung of the machine with itself stands
-// beside the one over the link; a lone local one is held to a stated rate.
+// TestGeneratorOfOneDocument: the rung of the machine with itself is compared with the one over the link; a single
+// local one with a stated rate.
 func TestGeneratorOfOneDocument(t *testing.T) {
 	d := flowDoc(rate(5e9))
 	d.Cells = append(d.Cells, flowDoc(local(5.8e9)).Cells[0])

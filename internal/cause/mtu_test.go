@@ -7,8 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// searched sets what passes, what each end claims, and whether the rest
-// vanishes without a word.
+// searched sets what passes, what each end claims, and whether larger packets are dropped silently.
 func searched(bytes, claimed, peer int, silent bool) func(*measure.Document) {
 	return func(d *measure.Document) {
 		d.Paths[0].Forward.MTU = &measure.PathMTU{Bytes: bytes, Claimed: claimed, Silent: silent, Probes: 60}
@@ -16,7 +15,7 @@ func searched(bytes, claimed, peer int, silent bool) func(*measure.Document) {
 	}
 }
 
-// stuck is a flow of which nothing comes through, with segments of that size.
+// stuck is a flow that carries nothing, with segments of that size.
 func stuck(mss uint32) func(*measure.Document) {
 	return func(d *measure.Document) {
 		rate(0)(d)
@@ -25,7 +24,7 @@ func stuck(mss uint32) func(*measure.Document) {
 	}
 }
 
-// onSegment takes the router out of the path.
+// onSegment removes the router from the path.
 func onSegment(d *measure.Document) {
 	for _, w := range []*measure.DirectionFacts{&d.Paths[0].Forward, &d.Paths[0].Back} {
 		w.Hops, w.Route.Gateway = new(0), ""
@@ -87,8 +86,8 @@ func TestJumboMismatch(t *testing.T) {
 	})
 }
 
-// TestRootOfAHole: on one segment the wrong setting is the root of the stall,
-// behind a router the router that swallows.
+// TestRootOfAHole: on one segment the wrong setting is the root of the stall, behind a router the router that
+// drops packets silently.
 func TestRootOfAHole(t *testing.T) {
 	for name, c := range map[string]struct {
 		edits edits
@@ -111,7 +110,7 @@ func TestRootOfAHole(t *testing.T) {
 }
 
 func TestBrokenTSO(t *testing.T) {
-	// broken is a flow at that rate with that share sent again, in percent.
+	// broken is a flow at that rate with that percentage of retransmissions.
 	broken := func(bps, again float64) func(*measure.Document) {
 		return func(d *measure.Document) {
 			rate(bps)(d)

@@ -42,8 +42,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestWhole: the direction that falls shorter comes first, and what both say
-// is said once.
+// TestWhole: the direction with the greater shortfall comes first, and a finding of both is listed once.
 func TestWhole(t *testing.T) {
 	slow, full := smallReceive().cell(), made{bps: 940 * mb, link: 1000 * mb, rtt: 21 * ms, base: 20 * ms}.cell()
 	full.From, full.To = "b", "a"
@@ -76,7 +75,7 @@ func TestNext(t *testing.T) {
 	if !ok || x.ID != diagnose.UdpBelow || !slices.Contains(x.Causes, "loss") || x.Spec.Protocol != measure.UDP || x.Spec.Rate < 17*1e6 || x.Spec.Rate > 19*1e6 {
 		t.Fatalf("for a loss that is likely: %v %+v", ok, x)
 	}
-	if seconds := float64(x.Spec.Duration) / 1e9; seconds < 6 || seconds > 7 { // 2.3 of 1640 a second are lost
+	if seconds := float64(x.Spec.Duration) / 1e9; seconds < 6 || seconds > 7 { // 2.3 of 1640 per second are lost
 		t.Errorf("datagrams for %.1f s", seconds)
 	}
 	if x.Spec.From != "a" || x.Spec.To != "b" || x.Spec.Length.Send <= 0 || !x.Spec.DontFragment {
@@ -99,7 +98,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestDatagramBounds: an experiment does not flood a link that is known.
+// TestDatagramBounds: an experiment does not flood a link of known rate.
 func TestDatagramBounds(t *testing.T) {
 	d := with(policed(), func(m *made) { m.link = 200 * mb }).document(datagramTrial(diagnose.UdpBelow, 28*mb, 0, 0))
 	Diagnose(d)

@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// fallingTo has the receiver's window begin at 238 KiB and fall to about so many bytes.
+// fallingTo makes the receiver's window shrink from 238 KiB to about this many bytes.
 func fallingTo(bytes int64) capturesEdit {
 	return eachConn(func(c *measure.Connection) {
 		c.Window.Min, c.Window.Max = 1024, max(c.Window.Max, 238*kb)
@@ -22,12 +22,12 @@ func fallingTo(bytes int64) capturesEdit {
 	})
 }
 
-// crossedAcks edits what two captures tell of the acknowledgements.
+// crossedAcks edits what two captures show of the acknowledgements.
 func crossedAcks(edit func(*measure.Crossed)) capturesEdit {
 	return func(x *captures) { edit(&x.flow.Crossing.Conns[0].Acks) }
 }
 
-// standsStill has nothing acknowledged from a time on, for so long.
+// standsStill stops acknowledgements at a time, for this long.
 func standsStill(from, long time.Duration) capturesEdit {
 	return eachConn(func(c *measure.Connection) {
 		c.Data.Timeout, c.Data.Again, c.Data.Wake = someSegments(3, 900), someSegments(155, 900), someSegments(80, 910)
@@ -59,7 +59,7 @@ func TestOutageInPackets(t *testing.T) {
 	}
 }
 
-// TestDeadPackets: a connection that carries nothing says why it does not.
+// TestDeadPackets: a connection that carries nothing reports why.
 func TestDeadPackets(t *testing.T) {
 	opened := func(edit func(*measure.Connection)) capturesEdit {
 		return func(x *captures) {
@@ -93,7 +93,7 @@ func TestDeadPackets(t *testing.T) {
 	}
 }
 
-// TestQueueOnWhichDirection: two captures tell on which way a queue stands, one does not.
+// TestQueueOnWhichDirection: two captures show in which direction a queue is, one does not.
 func TestQueueOnWhichDirection(t *testing.T) {
 	back := crossedAcks(func(d *measure.Crossed) { d.Delay = delays(10*ms, 50*ms) })
 	there := crossedData(func(d *measure.Crossed) { d.Delay = delays(10*ms, 50*ms) })
@@ -115,8 +115,7 @@ func TestQueueOnWhichDirection(t *testing.T) {
 	}
 }
 
-// TestNoContradiction: where packets are all that is known, counters that were
-// taken from them do not speak against them.
+// TestNoContradiction: if only packets are known, counters derived from them do not contradict them.
 func TestNoContradiction(t *testing.T) {
 	d := filmed(nearSender, roundTrip(20*ms, 60*ms))
 	e := d.Cells[0].Runs[0].Flows[0].Sender
@@ -127,7 +126,7 @@ func TestNoContradiction(t *testing.T) {
 	}
 }
 
-// TestBesideIsNotFirst: what costs nothing is not the answer, however certain.
+// TestBesideIsNotFirst: a cause that costs nothing is not the answer, however certain.
 func TestBesideIsNotFirst(t *testing.T) {
 	for _, cause := range []string{"timestamps-off", "sack-off"} {
 		d := filmed(nearSender, uneven, eachConn(lacks(theSYN, cause)))
@@ -140,7 +139,7 @@ func TestBesideIsNotFirst(t *testing.T) {
 	}
 }
 
-// TestLittleAnswer: one connection of many that had its window closed is not the flow.
+// TestLittleAnswer: one connection of many with a closed window does not stand for the flow.
 func TestLittleAnswer(t *testing.T) {
 	d := filmed(nearSender, uneven)
 	c := &d.Cells[0].Runs[0].Flows[0].Captures[0]
@@ -155,7 +154,7 @@ func TestLittleAnswer(t *testing.T) {
 	}
 }
 
-// TestNextOfFile: the reader of a file is told what he can do with files.
+// TestNextOfFile: the next step for a capture file uses only files.
 func TestNextOfFile(t *testing.T) {
 	for name, x := range map[string]struct {
 		places []string

@@ -8,8 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// idleFor leaves nothing under way for that share of the time, in percent, in
-// pauses of so many steps.
+// idleFor leaves nothing in flight for that percentage of the time, in pauses of so many steps.
 func idleFor(pct float64, steps int) capturesEdit {
 	return eachConn(func(c *measure.Connection) {
 		x := c.Timeline
@@ -84,7 +83,7 @@ func TestWindowsInPackets(t *testing.T) {
 	})
 }
 
-// TestWindowFigures: what a window costs, and where it is mended.
+// TestWindowFigures: what a window costs, and where to fix it.
 func TestWindowFigures(t *testing.T) {
 	d := filmed(nearSender, carries(39.2e6), windowOf(99*kb, 97), roundTrip(20*ms, 20600*time.Microsecond))
 	Diagnose(d)
@@ -159,11 +158,11 @@ func TestLossInPackets(t *testing.T) {
 	})
 }
 
-// TestSlowStartInPackets: a capture holds the start of a connection too. A link
-// that is full from the second second on is full, whatever the mean of all.
+// TestSlowStartInPackets: a capture includes the start of a connection. A link that is full from the second second
+// on is full, whatever the overall mean.
 func TestSlowStartInPackets(t *testing.T) {
 	for name, x := range map[string]struct {
-		link float64 // over the rate of the settled seconds
+		link float64 // in multiples of the settled rate
 		want map[string]string
 	}{
 		"a full link":      {1.01, map[string]string{"shaper": "no"}},
@@ -251,7 +250,7 @@ func TestDirectionsInPackets(t *testing.T) {
 	})
 }
 
-// TestCaptureMisses: what a capture did not get is said, and is no loss.
+// TestCaptureMisses: packets missing from a capture are reported, and are no loss.
 func TestCaptureMisses(t *testing.T) {
 	dropped := func(n int64) capturesEdit {
 		return func(x *captures) { x.flow.Captures[0].Dropped = &n }
@@ -272,8 +271,8 @@ func TestCaptureMisses(t *testing.T) {
 	}
 }
 
-// TestOtherDirection: of two ways on one connection the flow of the lesser one
-// is judged by its own packets.
+// TestOtherDirection: if a connection carries data in both directions, the flow of the less busy one is judged by
+// its own packets.
 func TestOtherDirection(t *testing.T) {
 	d := filmed(nearBoth, uneven, closedFor(40))
 	c := &d.Cells[0]
@@ -291,7 +290,7 @@ func TestOtherDirection(t *testing.T) {
 	}
 }
 
-// TestCapturedExperiment: the packets of the experiment are those of its base.
+// TestCapturedExperiment: the packets of the experiment count for its base.
 func TestCapturedExperiment(t *testing.T) {
 	d := smallReceive().document()
 	film := filmed(nearBoth, brokenOffload)

@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// film is a case of captures: what is said of some causes.
+// film is a case of captures: the expected outcomes of some causes.
 type film struct {
 	name   string
 	places []string
@@ -18,8 +18,7 @@ type film struct {
 	want   map[string]string
 }
 
-// judgeFilms holds each case to what is said, and every finding of packets to
-// the packets that it names.
+// judgeFilms checks the outcomes of each case, and that every finding from packets names packets.
 func judgeFilms(t *testing.T, films []film) {
 	t.Helper()
 	for _, x := range films {
@@ -43,7 +42,7 @@ func judgeFilms(t *testing.T, films []film) {
 	}
 }
 
-// saidOf is all that is said of a cause.
+// saidOf returns everything reported about a cause.
 func saidOf(d *measure.Document, cause string) string {
 	var all []string
 	for _, f := range d.Cells[0].Findings {
@@ -62,8 +61,7 @@ func saidOf(d *measure.Document, cause string) string {
 	return strings.Join(all, "\n")
 }
 
-// TestHealthyPackets: nothing holds where nothing is wrong, wherever the
-// capture was made.
+// TestHealthyPackets: no cause holds on a healthy path, wherever the capture was made.
 func TestHealthyPackets(t *testing.T) {
 	for name, places := range map[string][]string{"sender": nearSender, "receiver": nearReceiver, "between": midway, "unknown": anywhere, "both": nearBoth, "both unknown": {"", ""}} {
 		d := filmed(places, uneven)
@@ -107,7 +105,7 @@ func TestJoin(t *testing.T) {
 		}
 		return o.Confidence
 	}
-	// Of each row: what the counters say; of each column: what the packets show.
+	// Rows: the counters' outcome; columns: the packets' outcome.
 	columns := []string{"nothing", "unknown", "no", "possible", "likely", "certain"}
 	for counters, want := range map[string][]string{
 		"nothing":  {"nothing", "nothing", "nothing", "nothing", "nothing", "nothing"},
@@ -139,8 +137,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// brokenOffload is a sender whose packets above a segment vanish: each is sent
-// again in single segments, after timeouts.
+// brokenOffload is a sender whose packets above a segment are lost: each is retransmitted as single segments,
+// after timeouts.
 func brokenOffload(x *captures) {
 	carries(5e6)(x)
 	sendsAgain(4000, 10)(x)
@@ -160,7 +158,7 @@ func brokenOffload(x *captures) {
 	}
 }
 
-// swallowing is a path that swallows full segments: three timeouts, each longer.
+// swallowing is a path that silently drops full segments: three timeouts, each longer.
 func swallowing(x *captures) {
 	carries(1)(x)
 	eachConn(func(c *measure.Connection) {
@@ -244,7 +242,7 @@ func TestSizesOfPackets(t *testing.T) {
 }
 
 func TestJumboIsTheRoot(t *testing.T) {
-	near := connOf(0, func(c *measure.Connection) { c.Acks.TTLs = []int{64} }) // no router between
+	near := connOf(0, func(c *measure.Connection) { c.Acks.TTLs = []int{64} }) // no router between the ends
 	d := filmed(nearBoth, swallowing, jumboSize, near)
 	Diagnose(d)
 	if x := d.Cells[0].Findings; len(x) < 2 || x[0].Cause != "jumbo-mismatch" || x[1].BecauseOf != "jumbo-mismatch" {
@@ -255,7 +253,7 @@ func TestJumboIsTheRoot(t *testing.T) {
 	}
 }
 
-// lacks takes an option out of a SYN or SYN-ACK.
+// lacks removes an option from a SYN or SYN-ACK.
 func lacks(of func(*measure.Connection) *measure.Opening, option string) func(*measure.Connection) {
 	return func(c *measure.Connection) {
 		o := of(c)
@@ -274,8 +272,7 @@ func theSYN(c *measure.Connection) *measure.Opening { return c.SYN }
 
 func theSYNACK(c *measure.Connection) *measure.Opening { return c.SYNACK }
 
-// TestOptionsInPackets: which end does not offer an option, and where it is
-// taken out, by the place of the capture.
+// TestOptionsInPackets: which end does not offer an option, and where it is removed, by the place of the capture.
 func TestOptionsInPackets(t *testing.T) {
 	opened := eachConn(func(c *measure.Connection) { c.FromOpened = new(false) })
 	for _, cause := range []string{"window-scaling-off", "sack-off", "timestamps-off"} {
@@ -300,7 +297,7 @@ func TestOptionsInPackets(t *testing.T) {
 			{"it is cut off", nearSender, []capturesEdit{eachConn(func(c *measure.Connection) { c.SYN.SYN = measure.SYN{} })}, "?", ""},
 			{"all is there", nearBoth, nil, "no", ""},
 		} {
-			// A loss and a full window, so that it costs something.
+			// Loss and a full window, so that it costs something.
 			edits := append([]capturesEdit{uneven, carries(20e6), sendsAgain(40, 1), windowOf(65535, 80), roundTrip(20*ms, 20500*time.Microsecond)}, x.edits...)
 			if cause == "sack-off" {
 				edits = append(edits, eachConn(func(c *measure.Connection) { c.Data.Timeout = someSegments(5, 100) }))
@@ -319,7 +316,7 @@ func TestOptionsInPackets(t *testing.T) {
 	}
 }
 
-// TestScalingCosts: without it a window is what binds only where it is full.
+// TestScalingCosts: without window scaling a window binds only if it is full.
 func TestScalingCosts(t *testing.T) {
 	off := eachConn(lacks(theSYN, "window-scaling-off"))
 	for name, x := range map[string]struct {
@@ -338,7 +335,7 @@ func TestScalingCosts(t *testing.T) {
 	}
 }
 
-// closedFor closes the receiver's window for that share of the time, in percent.
+// closedFor closes the receiver's window for that percentage of the time.
 func closedFor(pct float64) capturesEdit {
 	return eachConn(func(c *measure.Connection) {
 		c.Acks.Zero = measure.Count{N: 20, Packets: []int64{50, 60}}

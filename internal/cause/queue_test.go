@@ -8,8 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// ownShaper is a queueing discipline with a rate at the sender's own interface,
-// which is over it.
+// ownShaper is a queueing discipline with a rate limit at the sender's own interface, which is over its limit.
 func ownShaper(d *measure.Document) {
 	near(d).Host.Qdisc = &measure.Qdisc{Kind: "tbf", Overlimits: 5000, Drops: 20, Backlog: 840_000}
 }
@@ -51,8 +50,8 @@ func TestOwnQueue(t *testing.T) {
 	})
 }
 
-// A shaper at the sender's own interface holds what bbr would let go: pacing is
-// not what it is held by, though the host is near.
+// A shaper at the sender's own interface limits a rate that bbr would exceed: pacing is not the limit, though the
+// host is near.
 func TestShapedNotPaced(t *testing.T) {
 	paced := with(bbrAlone(), func(m *made) { m.bps, m.pacing, m.rtt = 940*mb, 8000*mb, 2*ms })
 	for name, tt := range map[string]struct {

@@ -20,8 +20,7 @@ import (
 	"thru/internal/measure"
 )
 
-// damager breaks JSON values: it takes fields away, and puts others in whose
-// numbers no measurement brings forth.
+// damager breaks JSON values: it removes fields, and inserts others with impossible numbers.
 type damager struct{ *rand.Rand }
 
 // value returns x with about one field in n changed.
@@ -49,7 +48,7 @@ func (r damager) value(x any, n int) any {
 	return x
 }
 
-// instead is another value of the same kind.
+// instead returns another value of the same kind.
 func (r damager) instead(x any) any {
 	switch x := x.(type) {
 	case json.Number:
@@ -68,8 +67,7 @@ func (r damager) instead(x any) any {
 	return nil
 }
 
-// samples are documents of every kind that the report's tests keep, and one
-// that is full of facts and experiments.
+// samples returns the report tests' documents of every kind, and one with many facts and experiments.
 func samples(t *testing.T) [][]byte {
 	t.Helper()
 	files, err := filepath.Glob("../report/testdata/*.json.golden")
@@ -100,8 +98,8 @@ func samples(t *testing.T) [][]byte {
 	return all
 }
 
-// TestDamagedDocuments: whatever a document holds, its diagnosis ends, can be
-// written as JSON (which no NaN can be), and is never certain for nothing.
+// TestDamagedDocuments: whatever a document holds, its diagnosis ends, can be written as JSON (without NaN), and
+// is never certain without evidence.
 func TestDamagedDocuments(t *testing.T) {
 	t.Parallel()
 	rounds := 40
@@ -128,8 +126,7 @@ func TestDamagedDocuments(t *testing.T) {
 	}
 }
 
-// damaged decodes the text with some of its fields broken; the first rounds
-// break few, the later ones many.
+// damaged decodes the text with some of its fields broken: few in the first rounds, many in the later ones.
 func damaged(t *testing.T, text []byte, seed uint64) *measure.Document {
 	t.Helper()
 	in := json.NewDecoder(strings.NewReader(string(text)))
@@ -148,7 +145,7 @@ func damaged(t *testing.T, text []byte, seed uint64) *measure.Document {
 		t.Fatal(err)
 	}
 	d := &measure.Document{}
-	// A number that its field cannot hold is left out, the rest is read.
+	// A number that its field cannot hold is skipped, the rest is read.
 	if err := json.Unmarshal(broken, d); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
@@ -185,8 +182,7 @@ func holdSound(t *testing.T, name string, d *measure.Document) {
 	}
 }
 
-// TestNoNumber: what a document of absurd figures makes of a proof is left
-// out, and what remains is shown.
+// TestNoNumber: invalid figures of a proof are omitted, and the others are shown.
 func TestNoNumber(t *testing.T) {
 	kept := diagnose.Numbers([]measure.Proof{{Value: math.Inf(1)}, {Counter: "kept", Value: 1}, {Value: math.NaN()}, {Value: 1, Threshold: new(math.Inf(-1))}})
 	if len(kept) != 1 || kept[0].Counter != "kept" {

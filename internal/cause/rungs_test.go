@@ -21,7 +21,7 @@ func TestRungs(t *testing.T) {
 	path := func(bps, link float64) *measure.Document { return made{bps: bps, link: link}.document() }
 	for name, tt := range map[string]struct {
 		docs  []*measure.Document
-		first []string // part of the first finding's summary of each; "" is none of a generator
+		first []string // part of the first finding's summary of each; "" is none about a generator
 	}{
 		"slow machine below a link":         {[]*measure.Document{alone(5.8e9, 0), path(5.5e9, 10e9)}, []string{"", "can generate 5.80 Gb/s: it cannot prove a link of 10.0 Gb/s"}},
 		"fast machine below a link":         {[]*measure.Document{alone(40e9, 0), path(5.5e9, 10e9)}, []string{"", ""}},

@@ -73,8 +73,8 @@ func TestSender(t *testing.T) {
 	}
 }
 
-// TestPacingGate: the gate advises no other control where the traffic shows that
-// pacing costs its path nothing.
+// TestPacingGate: the gate advises no other congestion control if the traffic shows that pacing costs its path
+// nothing.
 func TestPacingGate(t *testing.T) {
 	for name, tt := range map[string]struct {
 		of   made
@@ -99,7 +99,7 @@ func TestPacingGate(t *testing.T) {
 	}
 }
 
-// TestAskedRate: a flow that carries what it was asked for is well.
+// TestAskedRate: a flow that carries its requested rate is healthy.
 func TestAskedRate(t *testing.T) {
 	m := made{bps: 49.9 * mb, rtt: 21 * ms, base: 20 * ms, idle: 98, window: 1000 * kb, flight: 125 * kb, cwnd: 900 * kb}
 	d := m.document()
@@ -116,7 +116,7 @@ func TestAskedRate(t *testing.T) {
 	}
 }
 
-// Blocks that only the reader takes in small pieces are its fault.
+// Small blocks only at the reader are its fault.
 func TestSmallReads(t *testing.T) {
 	d := with(small(), func(m *made) { m.length = 128 << 10 }).document(experiment(diagnose.LargeMessages, 1900*mb))
 	takeTurns(d)

@@ -8,8 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestStanding: what datagrams of 1400 bytes waited, at a rate and over a time by
-// two clocks.
+// TestStanding: the delay of datagrams of 1400 bytes, at a rate and over a time, by two clocks.
 func TestStanding(t *testing.T) {
 	const stands, clear, open = "stands", "clear", "open"
 	us := time.Microsecond
@@ -57,7 +56,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// TestHasQueue: the round trip of TCP, at a rate.
+// TestHasQueue: the round-trip time of TCP, at a rate.
 func TestHasQueue(t *testing.T) {
 	for _, x := range []struct {
 		name      string

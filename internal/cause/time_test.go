@@ -9,7 +9,7 @@ import (
 	"thru/internal/stat"
 )
 
-// biting makes the round trip grow from that second on.
+// biting makes the round-trip time grow from that second on.
 func biting(from int) func(*measure.Document) {
 	return func(d *measure.Document) {
 		for i := range near(d).Bins {
@@ -20,14 +20,14 @@ func biting(from int) func(*measure.Document) {
 	}
 }
 
-// ramp has that many bytes come in the second before the measured time.
+// ramp makes that many bytes arrive in the second before the measured time.
 func ramp(bytes int64) func(*measure.Document) {
 	return func(d *measure.Document) { far(d).RampNs, far(d).RampBytes = 1e9, &bytes }
 }
 
 func TestTokenBucket(t *testing.T) {
 	step := seconds(5, 5.01, 4.99, 5, 1, 1.01, 0.99, 1, 1)
-	again := func(share float64) func(*measure.Document) { // another run, whose first level has that share of the seconds
+	again := func(share float64) func(*measure.Document) { // another run, with that share of the seconds at the first level
 		return func(d *measure.Document) {
 			c := flowDoc(step, seconds(slices.Concat(slices.Repeat([]float64{5}, int(6*share)), slices.Repeat([]float64{1}, 6))...)).Cells[0]
 			if share == 1 {
@@ -83,8 +83,8 @@ func lasts(id string, gbps ...float64) func(*measure.Document) {
 	}
 }
 
-// A rate that fell within the base is looked at for longer before anything else
-// is tried, and again after a rest in which a bucket fills.
+// A rate that fell within the base is measured for longer before any other experiment, and again after a rest in
+// which a bucket refills.
 func TestNextLengthensWhatFalls(t *testing.T) {
 	d := flowDoc(rate(1.8e9), seconds(5, 5, 3, 1, 1), ramp(500e6))
 	d.Cells[0].Experiment = diagnose.Base
@@ -170,8 +170,8 @@ func TestNoisyNeighbour(t *testing.T) {
 	})
 }
 
-// TestStillClimbs: a sender that only its congestion window holds, without
-// loss and without a queue, is on its way up.
+// TestStillClimbs: the rate of a sender that only its congestion window limits, without loss or a queue, is still
+// rising.
 func TestStillClimbs(t *testing.T) {
 	m := made{bps: 5 * mb, rtt: 309 * ms, base: 300 * ms, flight: 188 * kb, cwnd: 188 * kb, window: 748 * kb, notSent: 224 * kb}
 	grown := func(m made, timeline ...uint32) *measure.Document {
@@ -213,7 +213,7 @@ func TestStillClimbs(t *testing.T) {
 	}
 }
 
-// risesOn lengthens the run of a cell by as much again, at half as much more.
+// risesOn doubles the length of a cell's run, at a rate half as high again.
 func risesOn(c *measure.Cell) {
 	e := c.Runs[0].Flows[0].Receiver
 	for _, b := range e.Bins {

@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// moved is a transfer with its layers in Mb/s, and the runs that they came of.
+// moved is a transfer with its layers in Mb/s, and the runs behind them.
 func moved(t measure.Transfer, layers map[string]float64, change func(memory, whole *measure.TransferRun)) *measure.Document {
 	if t.Direction == "" {
 		t.Direction = measure.Download
@@ -40,7 +40,7 @@ func moved(t measure.Transfer, layers map[string]float64, change func(memory, wh
 	return &measure.Document{Command: "transfer", Transfer: &t}
 }
 
-// connection is one with a round trip in ms.
+// connection is one with a round-trip time in ms.
 func connection(rttMs float64, change func(*measure.Stream)) []measure.Stream {
 	s := measure.Stream{TCP: &measure.TCPInfo{MinRTT: new(int64(rttMs * 1_000_000))}}
 	if change != nil {
@@ -169,7 +169,7 @@ func TestTransferBinds(t *testing.T) {
 	}
 }
 
-// TestTransferNetwork: where the network binds, what holds it is taken over.
+// TestTransferNetwork: if the network binds, its limit is taken over.
 func TestTransferNetwork(t *testing.T) {
 	full := measure.Finding{Cause: diagnose.LinkFull, Confidence: measure.Certain, Healthy: true, Summary: "the link is full"}
 	none := measure.Finding{Cause: measure.CauseNone, Confidence: measure.Likely, Healthy: true}
@@ -214,8 +214,8 @@ func TestTransferNetwork(t *testing.T) {
 	}
 }
 
-// TestTransferSaid: who takes busy CPUs is told, and what is said of a file is
-// over the time of the run that had it.
+// TestTransferSaid: the report names who uses busy CPUs, and file figures are over the time of the run with that
+// file.
 func TestTransferSaid(t *testing.T) {
 	busy := func(peer string, there *measure.CPUFigure) func(m, _ *measure.TransferRun) {
 		return func(m, _ *measure.TransferRun) {
@@ -249,8 +249,8 @@ func TestTransferSaid(t *testing.T) {
 	}
 }
 
-// TestTransferBrief: a run of less than a second is not sure of anything, and what
-// would make it longer is what its command line takes.
+// TestTransferBrief: a run of less than a second proves nothing for certain, and the advice for a longer one is a
+// valid command line.
 func TestTransferBrief(t *testing.T) {
 	for from, want := range map[string]string{"generated": "a larger --size", "server": "a larger file", "file": "a larger file"} {
 		run := measure.TransferRun{Layer: measure.LayerMemory, Bytes: 1e6, ElapsedNs: 5e8, Bps: &measure.Figure{Value: 16e6}}

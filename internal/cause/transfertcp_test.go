@@ -8,8 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// TestTransferRecorded: what both kernels had of real connections to a real server
-// (nginx over 200 Mb/s and 20 ms; lab, TestServerEnd) names what held them up.
+// TestTransferRecorded: both kernels' data of real connections to a real server (nginx over 200 Mb/s and 20 ms;
+// lab, TestServerEnd) names their limit.
 func TestTransferRecorded(t *testing.T) {
 	for _, tt := range []struct{ file, cause, confidence, place string }{
 		{"small-send-buffer", "send-buffer", measure.Certain, measure.AtSender},
@@ -42,8 +42,7 @@ func TestTransferRecorded(t *testing.T) {
 	}
 }
 
-// carried is a connection of the end that sends, over a round trip in ms, with
-// what it has under way in segments.
+// carried is a connection of the sending end, over a round-trip time in ms, with its segments in flight.
 func carried(rttMs, flight float64, change func(*measure.Stream)) []measure.Stream {
 	one := func(x float64) *measure.Spread { return &measure.Spread{Mean: x, Min: x, Max: x} }
 	s := measure.Stream{
@@ -64,7 +63,7 @@ func carried(rttMs, flight float64, change func(*measure.Stream)) []measure.Stre
 	return []measure.Stream{s}
 }
 
-// TestTransferServer: what the server's end shows names the cause, and only that.
+// TestTransferServer: the data of the server's end names the cause, and only that.
 func TestTransferServer(t *testing.T) {
 	const net, memory = measure.LayerNetwork, measure.LayerMemory
 	up := measure.Transfer{Direction: measure.Upload}
@@ -130,8 +129,7 @@ func TestTransferServer(t *testing.T) {
 	}
 }
 
-// TestTransferDisproved: what the network's own test did not meet is not laid to
-// the path.
+// TestTransferDisproved: a limit that the network's own test exceeded is not attributed to the path.
 func TestTransferDisproved(t *testing.T) {
 	queued := func(m, _ *measure.TransferRun) {
 		m.There = carried(20, 300, func(s *measure.Stream) {

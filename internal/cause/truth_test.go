@@ -12,11 +12,10 @@ import (
 	"thru/internal/measure"
 )
 
-// TestTruth: documents that look like one cause and are of another. Labels tell
-// which: `true_cause` begins with its id, or ids with a slash between them;
-// `must_not_be_certain` is the one that it looks like; `first` is there where
-// the evidence does not suffice: the finding that comes first then, which is
-// not certain. Whatever comes, no other cause is certain that the rate hangs on.
+// TestTruth: documents that look like one cause and have another. Their labels: `true_cause` begins with its id,
+// or ids separated by slashes; `must_not_be_certain` is the cause that it looks like; `first` exists if the
+// evidence is not sufficient: the first finding then, which is not certain. In any case no other cause is certain
+// to limit the rate.
 func TestTruth(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/truth/*.json")
@@ -39,7 +38,7 @@ func TestTruth(t *testing.T) {
 	}
 }
 
-// holdsTrue holds the findings of a document against its labels.
+// holdsTrue checks the findings of a document against its labels.
 func holdsTrue(t *testing.T, d *measure.Document) {
 	t.Helper()
 	truth := regexp.MustCompile(`^[a-z-]+( / [a-z-]+)*`).FindString(d.Labels["true_cause"])

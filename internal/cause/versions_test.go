@@ -11,10 +11,9 @@ import (
 	"thru/internal/report"
 )
 
-// Results of earlier versions of thru are read and explained: what they did not
-// collect is named, and ruled neither in nor out. The folder has one of each
-// kind of evidence that a version has added: TCP alone, then datagrams, other
-// programs' ends, and gates with the facts of hosts and path.
+// Results of earlier versions of thru are read and explained: evidence that they did not collect is named, and
+// neither proves nor excludes a cause. The folder has one result for each kind of evidence that a version added:
+// TCP alone, then datagrams, other programs' ends, and gates with the facts of hosts and path.
 func TestEarlierVersions(t *testing.T) {
 	files, err := filepath.Glob("testdata/versions/*.json")
 	if err != nil || len(files) < 5 {

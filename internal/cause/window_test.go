@@ -15,8 +15,8 @@ const (
 	mb = 1e6 // bit/s
 )
 
-// Figures that a real kernel gave over a path of 200 Mb/s and 20 ms
-// (lab/wire), with a variation from each to the other side of the bar.
+// Figures of a real kernel over a path of 200 Mb/s and 20 ms (lab/wire), each with a variation on the other side
+// of the threshold.
 
 // smallReceive is a receiver with tcp_rmem of 128 KB.
 func smallReceive() made {
@@ -142,10 +142,10 @@ func TestWindowScaling(t *testing.T) {
 	}
 }
 
-// TestTwiceTheBuffer tells a send buffer that the figures of one run leave open.
+// TestTwiceTheBuffer decides about a send buffer that the figures of one run leave open.
 func TestTwiceTheBuffer(t *testing.T) {
 	m := smallSend()
-	m.rtt = 33 * ms // its own bursts stand in a queue
+	m.rtt = 33 * ms // its own bursts form a queue
 	m.bps = 25 * mb
 	for _, x := range []struct {
 		trials []measure.Cell
@@ -162,7 +162,7 @@ func TestTwiceTheBuffer(t *testing.T) {
 	}
 }
 
-// TestFixedWindowByExperiment: the rate without -w settles it.
+// TestFixedWindowByExperiment: the rate without -w decides.
 func TestFixedWindowByExperiment(t *testing.T) {
 	m := smallReceive()
 	m.asked.Recv, m.noTimeline = 64<<10, true
@@ -176,7 +176,7 @@ func TestFixedWindowByExperiment(t *testing.T) {
 	}
 }
 
-// Twice the window tells where the figures of one run do not quite fit.
+// Twice the window decides if the figures of one run do not quite fit.
 func TestTwiceTheWindow(t *testing.T) {
 	for name, x := range map[string]struct {
 		carries float64
@@ -190,7 +190,7 @@ func TestTwiceTheWindow(t *testing.T) {
 		"the reader is what is behind": {78 * mb, func(m *made) { m.unread = 300 * kb }, "no"},
 	} {
 		m := smallReceive()
-		m.window = 200 * kb // twice what was carried over the round trip
+		m.window = 200 * kb // twice what was carried per round trip
 		x.with(&m)
 		d := m.document(experiment(diagnose.MoreWindow, x.carries), inTurn(m, diagnose.MoreWindow))
 		Diagnose(d)
@@ -200,8 +200,8 @@ func TestTwiceTheWindow(t *testing.T) {
 	}
 }
 
-// A window by hand that carries more than one that the kernel tunes is not what
-// holds the flow up, whatever its counters say.
+// A manually set window that carries more than a kernel-tuned one does not limit the flow, whatever its counters
+// say.
 func TestFixedWindowCarriesMost(t *testing.T) {
 	for rate, want := range map[float64]string{20 * mb: "no", 80 * mb: "certain"} {
 		d := with(smallReceive(), func(m *made) { m.asked.Recv = 64 << 10 }).document(made{bps: rate}.cell())

@@ -182,7 +182,7 @@ func isInternal(p *measure.Placement, all []measure.Inventory) bool {
 
 func untagged(p *measure.Placement) bool { return p.VLAN == "" || p.VLAN == "0" }
 
-// subnet returns one in which both have an address. A container counts with its machine's addresses.
+// subnet returns one in which both have an address. A container's subnet may be internal to its machine.
 func subnet(a, b Placed) (netip.Prefix, bool) {
 	other := networks(b.ViaAddrs)
 	for _, p := range networks(a.ViaAddrs) {

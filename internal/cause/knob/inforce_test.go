@@ -58,7 +58,7 @@ func cpus(counts ...uint64) func(sender, receiver *measure.Evidence) {
 	}
 }
 
-// What a setting does shows in the evidence; what does not show is not checked.
+// The effect of a setting shows in the evidence; an effect that does not show is not checked.
 func TestInForce(t *testing.T) {
 	at := func(end, k, value string) measure.Setting {
 		return measure.Setting{EndPoint: end, Knob: k, Value: value, Interface: "eth0"}
@@ -128,7 +128,7 @@ func TestInForce(t *testing.T) {
 		}
 	}
 	x := tried(at("b", TCPRmem, "4096 131072 8000000"), at("b", TCPRmem, "4096 131072 100000"), window(5e4, 0), window(2e6, 0))
-	x.Proposal.Settings = append([]measure.Setting{at("a", Qdisc, "fq")}, x.Proposal.Settings...) // what that was is not known
+	x.Proposal.Settings = append([]measure.Setting{at("a", Qdisc, "fq")}, x.Proposal.Settings...) // its value before is not known
 	if got := InForce(x); len(got) != 2 || !same(got[1].Holds, yes) {
 		t.Errorf("the value before of another knob: %+v", got)
 	}
@@ -144,7 +144,7 @@ func TestInForce(t *testing.T) {
 
 func same(a, b *bool) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
-// An MTU holds where packets of its size pass, and none vanish either way.
+// An MTU is in force if packets of its size pass, and none vanish in either direction.
 func TestInForceMTU(t *testing.T) {
 	direction := func(bytes, claimed int, silent bool) measure.DirectionFacts {
 		return measure.DirectionFacts{MTU: &measure.PathMTU{Bytes: bytes, Claimed: claimed, Silent: silent}}

@@ -6,7 +6,7 @@ import (
 	"thru/internal/measure"
 )
 
-// What a tuning has kept is found in commands that would take it back, as long as it holds.
+// Kept changes are found in commands that would revert them, as long as they hold.
 func TestAgainst(t *testing.T) {
 	changed := func(id, iface, before, value string) measure.Changed {
 		return measure.Changed{Setting: measure.Setting{Knob: id, Interface: iface, Value: value}, Before: before}
@@ -16,7 +16,7 @@ func TestAgainst(t *testing.T) {
 		Interfaces: []measure.Interface{{Name: "eth0", MTU: new(1400), Offloads: map[string]bool{"tcp-segmentation-offload": false, "generic-segmentation-offload": false}}},
 		Tuned: []measure.Changed{
 			changed(TSO, "eth0", "on tx-tcp-segmentation=on", "off"), changed(Congestion, "", "cubic", "bbr"),
-			changed(MTU, "eth0", "1500", "1400"), changed(MTUProbing, "", "0", "1"), // the last was changed since
+			changed(MTU, "eth0", "1500", "1400"), changed(MTUProbing, "", "0", "1"), // the last one was changed since
 		},
 	}
 	for command, want := range map[string]int{

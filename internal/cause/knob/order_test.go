@@ -7,7 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestOrder holds that every knob of a host has a place in the order.
+// TestOrder: every knob of a host has a place in the order.
 func TestOrder(t *testing.T) {
 	ranks := order()
 	for _, k := range Table() {

@@ -26,7 +26,7 @@ func server() []measure.Interface {
 	return []measure.Interface{{Name: "eth0", Kind: new("physical"), MAC: new("52:54:00:12:34:56")}}
 }
 
-// TestPersistent holds the files and commands of each kind of host.
+// TestPersistent checks the files and commands of each kind of host.
 func TestPersistent(t *testing.T) {
 	var b strings.Builder
 	for _, h := range []Host{
@@ -57,8 +57,7 @@ func TestPersistent(t *testing.T) {
 	golden(t, "testdata/lasting.golden", b.String())
 }
 
-// TestPersistentLosesNothing holds that each setting of a host of Linux is told
-// exactly once, whoever manages it.
+// TestPersistentLosesNothing: each setting of a Linux host is covered exactly once, whoever manages it.
 func TestPersistentLosesNothing(t *testing.T) {
 	for _, managers := range [][]string{nil, {"udev"}, {"systemd-udevd"}, {"NetworkManager", "systemd-udevd"}, {"netplan", "systemd-udevd"}, {"NetworkManager"}} {
 		for _, s := range kept() {
@@ -71,8 +70,7 @@ func TestPersistentLosesNothing(t *testing.T) {
 	}
 }
 
-// TestSortsAll: a knob of the host that nobody makes last would get lost among
-// those of interfaces.
+// TestSortsAll: a host knob that no manager makes persistent would get lost among those of interfaces.
 func TestSortsAll(t *testing.T) {
 	for _, k := range Table() {
 		if k.Scope == OfHost && Sysctl(k.ID) == "" && k.ID != Governor {
@@ -93,8 +91,7 @@ func TestPersistentTakesTheLast(t *testing.T) {
 	}
 }
 
-// TestAddressOfDevicesOnly: an address that others may have, or that a bond has
-// given, names no interface.
+// TestAddressOfDevicesOnly: an address that is not unique, or that a bond assigned, identifies no interface.
 func TestAddressOfDevicesOnly(t *testing.T) {
 	for _, c := range []struct {
 		i    measure.Interface
@@ -114,7 +111,7 @@ func TestAddressOfDevicesOnly(t *testing.T) {
 	}
 }
 
-// TestPersistentHostile holds that no foreign text gets into a file or a command.
+// TestPersistentHostile: no foreign text gets into a file or a command.
 func TestPersistentHostile(t *testing.T) {
 	for _, bad := range hostile() {
 		for _, managers := range [][]string{nil, {"udev"}, {"systemd-udevd"}, {"NetworkManager"}, {"netplan"}} {
@@ -129,11 +126,11 @@ func TestPersistentHostile(t *testing.T) {
 	}
 }
 
-// checkPersistent looks for the hostile text itself: files have a grammar of their own.
+// checkPersistent searches for the hostile text itself: files have a grammar of their own.
 func checkPersistent(t *testing.T, bad string, list []measure.Persistence) {
 	t.Helper()
 	if len(strings.TrimSpace(bad)) < 2 || bad == "-a" {
-		return // is found everywhere
+		return // it occurs everywhere
 	}
 	for _, l := range list {
 		for _, line := range slices.Concat(l.Commands, l.Undo, []string{l.File, l.Content}) {

@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestTable holds that every knob is whole.
+// TestTable checks that every knob is complete.
 func TestTable(t *testing.T) {
 	id, line := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`), regexp.MustCompile(`^[ABCS]-\d\d$`)
 	var ids []string
@@ -44,7 +44,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestIDs holds that the table has each id of knob.go, and no other, and the sample too.
+// TestIDs: the table has each id of knob.go, and no other, and so does the sample.
 func TestIDs(t *testing.T) {
 	source, err := os.ReadFile("knob.go")
 	if err != nil {
@@ -68,8 +68,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestPlatforms holds that every system that a knob claims has words for it,
-// and that what it does not claim says so.
+// TestPlatforms: every system that a knob claims has commands for it, and other systems report that they have
+// none.
 func TestPlatforms(t *testing.T) {
 	for _, s := range sample() {
 		k, _ := Find(s.knob)

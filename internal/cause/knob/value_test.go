@@ -6,7 +6,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestMask: CPUs as /sys has them.
+// TestMask: CPU masks as in /sys.
 func TestMask(t *testing.T) {
 	for want, cpus := range map[string][]int{"0": nil, "1": {0}, "f": {0, 1, 2, 3}, "a": {1, 3}, "1,00000000": {32}, "80000000,00000001": {0, 63}, "1,00000000,000000f0": {4, 5, 6, 7, 64}} {
 		if got := Mask(cpus); got != want {
@@ -26,7 +26,7 @@ func TestGreatest(t *testing.T) {
 	}
 }
 
-// TestElements: values that cover several elements, as facts tell them.
+// TestElements: values that cover several elements, from the facts.
 func TestElements(t *testing.T) {
 	f := &measure.Facts{Interfaces: []measure.Interface{{Name: "eth0", Queues: new(2), RPS: map[string]string{"rx-1": "0-1,32"}, Channels: &measure.Channels{Combined: 4, RX: 1},
 		Coalesce: &measure.Coalesce{AdaptiveRX: true, RXNs: 50_000}, RSS: &measure.RSS{Fields: map[string][]string{"tcp4": {"src-ip", "dst-ip", "src-port", "dst-port"}, "udp4": nil}},

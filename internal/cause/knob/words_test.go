@@ -52,7 +52,7 @@ func sample() []struct{ knob, value, before string } {
 	}
 }
 
-// TestWords holds the commands of every knob on every system that is claimed.
+// TestWords checks the commands of every knob on every claimed system.
 func TestWords(t *testing.T) {
 	nics := map[string]string{"linux": "eth0", "freebsd": "ix0", "darwin": "en0", "windows": "Ethernet 2", "solaris": "net0", "illumos": "vioif0", "esxi": "vmnic0"}
 	var b strings.Builder
@@ -75,7 +75,7 @@ func TestWords(t *testing.T) {
 	golden(t, "testdata/words.golden", b.String())
 }
 
-// shown is what was worded, for a golden file.
+// wordsText formats the words for a golden file.
 func wordsText(id string, w Words) string {
 	var b strings.Builder
 	for _, part := range []struct {
@@ -92,14 +92,13 @@ func wordsText(id string, w Words) string {
 	return b.String()
 }
 
-// programs that a command may begin with.
+// programs with which a command may begin.
 const programs = `sysctl ip tc ethtool echo ping cat grep ifconfig sed cpuset service netsh Set-NetIPInterface Get-NetIPInterface
 	Set-NetAdapterAdvancedProperty Get-NetAdapterAdvancedProperty Set-NetAdapterRss Get-NetAdapterRss Enable-NetAdapterRss Disable-NetAdapterRss
 	Enable-NetAdapterLso Disable-NetAdapterLso Get-NetAdapterLso Enable-NetAdapterRsc Disable-NetAdapterRsc Get-NetAdapterRsc
 	Enable-NetAdapterChecksumOffload Disable-NetAdapterChecksumOffload Get-NetAdapterChecksumOffload powercfg ipadm dladm ndd poweradm esxcli vmkping kldload kldunload`
 
-// checkCommands holds what every command keeps: a program that is known, one
-// line, a way back where something is set.
+// checkCommands checks each command: a known program, one line, and an undo command if something is set.
 func checkCommands(t *testing.T, os, id string, w Words) {
 	t.Helper()
 	for _, line := range slices.Concat(w.Set, w.Undo, w.Verify) {
@@ -113,8 +112,8 @@ func checkCommands(t *testing.T, os, id string, w Words) {
 	}
 }
 
-// TestUnknownBefore: where the value before is not known the reader is told
-// what to read, or nothing is left open.
+// TestUnknownBefore: if the value before is not known, the reader gets the command that shows it, or nothing is
+// left open.
 func TestUnknownBefore(t *testing.T) {
 	for _, os := range Systems() {
 		for _, s := range sample() {
@@ -130,7 +129,7 @@ func TestUnknownBefore(t *testing.T) {
 	}
 }
 
-// TestFromFacts: what the facts of a host tell fills in the value before.
+// TestFromFacts: a host's facts fill in the value before.
 func TestFromFacts(t *testing.T) {
 	f := &measure.Facts{Congestion: new("cubic"), CPU: &measure.Processors{Governors: []string{"powersave"}},
 		Sysctls: map[string]string{"net.ipv4.tcp_rmem": "4096\t131072\t6291456", "kern.ipc.maxsockbuf": "2097152", "net.inet.tcp.recvbuf_max": "2097152"},
@@ -159,15 +158,14 @@ func TestFromFacts(t *testing.T) {
 	}
 }
 
-// TestConfiguredQdisc: what somebody has configured cannot be brought back by
-// its name, so no command replaces it.
+// TestConfiguredQdisc: a deliberately configured qdisc cannot be restored by its name, so no command replaces it.
 func TestConfiguredQdisc(t *testing.T) {
 	if w := By("linux", nil, measure.Setting{Knob: Qdisc, Interface: "eth0", Value: "fq"}, "htb 1:"); len(w.Set) > 0 || len(w.Undo) > 0 || !strings.Contains(w.Words, "loses its options") {
 		t.Errorf("%+v", w)
 	}
 }
 
-// TestOtherSystems: what Linux has another word for, and undoing that leaves nothing.
+// TestOtherSystems: values with another name than on Linux, and undoing without remains.
 func TestOtherSystems(t *testing.T) {
 	for _, c := range []struct{ os, knob, iface, value, before, set, undo string }{
 		{"freebsd", Timestamps, "", "2", "0", "sysctl net.inet.tcp.rfc1323=1", "sysctl net.inet.tcp.rfc1323=0"},
@@ -184,7 +182,7 @@ func TestOtherSystems(t *testing.T) {
 	}
 }
 
-// TestRouteText: of a route as ip shows it stays what ip takes.
+// TestRouteText: a route as ip shows it is reduced to what ip accepts.
 func TestRouteText(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -220,17 +218,16 @@ func TestInTurns(t *testing.T) {
 	}
 }
 
-// hostile are texts that a shell would read something into.
+// hostile are texts that a shell would interpret.
 func hostile() []string {
 	return []string{"eth0; reboot", "$(reboot)", "`reboot`", "a\nreboot", "-a", "a|b", "a&b", "a>b", "a'b", `a"b`, "a b;c", "${x}", "a\\b", "", " ", "é", "a(b", "*", "?", "~", "#x", "!x", "a=b;reboot"}
 }
 
-// shellReads are characters that a POSIX shell or PowerShell reads something
-// into, outside of single quotes.
+// quoted matches text in single quotes, in which a POSIX shell or PowerShell interprets nothing.
 var quoted = regexp.MustCompile(`'[^']*'`)
 
-// checkShell holds that nothing of a foreign text got into a command: what is
-// left without our own constructions has no character that a shell reads.
+// checkShell checks that no foreign text got into a command: without our own constructions, no character is left
+// that a shell interprets.
 func checkShell(t *testing.T, os string, w Words) {
 	t.Helper()
 	for _, line := range slices.Concat(w.Set, w.Undo, w.Verify) {
