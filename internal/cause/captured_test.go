@@ -9,8 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// explained is the document of an explanation of a path that reorders or loses,
-// which packets would tell apart.
+// explained is the document of an explanation of a path that reorders or loses, which packets would distinguish.
 func explained(ends ...measure.EndPoint) *measure.Document {
 	d := made{bps: 20e6, againPct: 0.1, recoveries: 30, reordered: 5}.document()
 	d.Command = "explain"
@@ -21,8 +20,7 @@ func explained(ends ...measure.EndPoint) *measure.Document {
 	return d
 }
 
-// wantsCapture counts how often the document says that a capture would tell,
-// and returns the last time's reason.
+// wantsCapture counts how often the document says that a capture would decide, and returns the last reason.
 func wantsCapture(d *measure.Document) (n int, why string) {
 	for _, m := range d.Missing {
 		if m.Fact == "capture" {
@@ -33,8 +31,8 @@ func wantsCapture(d *measure.Document) (n int, why string) {
 	return n, why
 }
 
-// TestCaptureWhereItMayBe: the experiment is made where an end captures, and
-// where none does the result says once what it would tell, and of whom to ask.
+// TestCaptureWhereItMayBe: the capture experiment is made if an end can capture; otherwise the result says once
+// what it would show, and how to get one.
 func TestCaptureWhereItMayBe(t *testing.T) {
 	may, not := measure.EndPoint{Captures: true}, measure.EndPoint{NoCapture: "b does not let this client capture"}
 	unknown := measure.EndPoint{}
@@ -60,8 +58,7 @@ func TestCaptureWhereItMayBe(t *testing.T) {
 	}
 }
 
-// TestCaptureSaysNothing where it would tell nothing: of a test, and where the
-// cause is certain.
+// TestCaptureSaysNothing if a capture would show nothing: for a plain test, and for a certain cause.
 func TestCaptureSaysNothing(t *testing.T) {
 	not := measure.EndPoint{NoCapture: "not as root"}
 	d := explained(not, not)

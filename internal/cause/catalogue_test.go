@@ -10,7 +10,7 @@ import (
 	"thru/internal/cause/transfer"
 )
 
-// causeIDs are the ids of the catalogue of causes.
+// causeIDs returns the ids of the catalogue of causes.
 func causeIDs() []string {
 	return strings.Fields(`sender-cpu receiver-cpu single-flow too-many-streams irq-one-cpu numa-remote cpu-governor cpu-steal cpu-quota memory-pressure
 		disk broken-tso cpu-limit lro-forwarding offloads-off emulated-nic wrong-driver too-few-queues rss-not-spreading ring-overflow backlog-overflow pcie vswitch
@@ -20,7 +20,7 @@ func causeIDs() []string {
 		network client cipher-cpu round-trips`)
 }
 
-// TestEveryCause: each is one rule of flows or of transfers.
+// TestEveryCause: each cause has one rule, of flows or of transfers.
 func TestEveryCause(t *testing.T) {
 	var told []string
 	for _, r := range Causes() {
@@ -44,7 +44,7 @@ func TestEveryCause(t *testing.T) {
 	}
 }
 
-// TestCatalogueOfCauses holds that every rule can be listed, and names what exists.
+// TestCatalogueOfCauses: every rule can be listed, and names only existing ids.
 func TestCatalogueOfCauses(t *testing.T) {
 	id := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	for _, r := range Causes() {
@@ -74,8 +74,8 @@ func TestCatalogueOfCauses(t *testing.T) {
 	}
 }
 
-// TestBringsNoCircle: of two causes only one can bring the other along, also
-// by way of others: else each would say that it comes of the other.
+// TestBringsNoCircle: of two causes only one can be the root of the other, also indirectly; otherwise each would
+// be an effect of the other.
 func TestBringsNoCircle(t *testing.T) {
 	var follow func(path []string)
 	follow = func(path []string) {
@@ -92,7 +92,7 @@ func TestBringsNoCircle(t *testing.T) {
 	}
 }
 
-// TestExperiments: each is told apart by its id.
+// TestExperiments: each has a unique id.
 func TestExperiments(t *testing.T) {
 	var ids []string
 	for _, x := range diagnose.Experiments() {

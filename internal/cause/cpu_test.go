@@ -53,7 +53,7 @@ func alsoLean(bps float64) hostsEdit {
 	return also(diagnose.LeanPath, bps, func(s *measure.Spec) { s.IO = measure.IOLean })
 }
 
-// alsoElsewhere adds the experiment on CPUs that the scheduler chose.
+// alsoElsewhere adds the experiment on CPUs chosen by the scheduler.
 func alsoElsewhere(bps float64) hostsEdit {
 	return also(diagnose.FreeCPU, bps, func(s *measure.Spec) { s.Unplaced = true })
 }
@@ -68,13 +68,13 @@ func also(id string, bps float64, vary func(*measure.Spec)) hostsEdit {
 	}
 }
 
-// turns has the experiments take turns with the base.
+// turns makes the experiments alternate with the base.
 func turns(h *hosts) {
 	takeTurns(h.doc)
 	h.cell = &h.doc.Cells[0]
 }
 
-// pacing makes the sender's control one that paces, a tenth of a millisecond away.
+// pacing gives the sender a pacing congestion control, a tenth of a millisecond from the receiver.
 func pacing(h *hosts) {
 	for i := range h.sender.Streams {
 		h.sender.Streams[i].Congestion = "bbr"
@@ -82,14 +82,14 @@ func pacing(h *hosts) {
 	}
 }
 
-// reported makes the sender a program that tells only its CPU time, in ns.
+// reported makes the sender a program that reports only its CPU time, in ns.
 func reported(cpu int64) hostsEdit {
 	return func(h *hosts) {
 		*h.sender = measure.Evidence{EndPoint: "a", Reported: "iperf3 3.12", MeasuredNs: hostsTime, Worker: &measure.Process{SystemNs: cpu}, Streams: []measure.Stream{{}}}
 	}
 }
 
-// unknownReader is a receiver whose CPUs are known, and whose threads are not.
+// unknownReader is a receiver with known CPUs and unknown threads.
 func unknownReader(h *hosts) {
 	h.receiver.Worker = nil
 	for i := range h.receiver.Streams {
@@ -158,7 +158,7 @@ func TestNumberOfStreams(t *testing.T) {
 	})
 }
 
-// TestOneOfBothEnds holds that a CPU that both ends share is laid to one of them.
+// TestOneOfBothEnds: a CPU that both ends share is attributed to one of them.
 func TestOneOfBothEnds(t *testing.T) {
 	for _, runs := range [][2]float64{{60, 38}, {38, 60}, {49, 49}} {
 		h := twoHosts(sending(runs[0], 98-runs[0]), reading(runs[1], 98-runs[1]), onCore(1, 1), sameMachine)

@@ -6,8 +6,8 @@ import (
 	"thru/internal/measure"
 )
 
-// astray makes the flow one of datagrams with that loss at that place, asked
-// for at twice what arrived, which waited that long on average.
+// astray makes the flow one of datagrams with that loss at that place, sent at twice the received rate, with that
+// mean waiting time.
 func astray(lossPct float64, place string, waitedNs int64) func(*measure.Document) {
 	return func(d *measure.Document) {
 		rate(193e6)(d)

@@ -11,8 +11,8 @@ import (
 	"thru/internal/cause/transfer"
 )
 
-// TestDocuments holds the pages of the catalogue to it: what stands above the first
-// section that is generated is written by hand.
+// TestDocuments compares the pages of the catalogue with it: the text above the first generated section is written
+// manually.
 func TestDocuments(t *testing.T) {
 	for file, generated := range map[string]string{"causes.md": causesPage(), "gates.md": gatesPage(), "knobs.md": knobsPage()} {
 		file = "../../docs/" + file
@@ -29,7 +29,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// entry writes one entry of a page: what is said of it, a line each; what is empty is left out.
+// entry writes one entry of a page, a line for each item; it omits empty ones.
 func entry(b *strings.Builder, id, title string, lines ...[2]string) {
 	fmt.Fprintf(b, "\n### `%s`: %s\n\n", id, title)
 	for _, line := range lines {
@@ -39,7 +39,7 @@ func entry(b *strings.Builder, id, title string, lines ...[2]string) {
 	}
 }
 
-// causesPage is what docs/causes.md says of each cause.
+// causesPage returns the text of docs/causes.md for each cause.
 func causesPage() string {
 	var b strings.Builder
 	b.WriteString("## The causes\n")
@@ -59,14 +59,14 @@ func causesPage() string {
 
 func causeEntry(b *strings.Builder, r diagnose.Rule, judged string) {
 	inside := ""
-	if r.Unseen != "" { // what keeps it from being certain where the host was not asked
+	if r.Unseen != "" { // why it is not certain if the host was not queried
 		inside = "likely at most, as long as nobody asked whether its host " + r.Unseen
 	}
 	entry(b, r.Cause, r.Title, [][2]string{{"Seen by", r.Seen}, {"Told apart by", r.Distinction}, {"Remedy", r.Fix}, {"Effect", r.Effect}, {"Source", r.Source},
 		{"From inside a guest", inside}, {"Judged for", judged}, {"Experiments", quoted(r.Tests)}, {"Brings along", quoted(r.Brings)}}...)
 }
 
-// protocols that a rule is judged for.
+// protocols returns those that a rule is judged for.
 func protocols(r diagnose.Rule) string {
 	switch {
 	case r.TCP && r.UDP:
@@ -85,7 +85,7 @@ func quoted(ids []string) string {
 	return "`" + strings.Join(ids, "`, `") + "`"
 }
 
-// gatesPage is what docs/gates.md says of each gate.
+// gatesPage returns the text of docs/gates.md for each gate.
 func gatesPage() string {
 	var b strings.Builder
 	b.WriteString("## The gates\n")
@@ -96,7 +96,7 @@ func gatesPage() string {
 	return b.String()
 }
 
-// knobsPage is what docs/knobs.md says of each knob.
+// knobsPage returns the text of docs/knobs.md for each knob.
 func knobsPage() string {
 	var b strings.Builder
 	b.WriteString("## The knobs\n")

@@ -6,7 +6,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestMarks holds how the marks that a path changes are worded.
+// TestMarks checks the wording of marks that a path changes.
 func TestMarks(t *testing.T) {
 	sent := []int{46 << 2, 8 << 2, 0, 10 << 2, 26 << 2, 34 << 2, 48 << 2, 2, 3, 2} // out of order, one twice
 	through := func(change func(dscp, ecn int) (int, int)) (list []measure.Mark) {

@@ -9,8 +9,7 @@ import (
 	"thru/internal/stat"
 )
 
-// tries are the experiments that Next proposes one after the other, none of
-// which is made.
+// tries returns the experiments that Next proposes one after the other, none of which is made.
 func tries(d *measure.Document) (ids []string) {
 	for {
 		t, ok := Next(d, 0, ids)
@@ -21,7 +20,7 @@ func tries(d *measure.Document) (ids []string) {
 	}
 }
 
-// Where nothing passes, only what is smaller could.
+// If nothing passes, only smaller packets could.
 func TestNextWherePacketsDoNotPass(t *testing.T) {
 	hole := made{bps: 0, againPct: 100}.document()
 	Diagnose(hole)
@@ -37,7 +36,7 @@ func TestNextWherePacketsDoNotPass(t *testing.T) {
 	}
 }
 
-// No experiment is proposed twice, and what is certain needs none.
+// No experiment is proposed twice, and a certain cause needs none.
 func TestNextEnds(t *testing.T) {
 	d := made{bps: 20e6, againPct: 0.1, recoveries: 30}.document()
 	Diagnose(d)
@@ -52,8 +51,8 @@ func TestNextEnds(t *testing.T) {
 	}
 }
 
-// A gain that would settle a cause is not believed of single runs: base and
-// experiment take turns until no scatter explains it, or enough were made.
+// A gain that would prove a cause is not accepted from single runs: base and experiment alternate until scatter
+// cannot explain it, or enough runs were made.
 func TestNextTakesTurns(t *testing.T) {
 	m := smallSend()
 	m.rtt, m.bps = 33*ms, 25*mb
@@ -97,7 +96,7 @@ func stopped(c measure.Cell) measure.Cell {
 	return c
 }
 
-// What an experiment carried until it failed speaks neither for a cause nor against one.
+// The partial result of a failed experiment neither proves nor excludes a cause.
 func TestFailedIsNoEvidence(t *testing.T) {
 	m := smallSend()
 	m.rtt, m.bps = 33*ms, 25*mb
@@ -128,7 +127,7 @@ func TestFailedIsNoEvidence(t *testing.T) {
 	t.Error("8 streams that failed settle what one stream costs")
 }
 
-// Programs of others know one window for both ends.
+// Foreign programs have one window for both ends.
 func TestWindowOfOtherPrograms(t *testing.T) {
 	for engine, want := range map[string]measure.Pair{
 		measure.Native: {Recv: 200_000},
@@ -144,7 +143,7 @@ func TestWindowOfOtherPrograms(t *testing.T) {
 	}
 }
 
-// What is to be tried next was not tried yet, and can be.
+// The proposed next test was not made yet, and is possible.
 func TestNextOf(t *testing.T) {
 	tests := func(ids ...string) diagnose.Rule { return diagnose.Rule{Tests: ids} }
 	udp := made{bps: 20e6, streams: 8}.document()

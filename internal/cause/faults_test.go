@@ -9,14 +9,14 @@ import (
 	"thru/lab/faults"
 )
 
-// Bounds of what is kept in the repository, bytes.
+// Limits of what is kept in the repository, bytes.
 const (
 	mostRecord  = 60_000
 	mostRecords = 1_500_000
 )
 
-// TestFaultRecords: of every fault that was measured on real kernels
-// (`make faults`) the stored evidence still tells what is wrong.
+// TestFaultRecords: for every fault that was measured on real kernels (`make faults`) the stored evidence still
+// shows the fault.
 func TestFaultRecords(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/faults/*.json.gz")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCatalogue holds that every rule can be listed and looked up.
+// TestCatalogue: every rule can be listed and looked up.
 func TestCatalogue(t *testing.T) {
 	id, line := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`), regexp.MustCompile(`^[ABCS]-\d\d$`)
 	var ids []string
@@ -41,7 +41,7 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// causes are the ids of the catalogue of causes that the diagnosis uses.
+// causes returns the ids of the catalogue of causes that the diagnosis uses.
 func causes() []string {
 	return strings.Fields(`sender-cpu receiver-cpu single-flow too-many-streams irq-one-cpu numa-remote cpu-governor cpu-steal cpu-quota memory-pressure
 		disk broken-tso cpu-limit lro-forwarding offloads-off emulated-nic wrong-driver too-few-queues rss-not-spreading ring-overflow backlog-overflow pcie vswitch

@@ -8,8 +8,8 @@ import (
 	"thru/internal/fault"
 )
 
-// TestNearest holds what the hint names for what is no id: the gate of a word
-// that people use for it, a slip of the fingers, and nothing for nonsense.
+// TestNearest checks the hint for an unknown id: the gate with that word in its Words, a typing error, and nothing
+// for nonsense.
 func TestNearest(t *testing.T) {
 	for text, want := range map[string]string{
 		"tso": "offloads", "GRO": "offloads", "lro": "offloads", "checksum": "offloads", "mtu": "mtu-path", "mtu_path": "mtu-path", "irq": "irq-spread",
@@ -24,8 +24,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestOtherWords holds that every other word leads to one gate, and is no
-// gate's own id.
+// TestOtherWords: every other word leads to one gate, and is no gate's own id.
 func TestOtherWords(t *testing.T) {
 	var ids []string
 	for _, r := range Gates() {

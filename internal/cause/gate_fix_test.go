@@ -48,7 +48,7 @@ func TestFix(t *testing.T) {
 	}
 }
 
-// TestFixLeavesFacts holds that a host's facts stay as they were read.
+// TestFixLeavesFacts: a host's facts are not modified.
 func TestFixLeavesFacts(t *testing.T) {
 	f := &measure.Facts{}
 	if scene.HostOf("a", f); f.OS != nil {
@@ -56,12 +56,12 @@ func TestFixLeavesFacts(t *testing.T) {
 	}
 }
 
-// keptOff is an offload of ens1f0 that a tuning has switched off and kept so.
+// keptOff is an offload of ens1f0 that a tuning has switched off and kept off.
 func keptOff(id string) []measure.Changed {
 	return []measure.Changed{{Number: 1, Setting: measure.Setting{Knob: id, Interface: "ens1f0", Value: "off"}, Before: "on"}}
 }
 
-// What a tuning has kept is never advised away.
+// No fix reverts what a tuning has kept.
 func TestFixSparesTheKept(t *testing.T) {
 	changed := func(id, before, value string) measure.Changed {
 		return measure.Changed{Setting: measure.Setting{Knob: id, Value: value}, Before: before}

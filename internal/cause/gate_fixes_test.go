@@ -36,7 +36,7 @@ func golden(t *testing.T, file, text string) {
 	}
 }
 
-// acts is every remedy that a system has commands of its own for.
+// acts returns every fix for which a system has commands of its own.
 func acts(h *scene.Host, f *scene.Face) []struct {
 	name string
 	scene.Fix
@@ -81,16 +81,15 @@ func TestFixes(t *testing.T) {
 	golden(t, "testdata/remedies.golden", b.String())
 }
 
-// programs that a remedy may begin with.
+// programs with which a fix may begin.
 const programs = `ip ethtool sysctl tc nft echo modinfo cpupower cpuset ifconfig service netsh powercfg ipadm dladm ndd poweradm esxcli
 	Set-NetIPInterface Set-NetAdapterAdvancedProperty Set-NetAdapterRss Enable-NetAdapter Enable-NetAdapterLso Enable-NetAdapterRsc Enable-NetAdapterRss
 	Enable-NetAdapterChecksumOffload Disable-NetAdapterRsc`
 
-// prose are words and marks that no command has.
+// prose are words and punctuation that no command has.
 var prose = regexp.MustCompile(`(^| )(the|of|or|and|there|above|until|likewise|other|first)( |$)|[,;:.] |[,;:.]$|\.\.\.`)
 
-// checkCommands holds that the remedies of a gate can be pasted as they are,
-// and that it is told where.
+// checkCommands: the commands of a gate's fix can be pasted as they are, and the fix says where.
 func checkCommands(t *testing.T, g measure.Gate) {
 	t.Helper()
 	for _, line := range g.Fix {
@@ -108,7 +107,7 @@ func checkCommands(t *testing.T, g measure.Gate) {
 	}
 }
 
-// TestCommands puts every case of every rule on every system.
+// TestCommands runs every case of every rule on every system.
 func TestCommands(t *testing.T) {
 	for _, os := range []string{"linux", "freebsd", "darwin", "windows", "solaris", "illumos", "esxi", "plan9"} {
 		lines := 0
@@ -133,7 +132,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestWhereToRun holds that a gate of the path says at which end its commands are meant.
+// TestWhereToRun: a gate of the path says at which end to run its commands.
 func TestWhereToRun(t *testing.T) {
 	s := serverPair()
 	smaller(&s.Path.Back, 1500, nil)
@@ -144,8 +143,7 @@ func TestWhereToRun(t *testing.T) {
 	}
 }
 
-// TestBuffersGrow holds that a remedy sets the buffer of the side that is too
-// small, and nothing to less than it is.
+// TestBuffersGrow: a fix sets the buffer of the side that is too small, and reduces nothing.
 func TestBuffersGrow(t *testing.T) {
 	const window = 1 << 20
 	for _, c := range []struct {
@@ -170,8 +168,8 @@ func TestBuffersGrow(t *testing.T) {
 	}
 }
 
-// TestOneSideWarns holds that the gate of the receive window leaves the send
-// buffer alone, and that only the end that is short gets commands.
+// TestOneSideWarns: the gate of the receive window does not change the send buffer, and only the end with the
+// small buffer gets commands.
 func TestOneSideWarns(t *testing.T) {
 	s := serverPair()
 	wan(&s)
@@ -188,8 +186,8 @@ func TestOneSideWarns(t *testing.T) {
 	}
 }
 
-// TestWindowToSet holds the worked example of the window: 10 Gb/s and 20 ms
-// are 25 MB, rounded up to an even number of segments.
+// TestWindowToSet checks the worked example of the window: 10 Gb/s and 20 ms are 25 MB, rounded up to an even
+// number of segments.
 func TestWindowToSet(t *testing.T) {
 	s := serverPair()
 	s.LinkBps = 10e9
@@ -207,8 +205,7 @@ func TestWindowToSet(t *testing.T) {
 	}
 }
 
-// TestQuota holds that a limit is lifted by a command only where the facts
-// tell its file, and that what is not sure is said in words.
+// TestQuota: a command lifts a limit only if the facts have its file; otherwise the fix is in words.
 func TestQuota(t *testing.T) {
 	for _, c := range []struct {
 		cgroup  measure.Cgroup
@@ -231,8 +228,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestRouteNamesControl holds that a default is not set where a route names
-// another congestion control, which counts before it.
+// TestRouteNamesControl: a default is not set if a route names another congestion control, which takes precedence.
 func TestRouteNamesControl(t *testing.T) {
 	s := serverPair()
 	s.Path.Forward.Congestion = new("bbr")

@@ -11,8 +11,7 @@ import (
 // began is when the documents of the tests were measured.
 func began() time.Time { return time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC) }
 
-// result is a document of one flow with a run for each rate, in bit/s. A run has
-// as many seconds as were given.
+// result is a document of one flow with a run for each rate, in bit/s, of this many seconds.
 func result(from, to string, seconds int, rates ...float64) *measure.Document {
 	d := &measure.Document{Schema: measure.Schema, Thru: "1.0", Command: "test", StartedAt: began(),
 		EndPoints: []measure.EndPoint{{Name: from, Facts: facts("host-"+from, 1500)}}}
@@ -61,7 +60,7 @@ func facts(host string, mtu int) *measure.Facts {
 		}}
 }
 
-// around are n rates that scatter about a mean by so many percent.
+// around returns n rates that scatter about a mean by so many percent.
 func around(r *rand.Rand, bps, pct float64, n int) []float64 {
 	all := make([]float64, n)
 	for i := range all {
@@ -70,7 +69,7 @@ func around(r *rand.Rand, bps, pct float64, n int) []float64 {
 	return all
 }
 
-// docs are results of one run each.
+// docs returns results of one run each.
 func docs(from, to string, rates ...float64) (all []*measure.Document) {
 	for i, rate := range rates {
 		d := result(from, to, 10, rate)

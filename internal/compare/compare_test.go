@@ -60,7 +60,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// What carried nothing is shown as nothing, and has no share of it.
+// A flow that carried nothing is shown as zero, and its change has no percentage.
 func TestNothingPassed(t *testing.T) {
 	down := Of(one(result("local", "peer", 10, 47e6)), one(result("local", "peer", 10, 0)), Options{}).Cells[0]
 	if down.After.Value != 0 || down.After.High != 0 || down.ChangePct == nil || *down.ChangePct > -99.9 {
@@ -72,7 +72,7 @@ func TestNothingPassed(t *testing.T) {
 	}
 }
 
-// A run that stalled is told of; it is no share of the others.
+// A stalled run is reported; it is not averaged with the others.
 func TestStalled(t *testing.T) {
 	x := Of(one(result("local", "peer", 10, 900e6, 901e6, 902e6)), one(result("local", "peer", 10, 900e6, 0, 900e6)), Options{})
 	c := x.Cells[0]
@@ -81,7 +81,7 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// One name for several machines is told of.
+// One name for several machines is reported.
 func TestSeveralMachines(t *testing.T) {
 	mixed := docs("local", "local", 2e10, 5e9, 2e10)
 	mixed[0].EndPoints[0].Facts.Hostname, mixed[1].EndPoints[0].Facts.Hostname = new("alpha"), new("beta")
@@ -92,7 +92,7 @@ func TestSeveralMachines(t *testing.T) {
 	}
 }
 
-// Rungs, and what a plan varies, are never held against another.
+// Flows of different rungs, or of different axis values of a plan, are never compared.
 func TestOtherKinds(t *testing.T) {
 	for name, change := range map[string]func(c *measure.Cell, v string){
 		"rung": func(c *measure.Cell, v string) { c.Rung = v },
@@ -107,7 +107,7 @@ func TestOtherKinds(t *testing.T) {
 	}
 }
 
-// A mean of what has no one level is told of.
+// A mean of values without a single level is reported.
 func TestUneven(t *testing.T) {
 	level := func(n int, bps float64) (all []float64) {
 		for i := range n {
@@ -143,7 +143,7 @@ func TestUneven(t *testing.T) {
 	}
 }
 
-// A week against today is by results: runs of one day are no values of their own.
+// A week against today is compared by results: runs of one day are not independent values.
 func TestRangeUnits(t *testing.T) {
 	x := Of(docs("local", "peer", 900e6, 910e6, 890e6), one(result("local", "peer", 10, 900e6, 901e6)), Options{})
 	c := x.Cells[0]
@@ -202,7 +202,7 @@ func TestMatching(t *testing.T) {
 	}
 }
 
-// One stream against four: the short single stream beside the four is no partner.
+// One stream against four: the single-stream baseline of the four is not compared.
 func TestOtherStreams(t *testing.T) {
 	one1, four := result("local", "peer", 10, 1e9), result("local", "peer", 10, 2e9)
 	one1.Cells[0].Streams = 1
@@ -263,7 +263,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A flow that failed is neither equal nor unmatched: what was measured before is gone.
+// A flow that failed is neither equal nor unmatched: the earlier figure is gone.
 func TestFailedAfter(t *testing.T) {
 	after := result("local", "peer", 10)
 	after.Cells[0].Error = &measure.Error{Message: "connection refused"}
@@ -273,7 +273,7 @@ func TestFailedAfter(t *testing.T) {
 	}
 }
 
-// Cells beside the main ones decide nothing, nor what an explanation has tried.
+// Baselines decide nothing, nor do the experiments of an explanation.
 func TestBesideDecidesNothing(t *testing.T) {
 	with := func(single, tried float64) *measure.Document {
 		d := result("local", "peer", 10, 1e9, 1.001e9, 0.999e9)
@@ -336,8 +336,8 @@ func TestGuardrails(t *testing.T) {
 	}
 }
 
-// Guardrails of a range are told apart by what they vary by: where nothing has changed
-// --fail-on any rarely ends by 3, and what has doubled is found.
+// Guardrails of a range are compared by their scatter: without a change --fail-on any rarely exits with 3, and a
+// doubled value is found.
 func TestGuardrailsRarelyFire(t *testing.T) {
 	const trials = 300
 	r := rand.New(rand.NewPCG(11, 3))
@@ -366,9 +366,8 @@ func TestGuardrailsRarelyFire(t *testing.T) {
 	}
 }
 
-// TestAA compares repeated runs of the same with themselves: what is no change may
-// come out as worse in at most 2.5% of the pairs, of one flow and of eight that
-// share the doubt.
+// TestAA compares repeated runs of the same with themselves: at most 2.5% of the pairs may come out as worse
+// without a change, for one flow and for eight that share the error probability.
 func TestAA(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
@@ -397,8 +396,8 @@ func TestAA(t *testing.T) {
 	}
 }
 
-// TestStored compares every recorded document with itself: nothing changed, nothing
-// got worse, and the outcome is JSON.
+// TestStored compares every recorded document with itself: nothing changed, nothing got worse, and the outcome can
+// be encoded as JSON.
 func TestStored(t *testing.T) {
 	files, err := filepath.Glob("../report/testdata/*.json.golden")
 	if err != nil || len(files) < 20 {
@@ -441,7 +440,7 @@ func read(file string) (*measure.Document, error) {
 	return &d, json.Unmarshal(text, &d)
 }
 
-// TestHostile compares documents of which parts are lost or wrong.
+// TestHostile compares documents with lost or wrong parts.
 func TestHostile(t *testing.T) {
 	var recorded []string
 	for _, name := range []string{"localhost", "verdict", "udp-loss", "rr", "mesh", "tuned", "captured", "check", "search"} {
@@ -474,7 +473,7 @@ func TestHostile(t *testing.T) {
 	})
 }
 
-// spoil drops and distorts parts of a document at random.
+// spoil removes and distorts parts of a document at random.
 func spoil(v reflect.Value, r *rand.Rand, rate float64) {
 	if r.Float64() < rate && v.CanSet() {
 		v.SetZero()

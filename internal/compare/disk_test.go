@@ -8,8 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// diskResult is what `thru disk /srv` has found: bytes a second in order, and
-// accesses a second at random, each with a second that was 2% below and above.
+// diskResult is a result of `thru disk /srv`: sequential bytes per second, and random accesses per second, each
+// with seconds 2% below and above.
 func diskResult(bytes, iops float64) *measure.Document {
 	figure := func(v float64) *measure.Figure {
 		return &measure.Figure{Value: v, Low: 0.98 * v, High: 1.02 * v, Runs: 1, Basis: "bins of a single run"}
@@ -26,7 +26,7 @@ func diskResult(bytes, iops float64) *measure.Document {
 		}}}
 }
 
-// cellOf is the comparison of one subject, by the begin of its words.
+// cellOf returns the comparison of one subject, by the beginning of its words.
 func cellOf(t *testing.T, x *measure.Compared, what string) measure.ComparedCell {
 	t.Helper()
 	for _, c := range x.Cells {
@@ -62,7 +62,7 @@ func TestDisks(t *testing.T) {
 	}
 }
 
-// Latencies of other numbers of workers are not held against each other.
+// Latencies with different numbers of workers are not compared.
 func TestDiskWorkers(t *testing.T) {
 	after := diskResult(3.2e9, 90_000)
 	after.Disks[0].Runs[1].Workers = 8
@@ -102,7 +102,7 @@ func TestDiskSettings(t *testing.T) {
 	}
 }
 
-// What a disk is, is a fact that changed.
+// A changed property of a disk is a changed fact.
 func TestDiskFacts(t *testing.T) {
 	after := diskResult(3.2e9, 90_000)
 	after.Disks[0].Scheduler, after.Disks[0].Device = "mq-deadline", ""
@@ -113,7 +113,7 @@ func TestDiskFacts(t *testing.T) {
 	}
 }
 
-// A pattern that was measured before, and was not reached after, has failed.
+// A pattern that was measured before, and not reached after, has failed.
 func TestDiskBrokeOff(t *testing.T) {
 	after := diskResult(3.2e9, 90_000)
 	after.Disks[0].Runs = after.Disks[0].Runs[:1]
@@ -124,7 +124,7 @@ func TestDiskBrokeOff(t *testing.T) {
 	}
 }
 
-// A disk, a transfer and a flow are never held against each other.
+// A disk, a transfer and a flow are never compared with each other.
 func TestFamilies(t *testing.T) {
 	x := Of(one(diskResult(3.2e9, 90_000)), one(result("local", "local", 10, 1e9)), Options{Anyway: true})
 	if len(x.Cells) > 0 || len(x.Unmatched) != 3 || x.Reason != "no figure was measured on both sides" {
@@ -132,7 +132,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// transferResult is a download by sftp, over memory and over the disk here.
+// transferResult is a download by sftp, over memory and over the local disk.
 func transferResult(memory, disk float64) *measure.Document {
 	t := &measure.Transfer{URL: "sftp://anna@files/big", Protocol: "sftp", Direction: measure.Download, Client: "pkg/sftp v1.13", Asked: measure.Amount{Bytes: 1 << 30, Files: 1, Clients: 1, From: "server", To: "disk"}}
 	t.Layers = []measure.Layer{{Name: measure.LayerDiskFar, How: "thru disk at the server", Missing: "there is no agent"}, {Name: measure.LayerNetwork, Bps: new(9.4e9), Low: new(9.3e9), High: new(9.41e9)},
@@ -199,7 +199,7 @@ func TestTransferSettings(t *testing.T) {
 	}
 }
 
-// A transfer that failed after is told of, and results of several days are values.
+// A transfer that failed after is reported, and results of several days are values.
 func TestTransfersOfDays(t *testing.T) {
 	failed := transferResult(1.71e9, 1.02e9)
 	failed.Transfer.Runs[1].Bps, failed.Transfer.Runs[1].Error = nil, &measure.Error{Message: "the server ended it"}

@@ -107,7 +107,7 @@ func TestSayOnce(t *testing.T) {
 	}
 }
 
-// What bears most on a rate comes first, and what hardly does last.
+// Facts that affect a rate most come first, and those that hardly do last.
 func TestFactOrder(t *testing.T) {
 	before, after := result("local", "peer", 10, 1e9), result("local", "peer", 10, 1e9)
 	f := after.EndPoints[1].Facts
@@ -122,8 +122,7 @@ func TestFactOrder(t *testing.T) {
 	}
 }
 
-// Of a range all values of a fact are named, and one that varied before as after
-// is no change.
+// For a range all values of a fact are named, and a fact that varied equally before and after is no change.
 func TestFactsOfRange(t *testing.T) {
 	before, after := docs("local", "peer", 1e9, 1e9), docs("local", "peer", 1e9, 1e9)
 	before[1].EndPoints[1].Facts.Kernel = new("6.13")

@@ -6,11 +6,11 @@ import (
 	"thru/internal/measure"
 )
 
-// UUIDs and MAC addresses of the guests of testbed, by number.
+// UUIDs and MAC addresses of the testbed's guests, by number.
 func uuid(n int) string { return fmt.Sprintf("4201%04x-0000-0001-0203-%012x", n, n) }
 func mac(n int) string  { return fmt.Sprintf("00:50:56:00:00:%02x", n) }
 
-// guest number n on a host, with one vmxnet3 in a port group and 10.0.0.n.
+// guest returns guest number n on a host, with one vmxnet3 in a port group and 10.0.0.n.
 func guest(n int, name, host, site, group string) measure.Guest {
 	addr := fmt.Sprintf("10.0.0.%d", n)
 	return measure.Guest{
@@ -27,8 +27,7 @@ func host(n int, site string, bps int64) measure.GuestHost {
 	}
 }
 
-// testbed is a vCenter with three hosts in two data centers: one, and two of one
-// network, and one beyond.
+// testbed is a vCenter with three hosts in two data centers: two on one network, and one in the other data center.
 func testbed() measure.Inventory {
 	return measure.Inventory{
 		Source: "vsphere://vc1", Kind: measure.KindVSphere,
@@ -51,7 +50,7 @@ func testbed() measure.Inventory {
 	}
 }
 
-// subject is what guest n tells of itself when thru runs there as root.
+// subject is what guest n reports of itself when thru runs there as root.
 func subject(name string, n int) Subject {
 	return Subject{
 		Name: name, UUID: uuid(n), MACs: []string{mac(n)}, Via: mac(n),
@@ -59,7 +58,7 @@ func subject(name string, n int) Subject {
 	}
 }
 
-// placed is guest n at its place in the inventories.
+// placed is guest n with its placement in the inventories.
 func placed(name string, n int, all ...measure.Inventory) Placed {
 	s := subject(name, n)
 	at, _ := Match(s, all)

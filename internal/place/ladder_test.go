@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// show is a ladder in one line.
+// show prints a ladder in one line.
 func show(l Ladder) string {
 	var all []string
 	for _, r := range l.Rungs {
@@ -60,7 +60,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestFillSpaces: a name with spaces is none of a plan's.
+// TestFillSpaces: a name with spaces is not valid in a plan.
 func TestFillSpaces(t *testing.T) {
 	v := testbed()
 	v.Guests[0].Name = "web 1 (old)"
@@ -86,7 +86,7 @@ func TestFillRefuses(t *testing.T) {
 
 func TestPropose(t *testing.T) {
 	all := []measure.Inventory{testbed()}
-	all[0].Guests[0].Addrs = []string{"172.17.0.1", "10.0.0.1"} // of Docker in it
+	all[0].Guests[0].Addrs = []string{"172.17.0.1", "10.0.0.1"} // of Docker in the guest
 	l, err := Propose(all)
 	if want := "same machine: web-1,web-1; same host: web-1,web-2; same VLAN: web-1,web-3 10G; other data center: web-1,web-9"; err != nil || show(l) != want {
 		t.Errorf("%v\n%s, want\n%s", err, show(l), want)
@@ -115,7 +115,7 @@ func TestPropose(t *testing.T) {
 	}
 }
 
-// TestProposeMany holds that a large inventory is no quadratic matter.
+// TestProposeMany: the time for a large inventory is not quadratic.
 func TestProposeMany(t *testing.T) {
 	v := testbed()
 	v.Guests = nil

@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// change is a testbed with something else about it.
+// change is a testbed with a modification.
 func change(do func(v *measure.Inventory)) []measure.Inventory {
 	v := testbed()
 	do(&v)
@@ -22,8 +22,8 @@ func TestMatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		s    Subject
 		all  []measure.Inventory
-		want string // name of the guest or host, and by what
-		why  string // where there is none
+		want string // name of the guest or host, and the evidence
+		why  string // why there is none
 	}{
 		"all agree":                {subject("a", 1), plain, "web-1 by uuid,mac,address", ""},
 		"not root":                 {Subject{Name: "a", MACs: []string{mac(1)}}, plain, "web-1 by mac", ""},
@@ -106,7 +106,7 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// A KVM host is an end point by its bridge, whose address and MAC it has.
+// A KVM host is an end point through its bridge, whose address and MAC it has.
 func TestPlacementOnBridge(t *testing.T) {
 	v := measure.Inventory{
 		Source: "kvm1", Kind: measure.KindKVM, Switches: []measure.VirtualSwitch{{ID: "br0", Name: "br0", Kind: "bridge", Host: "kvm1"}},
@@ -148,8 +148,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOfInner: addresses that many machines have alike are none to know one by,
-// and a machine of which only inner interfaces are seen is a container.
+// TestOfInner: addresses that are the same on many machines identify none, and a machine with only inner
+// interfaces is a container.
 func TestOfInner(t *testing.T) {
 	eth := measure.Interface{Name: "eth0", Kind: new("paravirtual"), MAC: new(mac(1)), Addrs: []string{"10.0.0.1/24"}}
 	docker := measure.Interface{Name: "docker0", Kind: new("bridge"), MAC: new("02:42:00:00:00:01"), Addrs: []string{"172.17.0.1/16"}}

@@ -69,7 +69,7 @@ func TestRelate(t *testing.T) {
 				if r.Why != c.why && !strings.Contains(r.Why, c.why) {
 					t.Errorf("because %q, want %q", r.Why, c.why)
 				}
-				if c.why = ""; ok { // the other way round it is the same relation
+				if c.why = ""; ok { // the relation is symmetric
 					c.a, c.b = c.b, c.a
 				}
 			}
@@ -77,7 +77,7 @@ func TestRelate(t *testing.T) {
 	}
 }
 
-// A host that a vCenter and the host itself tell of is one by its UUID.
+// A host that both a vCenter and the host itself report is identified by its UUID.
 func TestOneHostOfTwoSources(t *testing.T) {
 	v := testbed()
 	own := measure.Inventory{Source: "ssh://root@esx1", Kind: measure.KindESXi, Hosts: []measure.GuestHost{{ID: "self", Name: "esx1", UUID: measure.SwapUUID(uuid(101))}}}

@@ -31,7 +31,7 @@ func TestSignedRank(t *testing.T) {
 			t.Errorf("%s: %g, want %g", name, got, tt.want)
 		}
 	}
-	many := make([]float64, 150) // beyond what is counted out
+	many := make([]float64, 150) // beyond the exact computation
 	for i := range many {
 		many[i] = float64(i+1) * []float64{1, -1}[i%2]
 	}
@@ -72,8 +72,7 @@ func TestHodgesLehmann(t *testing.T) {
 	}
 }
 
-// variants is a document with a step for each variant of a pair, and what each
-// of its runs carried in Gb/s.
+// variants is a document with a step for each variant of a pair, and the rates of its runs in Gb/s.
 func variants(runs map[string][]float64) *measure.Document {
 	d := planned()
 	var names []string
@@ -93,7 +92,7 @@ func variants(runs map[string][]float64) *measure.Document {
 	return d
 }
 
-// around are runs about a rate, with a scatter in percent that hangs on the seed.
+// around returns runs about a rate, with a scatter in percent that depends on the seed.
 func around(gbps, pct float64, n int, seed uint64) []float64 {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var xs []float64
@@ -144,7 +143,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// What is clear at the stricter level of two leaves the other one the usual level.
+// An outcome that is clear at the stricter level of two leaves the other one the usual level.
 func TestSettleHolm(t *testing.T) {
 	clear := &versus{logs: []float64{0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}}
 	near := &versus{logs: []float64{0.05, 0.05, 0.05, 0.01, 0.05, 0.05, 0.05}} // its least mean is within 2%
@@ -172,7 +171,7 @@ func TestSettleHolm(t *testing.T) {
 	}
 }
 
-// A drift of the path falls on both variants of a block, and is no difference.
+// A drift of the path affects both variants of a block, and is no difference.
 func TestCompareDrift(t *testing.T) {
 	a, b := around(5, 0.2, 10, 1), around(5, 0.2, 10, 2)
 	for i := range a {
@@ -208,8 +207,8 @@ func TestGuardrails(t *testing.T) {
 	}
 }
 
-// Of 60 comparisons of the same with the same at most 2 may come out as a
-// difference (methods.md), whatever the noise, the drift and the number of runs.
+// Of 60 comparisons without a real difference at most 2 may show one (methods.md), whatever the noise, the drift
+// and the number of runs.
 func TestCompareTheSame(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -237,8 +236,8 @@ func TestCompareTheSame(t *testing.T) {
 	}
 }
 
-// What sets two variants apart must have been in force, and their figures be of
-// the same: else they are not compared.
+// The setting that distinguishes two variants must have been in force, and their figures be comparable; otherwise
+// they are not compared.
 func TestNotCompared(t *testing.T) {
 	type side struct {
 		spec measure.Spec

@@ -8,8 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// blocksDoc is a plan of two variants in blocks: the base's last runs, so many as
-// back says, came after those of the variant.
+// blocksDoc is a plan of two variants in blocks: the last back runs of the base came after those of the variant.
 func blocksDoc(order string, base, own []float64, back int) *measure.Document {
 	d := variants(map[string][]float64{"a": base, "b": own})
 	d.Plan = &measure.Planned{Order: order}

@@ -10,8 +10,8 @@ import (
 	"thru/internal/unit"
 )
 
-// recorded is a cell as two hosts on a 10 Gb/s link leave it: one run for
-// each rate, of ten seconds, two streams, MTU 1500 with timestamps.
+// recorded is a cell as two hosts on a 10 Gb/s link produce it: one run for each rate, of ten seconds, two
+// streams, MTU 1500 with timestamps.
 func recorded(gbps ...float64) *measure.Cell {
 	c := &measure.Cell{From: "local", To: "esx2", Protocol: measure.TCP, Streams: 2}
 	for i, g := range gbps {
@@ -155,7 +155,7 @@ func TestSingleRun(t *testing.T) {
 	}
 }
 
-// TestSummariseAgain calls it after each run, as a run with a stop rule does.
+// TestSummariseAgain calls Summarise after each run, like a test with a stop rule.
 func TestSummariseAgain(t *testing.T) {
 	c := recorded(9.3)
 	Summarise(c, nil, Link{RateBps: 10e9})
@@ -167,7 +167,7 @@ func TestSummariseAgain(t *testing.T) {
 	}
 }
 
-// TestWarnings breaks one thing at a time and looks for what is said of it.
+// TestWarnings breaks one thing at a time and checks the warning.
 func TestWarnings(t *testing.T) {
 	receiver := func(c *measure.Cell) *measure.Evidence { return c.Runs[len(c.Runs)-1].Flows[0].Receiver }
 	sender := func(c *measure.Cell) *measure.Evidence { return c.Runs[len(c.Runs)-1].Flows[0].Sender }
@@ -214,7 +214,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// drifting lets the bins of an end fall by 5% over the run.
+// drifting makes the bins of an end fall by 5% over the run.
 func drifting(end func(*measure.Cell) *measure.Evidence) func(*measure.Cell) {
 	return func(c *measure.Cell) {
 		for i := range end(c).Bins {
@@ -262,7 +262,7 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// TestReconcileSums adds the runs up; acknowledged bytes need all of them.
+// TestReconcileSums adds the runs; acknowledged bytes need all of them.
 func TestReconcileSums(t *testing.T) {
 	c := recorded(8, 9)
 	Summarise(c, nil, Link{})
@@ -290,7 +290,7 @@ func TestOwnFlow(t *testing.T) {
 	}
 }
 
-// TestOneStream has no fairness, and nothing missing for it.
+// TestOneStream: a single stream has no fairness, and none is missing.
 func TestOneStream(t *testing.T) {
 	c := recorded(9.3)
 	c.Streams = 1
@@ -302,7 +302,7 @@ func TestOneStream(t *testing.T) {
 	}
 }
 
-// TestIdleRTTOfDialler takes no round trip of the end that did not dial.
+// TestIdleRTTOfDialler uses no round-trip time of the end that did not dial.
 func TestIdleRTTOfDialler(t *testing.T) {
 	c := recorded(9.3)
 	c.Runs[0].Flows[0].Receiver.RTTIdle = &measure.RTT{Median: 9e9, Samples: 1}
@@ -310,7 +310,7 @@ func TestIdleRTTOfDialler(t *testing.T) {
 	near(t, "idle RTT", float64(*c.RTTIdle), 450e3, 0)
 }
 
-// TestGroupsAreNotStable: many runs make the interval of two groups narrow.
+// TestGroupsAreNotStable: with many runs even two groups have a narrow interval.
 func TestGroupsAreNotStable(t *testing.T) {
 	gbps := slices.Repeat([]float64{9.0, 9.55}, 10)
 	c := recorded(gbps...)
@@ -374,7 +374,7 @@ func TestCeilingSources(t *testing.T) {
 		{"MTU of the interface", edit(func(e *measure.Evidence) { noInfo(e); e.Route.MTU = 0 }), Link{}, 9.4928e9, "interface eth0 at esx2"},
 		{"MTU of captured handshakes", func(c *measure.Cell, _ map[string]*measure.Facts) {
 			edit(func(e *measure.Evidence) { noInfo(e); e.Route = nil })(c, nil)
-			saw := func(syn, synack int) measure.Capture { // a box on the way lowers both to 536
+			saw := func(syn, synack int) measure.Capture { // a box on the path lowers both to 536
 				return measure.Capture{Conns: []measure.Connection{{
 					SYN: &measure.Opening{SYN: measure.SYN{MSS: &syn}}, SYNACK: &measure.Opening{SYN: measure.SYN{MSS: &synack}}}}}
 			}
@@ -403,7 +403,7 @@ func TestCeilingSources(t *testing.T) {
 	}
 }
 
-// TestMissing takes one source of evidence away and asks for the reasons.
+// TestMissing removes one source of evidence and checks the reasons.
 func TestMissing(t *testing.T) {
 	tests := []struct {
 		name string
@@ -473,7 +473,7 @@ func TestOneHost(t *testing.T) {
 	}
 }
 
-// TestBufferDelayOfIdle uses the idle round trip where the kernel has no least one.
+// TestBufferDelayOfIdle uses the idle round-trip time if the kernel has no minimum.
 func TestBufferDelayOfIdle(t *testing.T) {
 	c := recorded(9.3)
 	for _, x := range c.Runs[0].Flows[0].Sender.Streams {
@@ -532,8 +532,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// A host that is busy without the test gets a warning, and no cost per Gb/s
-// where its other work went down during the test.
+// A host that is busy without the test gets a warning, and no cost per Gb/s if its other work decreased during the
+// test.
 func TestOtherWork(t *testing.T) {
 	c := recorded(1)
 	c.Runs[0].Flows[0].Sender.Base = hostSpan(90, 90)
@@ -546,7 +546,7 @@ func TestOtherWork(t *testing.T) {
 	}
 }
 
-// What was asked for and what other traffic did is told.
+// The requested settings and the concurrent traffic are reported.
 func TestAskedAndAtOnce(t *testing.T) {
 	c := recorded(1, 1.1, 1.2)
 	c.Spec.Congestion, c.AtOnce, c.AskedPct = "reno", 2, 50
@@ -567,14 +567,14 @@ func TestAskedAndAtOnce(t *testing.T) {
 	}
 }
 
-// A host that others keep busy says whose its CPUs are.
+// A host kept busy by others reports who uses its CPUs.
 func TestOthersCPU(t *testing.T) {
 	for name, tt := range map[string]struct {
 		busy, idle   *measure.HostSpan
 		cores, other float64
 	}{
 		"the test's":      {hostSpan(80, 40), hostSpan(4, 0), 1.16, 0.04},
-		"nearly others'":  {hostSpan(100, 99), hostSpan(100, 99), 0.7, 1.29}, // of it the worker had 0.7, by its own time
+		"nearly others'":  {hostSpan(100, 99), hostSpan(100, 99), 0.7, 1.29}, // the worker used 0.7 of it, by its own time
 		"more before":     {hostSpan(90, 90), hostSpan(100, 100), 0.7, 1.1},
 		"not seen before": {hostSpan(80, 40), nil, 1.2, -1},
 	} {

@@ -10,8 +10,8 @@ import (
 	"thru/internal/measure"
 )
 
-// pairOfCells are a state before a change and that with it, by what their runs
-// carried in Gb/s; a rate of 0 is a run that stalled.
+// pairOfCells returns a state before a change and that with it, by the rates of their runs in Gb/s; a rate of 0 is
+// a stalled run.
 func pairOfCells(before, with []float64) (a, b *measure.Cell) {
 	cell := func(group int, rates []float64) *measure.Cell {
 		c := &measure.Cell{From: "a", To: "b", Group: group, Protocol: measure.TCP, Spec: measure.Spec{Protocol: measure.TCP, Duration: 2e9}}
@@ -29,7 +29,7 @@ func pairOfCells(before, with []float64) (a, b *measure.Cell) {
 	return cell(0, before), cell(1, with)
 }
 
-// A change is judged at the level that is asked for, and one that cures a stall is an improvement.
+// A change is judged at the requested level, and one that cures a stall is an improvement.
 func TestAB(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before, with []float64
@@ -58,7 +58,7 @@ func TestAB(t *testing.T) {
 	}
 }
 
-// What was begun and cut counts over the whole time, not until the stall.
+// An aborted run counts over its whole intended time, not until the stall.
 func TestCutRunsCountInFull(t *testing.T) {
 	a, _ := pairOfCells([]float64{1}, nil)
 	whole := Carried(a, 0)
@@ -93,8 +93,7 @@ func TestFutileAndPromising(t *testing.T) {
 	}
 }
 
-// A guardrail stands against a gain; only those of a path's load do not where it is
-// used at last.
+// A guardrail can outweigh a gain; those of a path's load do not if the path was far from full before.
 func TestPrice(t *testing.T) {
 	rail := []measure.Guardrail{{Name: "loss", Unit: "pct", NotJudged: "x"}, {Name: "RTT under load", Unit: "ns", Base: new(20e6), Variant: new(140e6), Worse: true}}
 	for _, tt := range []struct {
@@ -117,7 +116,7 @@ func TestPrice(t *testing.T) {
 			t.Errorf("%s of a path that was far from full: %q", g.Name, full)
 		}
 	}
-	// As a tuning on a busy machine had it: 212% of a core for a Gb/s before, 241% with 73% more.
+	// From a tuning on a busy machine: 212% of a core per Gb/s before, 241% with a gain of 73%.
 	for _, tt := range []struct {
 		gain, cost float64
 		dear       bool
@@ -129,8 +128,8 @@ func TestPrice(t *testing.T) {
 	}
 }
 
-// stepDown finds what its definition says, also in a course of a million seconds,
-// where looking at all pairs takes hours.
+// stepDown finds what its definition says, also in a time line of a million seconds, for which testing all pairs
+// takes hours.
 func TestStepDown(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

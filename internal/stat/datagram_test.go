@@ -9,8 +9,8 @@ import (
 	"thru/internal/measure"
 )
 
-// datagramCell is a UDP cell as two hosts leave it: ten seconds of two
-// streams at 1 Gb/s of 1472 bytes, of which lost datagrams of each did not come.
+// datagramCell is a UDP cell as two hosts produce it: ten seconds of two streams at 1 Gb/s of 1472 bytes, with
+// this many lost datagrams each.
 func datagramCell(lost int64) *measure.Cell {
 	const packets = 849_184 / 2 // of each stream in ten seconds
 	c := recorded(1)
@@ -101,7 +101,7 @@ func TestDatagramsOfOneEnd(t *testing.T) {
 	}
 }
 
-// TestDelayFigures are made of evidence that tells more than RFC 3550's jitter at the end.
+// TestDelayFigures checks evidence with more than RFC 3550's final jitter.
 func TestDelayFigures(t *testing.T) {
 	c := datagramCell(0)
 	for i := range c.Runs {
@@ -144,7 +144,7 @@ func warned(c *measure.Cell, text string) bool {
 	return slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.Contains(w, text) })
 }
 
-// TestMaxDatagramGoodput is worked by hand: percent of the line.
+// TestMaxDatagramGoodput is computed manually: percent of the line rate.
 func TestMaxDatagramGoodput(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -158,7 +158,7 @@ func TestMaxDatagramGoodput(t *testing.T) {
 		{"jumbo", Link{MTU: 9000}, 8972, 1, 100 * 8972.0 / 9038},
 		{"padded", Link{MTU: 1500}, 16, 1, 100 * 16.0 / 84},
 		{"layer 2", Link{MTU: 1500, Layer: "l2"}, 1472, 1, 100 * 1472.0 / 1514},
-		{"two fragments", Link{MTU: 1500}, 1473, 2, 100 * 1473.0 / (1538 + 84)}, // 1 byte of rest, padded
+		{"two fragments", Link{MTU: 1500}, 1473, 2, 100 * 1473.0 / (1538 + 84)}, // 1 remaining byte, padded
 		{"8 KiB", Link{MTU: 1500}, 8192, 6, 100 * 8192.0 / (5*1538 + 20 + 800 + 38)},
 		{"8 KiB v6", Link{MTU: 1500, IPv6: true}, 8192, 6, 100 * 8192.0 / (5*(1448+48+38) + 48 + 960 + 38)},
 	}

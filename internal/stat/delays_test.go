@@ -8,9 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// delaysOf has 1000 datagrams a second that queue waits for delay(second), and that
-// meet noise of up to 5 us; the first second is the ramp. The receiver's clock
-// is ahead by a day and runs faster by ppm.
+// delaysOf has 1000 datagrams per second that wait in a queue for delay(second), with noise of up to 5 us; the
+// first second is the ramp. The receiver's clock is ahead by a day and runs faster by ppm.
 func delaysOf(seconds int, ppm float64, delay func(second float64) float64) *Delays {
 	r, d := rand.New(rand.NewPCG(22, 2)), NewDelays()
 	for i := range 1000 * seconds {
@@ -22,20 +21,20 @@ func delaysOf(seconds int, ppm float64, delay func(second float64) float64) *Del
 	return d
 }
 
-// TestDelays has queues whose delay is known, seen by clocks that drift apart.
+// TestDelays has queues of known delay, measured by clocks that drift apart.
 func TestDelays(t *testing.T) {
 	none := func(float64) float64 { return 0 }
 	saw := func(s float64) float64 { return 2e6 * (2*s - math.Floor(2*s)) } // empties twice a second
 	ramp := func(until float64) func(float64) float64 {
 		return func(s float64) float64 { return 10e6 * min(s/until, 1) }
-	} // then stands
+	} // then a standing queue
 	step := func(s float64) float64 { return 5e6 * math.Floor(s/30) }
 	for name, tt := range map[string]struct {
 		seconds   int
 		ppm       float64
 		delay     func(float64) float64
-		mean, max float64 // us over the least, less noise
-		skew      bool    // it is told
+		mean, max float64 // us over the minimum, without noise
+		skew      bool    // it is reported
 	}{
 		"clocks alike":                  {60, 0, none, 0, 0, true},
 		"50 ppm":                        {60, 50, none, 0, 0, true},

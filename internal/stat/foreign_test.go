@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// foreignCell is a cell of one run between two ends of which iperf3 told.
+// foreignCell is a cell of one run between two iperf3 ends.
 func foreignCell(protocol string, sender, receiver *measure.Evidence) *measure.Cell {
 	return &measure.Cell{
 		From: "local", To: "peer", Protocol: protocol, Streams: 1, AtOnce: 1, Spec: measure.Spec{Protocol: protocol, Streams: 1},
@@ -16,7 +16,7 @@ func foreignCell(protocol string, sender, receiver *measure.Evidence) *measure.C
 	}
 }
 
-// foreignEnd told of 10 s; seconds are its bins in bytes.
+// foreignEnd reports 10 s; seconds are its bins in bytes.
 func foreignEnd(bytes int64, seconds ...int64) *measure.Evidence {
 	e := &measure.Evidence{Reported: "iperf3 3.12", Bytes: bytes, TotalBytes: bytes, MeasuredNs: 10e9, Streams: []measure.Stream{{Bytes: bytes}}}
 	for i, b := range seconds {
@@ -25,8 +25,8 @@ func foreignEnd(bytes int64, seconds ...int64) *measure.Evidence {
 	return e
 }
 
-// TestOnlySender: where a test broke off before the results were exchanged,
-// the sender's figure stands, and says so.
+// TestOnlySender: if a test was aborted before the results were exchanged, the sender's figure counts, with a
+// warning.
 func TestOnlySender(t *testing.T) {
 	c := foreignCell(measure.TCP, foreignEnd(1000, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100), nil)
 	Summarise(c, nil, Link{})
@@ -44,8 +44,8 @@ func TestOnlySender(t *testing.T) {
 	}
 }
 
-// TestForeignLoss: without any counter of drops a loss is laid to no place,
-// and the sender's seconds are not the receiver's.
+// TestForeignLoss: without any drop counter a loss is attributed to no place, and the sender's seconds are not the
+// receiver's.
 func TestForeignLoss(t *testing.T) {
 	sender, receiver := foreignEnd(1000, 100, 100, 100, 100, 100, 100), foreignEnd(500)
 	sender.Streams[0].Datagrams = &measure.Datagrams{Packets: 10}
@@ -61,14 +61,14 @@ func TestForeignLoss(t *testing.T) {
 	}
 }
 
-// own is an end that thru saw, of 10 s.
+// own is a thru end, of 10 s.
 func own(bytes int64, sends bool) *measure.Evidence {
 	e := foreignEnd(bytes, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100)
 	e.Reported, e.Sends = "", sends
 	return e
 }
 
-// A figure that nobody measured is not shown beside one that was.
+// A figure that nobody measured is not compared with a measured one.
 func TestForeignEndsAreTakenAtTheirWord(t *testing.T) {
 	receiver := foreignEnd(900)
 	c := foreignCell(measure.TCP, own(1000, true), receiver)
@@ -78,7 +78,7 @@ func TestForeignEndsAreTakenAtTheirWord(t *testing.T) {
 	if c.Reconciled == nil || c.Reconciled.ReceivedBytes != 900 {
 		t.Errorf("both ends are %+v", c.Reconciled)
 	}
-	receiver.TotalBytes = 0 // it tells of the measured time alone
+	receiver.TotalBytes = 0 // it reports only the measured time
 	if Summarise(c, nil, Link{}); c.Reconciled == nil || c.Reconciled.Note != NoteOfRates {
 		t.Errorf("both ends are %+v", c.Reconciled)
 	}
@@ -88,7 +88,7 @@ func TestForeignEndsAreTakenAtTheirWord(t *testing.T) {
 	}
 }
 
-// What is sent behind the end of a foreign receiver's count is no loss.
+// Data sent after the end of a foreign receiver's count is no loss.
 func TestForeignReceiverEndsItsCount(t *testing.T) {
 	sender, receiver := own(1000, true), foreignEnd(900)
 	sender.Streams[0].Datagrams, sender.Streams[0].DatagramsAll = &measure.Datagrams{Packets: 100}, &measure.Datagrams{Packets: 130}
@@ -101,7 +101,7 @@ func TestForeignReceiverEndsItsCount(t *testing.T) {
 	}
 }
 
-// A receiver's congestion control has no say; a foreign sender's is not known.
+// A receiver's congestion control has no effect; a foreign sender's is not known.
 func TestForeignCongestion(t *testing.T) {
 	receiver := own(1000, false)
 	receiver.Streams[0].Congestion = "cubic"

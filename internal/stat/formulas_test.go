@@ -7,7 +7,7 @@ import (
 	"thru/internal/unit"
 )
 
-// near compares a figure with a worked example that was printed to some digits.
+// near compares a figure with a worked example that is printed with limited precision.
 func near(t *testing.T, name string, got, want, tolerance float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= tolerance) {
@@ -27,8 +27,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestMaxGoodput is the table of checks of formula 4: percent of the line
-// without and with timestamps, IPv6 with them, and IPv4 with them and a tag.
+// TestMaxGoodput is the table of checks of formula 4: percent of the line rate without and with timestamps, IPv6
+// with them, and IPv4 with them and a VLAN tag.
 func TestMaxGoodput(t *testing.T) {
 	tests := []struct {
 		name string

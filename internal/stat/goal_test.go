@@ -77,7 +77,7 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-// A pair that failed misses its target, and a share beyond the ceiling is no proof.
+// A failed pair misses its target, and a share above the ceiling is no proof.
 func TestGoalsNotMeasured(t *testing.T) {
 	d := goalDocument()
 	d.Cells[1].Runs[0].Error = &measure.Error{Message: "no route"}

@@ -9,13 +9,12 @@ import (
 	"thru/internal/measure"
 )
 
-// planned is a document of a plan whose first group are these cells.
+// planned is a document of a plan with these cells as its first group.
 func planned(cells ...measure.Cell) *measure.Document {
 	return &measure.Document{Plan: &measure.Planned{Name: "test"}, Cells: cells}
 }
 
-// part is one flow of a group: one run that began so late, with a rate in
-// Gb/s for each of its seconds.
+// part is one flow of a group: one run that began this late, with a rate in Gb/s for each of its seconds.
 type part struct {
 	from, to string
 	late     float64 // seconds
@@ -49,13 +48,12 @@ func (p part) run(index int) measure.Run {
 
 func cellsOfParts(parts ...part) []measure.Cell { return mapped(parts, part.cell) }
 
-// isAbout tells whether two figures are the same but for what floating point makes of them.
+// isAbout reports whether two figures are equal up to floating-point errors.
 func isAbout(got *float64, want float64) bool {
 	return got != nil && math.Abs(*got-want) <= math.Abs(want)*1e-9
 }
 
-// Two flows, of which the second one is two and a half seconds late: only what
-// ran while both did counts.
+// Two flows, the second of which starts two and a half seconds late: only the time in which both ran counts.
 func TestGroupsOverlap(t *testing.T) {
 	d := planned(cellsOfParts(
 		part{"a", "c", 0, []float64{1, 1, 1, 2, 2, 2}, 1e6},
@@ -90,8 +88,7 @@ func TestGroupsOverlap(t *testing.T) {
 	}
 }
 
-// What a group says where clocks were not compared, nothing ran at once, and
-// where there are requests alone.
+// The report of a group without compared clocks, without an overlap, and with requests only.
 func TestGroupsWithoutAggregate(t *testing.T) {
 	untimed := cellsOfParts(part{"a", "b", 0, []float64{1, 1}, 0}, part{"c", "d", 0, []float64{3, 3}, 0})
 	untimed[1].Runs[0].Timing = nil
@@ -128,7 +125,7 @@ func TestGroupsWithoutAggregate(t *testing.T) {
 	}
 }
 
-// A host of several flows has its machine's CPU once, and all its workers'.
+// A host of several flows counts its machine's CPU once, and all its workers'.
 func TestGroupsHosts(t *testing.T) {
 	ones := []float64{1, 1, 1, 1}
 	cells := cellsOfParts(part{"a", "hub", 0, ones, 0}, part{"b", "hub", 0, ones, 0}, part{"c", "hub", 0, ones, 0})
@@ -173,8 +170,8 @@ func TestGroupsHosts(t *testing.T) {
 	}
 }
 
-// What a test cost is known where it is more than other work and than the tick
-// of the counters: by the same rule for a cell, a host, a label and an A/B test.
+// The cost of a test is known if it exceeds other work and the counters' tick: by the same rule for a cell, a
+// host, a label and an A/B test.
 func TestCostOfHosts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		busy, idle float64 // percent of each of two cores
@@ -203,8 +200,7 @@ func TestCostOfHosts(t *testing.T) {
 	}
 }
 
-// A pair that fails is named, and the rest counts; a repetition with fewer
-// flows than the others does not.
+// A failed pair is named, and the others count; a repetition with fewer flows than the others does not.
 func TestGroupsFailures(t *testing.T) {
 	flow := func(from, to string, errs ...string) measure.Cell {
 		c := measure.Cell{From: from, To: to, Protocol: measure.TCP}
@@ -251,7 +247,7 @@ func TestGroupsFailures(t *testing.T) {
 	}
 }
 
-// A group is made of each step of a plan, and elsewhere of more than two flows.
+// Each step of a plan forms a group, and otherwise more than two concurrent flows.
 func TestGroupsOfWhat(t *testing.T) {
 	two := []float64{2, 2}
 	flows := cellsOfParts(part{"a", "b", 0, two, 0}, part{"b", "a", 0, two, 0}, part{"a", "b", 0, two, 0})
@@ -294,8 +290,8 @@ func TestGroupsOfWhat(t *testing.T) {
 	}
 }
 
-// Pairs that share unfairly are named, with the round trips that may be why;
-// those that were to differ are not.
+// Pairs with unfair shares are named, with the round-trip times that may explain it; pairs that were meant to
+// differ are not.
 func TestGroupsUnfair(t *testing.T) {
 	for name, tt := range map[string]struct {
 		gbps   [2]float64
@@ -319,16 +315,16 @@ func TestGroupsUnfair(t *testing.T) {
 	}
 }
 
-// A second that lies across the seconds of the overlap is spread over them.
+// A second that spans several seconds of the overlap is distributed over them.
 func TestTimeline(t *testing.T) {
 	const s = int64(measure.Bin)
 	c := secondSums{from: 10 * s, edges: make([]float64, 5), steps: make([]float64, 5)}
-	c.add(9*s, 10*s+s/2, 3000)      // a third of it lies within
+	c.add(9*s, 10*s+s/2, 3000)      // a third of it is within
 	c.add(10*s+s/2, 11*s+s/2, 1000) // half and half
-	c.add(11*s+s/2, 20*s, 8500)     // goes on beyond
+	c.add(11*s+s/2, 20*s, 8500)     // continues beyond
 	c.add(0, s, 1<<40)              // before
 	c.add(10*s, 10*s, 1<<40)        // no time
-	c.add(12*s, 12*s+s/4, -1)       // no amount
+	c.add(12*s, 12*s+s/4, -1)       // no bytes
 	want := []float64{(1000 + 500) * 8, (500 + 500) * 8, 1000 * 8, 1000 * 8}
 	for i, got := range c.rates() {
 		if math.Abs(got-want[i]) > 1e-6 {
@@ -337,8 +333,8 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// A pair that was lost in one repetition, another one in the next: each counts
-// with what it carried where it ran, and not as nothing.
+// One pair fails in one repetition, another one in the next: each counts with what it carried when it ran, and not
+// as zero.
 func TestFairnessOfLostPairs(t *testing.T) {
 	var cells []measure.Cell
 	for i, lost := range []int{-1, 0, 1} {

@@ -21,7 +21,7 @@ func TestVerdictCountsLoss(t *testing.T) {
 	}
 }
 
-// What came with a wrong check sum counts as a drop of the socket, and is the path's.
+// Datagrams with a wrong checksum count as a drop of the socket, but are the path's loss.
 func TestDamageIsNotTheSockets(t *testing.T) {
 	e := &measure.Evidence{
 		Streams: []measure.Stream{{Datagrams: &measure.Datagrams{SocketDrops: new(int64(25))}}},
@@ -36,7 +36,7 @@ func TestDamageIsNotTheSockets(t *testing.T) {
 	}
 }
 
-// At a few messages a second an empty second is no silence.
+// At a few messages per second an empty second is no silence.
 func TestSparseTrafficIsNotSilent(t *testing.T) {
 	bins := []measure.StreamBin{{Span: 1e9, Bytes: 2896}, {At: 1e9, Span: 1e9}, {At: 2e9, Span: 1e9, Bytes: 2896}}
 	for rate, warned := range map[int64]bool{100_000: false, 50_000_000: true} {
@@ -49,7 +49,7 @@ func TestSparseTrafficIsNotSilent(t *testing.T) {
 	}
 }
 
-// Loss of some datagrams at every rate is said to be that.
+// A loss of some datagrams at every rate is reported as such.
 func TestSearchSaysThatLossIsAtAnyRate(t *testing.T) {
 	s := NewLosslessSearch(200e6)
 	for {

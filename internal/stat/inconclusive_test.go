@@ -7,8 +7,8 @@ import (
 	"thru/internal/measure"
 )
 
-// A verdict is open where the hosts could not have shown the rate, or an unstable
-// rate lies on both sides of the bar; what is wrong by itself fails all the same.
+// A verdict is inconclusive if the hosts could not have shown the rate, or the interval of an unstable rate
+// contains the bar; an independent fault fails nevertheless.
 func TestInconclusive(t *testing.T) {
 	cell := func(share, busy float64, stable bool, low, high float64) measure.Cell {
 		base := &measure.HostSpan{CPUs: []measure.CPU{{User: busy}, {System: busy}}}
@@ -54,7 +54,7 @@ func TestInconclusive(t *testing.T) {
 	}
 }
 
-// All rungs whose rate was stated have to be judged.
+// All rungs with a stated rate have to be judged.
 func TestLadderJudgesAll(t *testing.T) {
 	lost := rungCell("across", "a", "c", "", 0, 0, 0)
 	lost.Goodput, lost.Error = nil, &measure.Error{Message: "no route"}
@@ -79,7 +79,7 @@ func TestLadderJudgesAll(t *testing.T) {
 	}
 }
 
-// A target that is missed by busy hosts alone is open.
+// A target missed only by busy hosts is inconclusive.
 func TestGoalsOfBusyHosts(t *testing.T) {
 	d := goalDocument()
 	all := []Goal{{Of: OfTotal, Figure: FigureGoodput, Wanted: 8.5e9}}

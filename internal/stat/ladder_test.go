@@ -7,8 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// rungCell is a cell of a rung that carried so much, over a link of so much at
-// an MTU; 0 is a link of unknown rate.
+// rungCell is a cell of a rung with this rate, over a link of this speed and MTU; 0 is a link of unknown rate.
 func rungCell(rung, from, to, label string, gbps, link float64, mtu int) measure.Cell {
 	c := measure.Cell{From: from, To: to, Rung: rung, Label: label, Protocol: measure.TCP, Streams: 1}
 	c.Goodput = &measure.Figure{Value: gbps * 1e9, Low: gbps * 0.99e9, High: gbps * 1.01e9, Runs: 1}
@@ -20,13 +19,13 @@ func rungCell(rung, from, to, label string, gbps, link float64, mtu int) measure
 	return c
 }
 
-// The four rungs of the checklist (B-03 to B-06), with what they lose and the
-// figure that is more than an MTU of 1500 allows (B-20).
+// The four rungs of the checklist (B-03 to B-06), with their losses and the figure that is more than an MTU of
+// 1500 allows (B-20).
 func TestLadder(t *testing.T) {
 	failed := rungCell("LAN", "a", "c", "1 stream", 0, 0, 0)
 	failed.Goodput, failed.Error = nil, &measure.Error{Message: "no route"}
 	cells := []measure.Cell{
-		rungCell("localhost", "a", "a", "1 stream", 20, 10, 1500), // a stated link is none of its own
+		rungCell("localhost", "a", "a", "1 stream", 20, 10, 1500), // a stated link does not apply to it
 		rungCell("localhost", "a", "a", "4 streams", 35, 10, 1500),
 		rungCell("virtual switch", "a", "b", "4 streams", 28, 0, 0),
 		failed,
@@ -49,7 +48,7 @@ func TestLadder(t *testing.T) {
 	if r := rs[2]; r.Error != "no route" || r.Best != nil || r.LossPct != nil || r.Why != "" {
 		t.Errorf("LAN %+v", r)
 	}
-	// Held against the rung below that was measured; more than the ceiling of MTU 1500.
+	// Compared with the measured rung below; more than the ceiling of MTU 1500.
 	r := rs[3]
 	if !isAbout(r.LossPct, 100*(1-9.74/28)) || r.Limited || r.Verdict == nil || r.Verdict.Pass || !strings.Contains(r.Verdict.Reason, "more than 10.0 Gb/s can carry at MTU 1500 (9.41 Gb/s)") {
 		t.Errorf("interconnect %+v, verdict %+v", r, r.Verdict)
@@ -97,8 +96,7 @@ func TestLadderLimited(t *testing.T) {
 	}
 }
 
-// Several flows of one pair are one step of a rung; a rung that exceeds the one
-// below is named.
+// Several flows of one pair are one step of a rung; a rung that exceeds the one below is named.
 func TestLadderGroups(t *testing.T) {
 	d := planned(cellsOfParts(part{"a", "b", 0, []float64{1.9, 2.1}, 0}, part{"a", "b", 0, []float64{3, 3}, 0})...)
 	low := rungCell("low", "a", "a", "1 stream", 4, 0, 0)

@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// timesOf is a distribution of the values first, first+step ... of n requests.
+// timesOf is a distribution of n requests with the values first, first+step ...
 func timesOf(t testing.TB, n int, first, step int64) *measure.Latency {
 	t.Helper()
 	h := NewHistogram()
@@ -27,7 +27,7 @@ func timesOf(t testing.TB, n int, first, step int64) *measure.Latency {
 	return &l
 }
 
-// requestCell is a cell of requests: one run for each distribution, of ten seconds.
+// requestCell is a cell of requests: one run of ten seconds for each distribution.
 func requestCell(times ...*measure.Latency) *measure.Cell {
 	c := recorded(make([]float64, len(times))...)
 	c.Spec.Protocol, c.Spec.Traffic = measure.TCP, measure.RR
@@ -70,7 +70,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestLatencyWithoutHistograms falls back to one distribution, and says so.
+// TestLatencyWithoutHistograms falls back to one distribution, and reports it.
 func TestLatencyWithoutHistograms(t *testing.T) {
 	one, other := timesOf(t, 100, 1000, 10), timesOf(t, 100, 2000, 10)
 	one.Histogram, other.Histogram = "", "no base64"

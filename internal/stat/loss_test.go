@@ -11,7 +11,7 @@ import (
 	"thru/internal/measure"
 )
 
-// where says places in short: "receiver socket 900, path 100".
+// where words places briefly: "receiver socket 900, path 100".
 func where(places []measure.LossPlace) string {
 	var words []string
 	for _, p := range places {
@@ -20,8 +20,7 @@ func where(places []measure.LossPlace) string {
 	return strings.Join(words, ", ")
 }
 
-// TestLossPlaces loses 1000 datagrams of each of two streams, sets counters,
-// and asks where the loss is laid to.
+// TestLossPlaces loses 1000 datagrams of each of two streams, sets counters, and checks the places of the loss.
 func TestLossPlaces(t *testing.T) {
 	receiver := func(c *measure.Cell) *measure.Evidence { return flow(c).Receiver }
 	sender := func(c *measure.Cell) *measure.Evidence { return flow(c).Sender }
@@ -91,7 +90,7 @@ func TestLossPlaces(t *testing.T) {
 		}, "path 1500, receiver reassembly 500"},
 		{"reassembly of others", 1000, nil, func(c *measure.Cell) { receiver(c).Host.Proto["Ip.ReasmFails"] = 2000 }, "path 2000"},
 		{"one count for many", 1000, nil, func(c *measure.Cell) {
-			receiver(c).IO = measure.IOGSO // 20 datagrams a call
+			receiver(c).IO = measure.IOGSO // 20 datagrams per call
 			drops(c, 45)
 		}, "receiver socket 2000"},
 		{"one count for many, and the path", 1000, nil, func(c *measure.Cell) {
@@ -122,8 +121,8 @@ func TestLossPlaces(t *testing.T) {
 	}
 }
 
-// TestLossWithoutGaps: a path that carries nothing any more leaves no gap to
-// see, and a sender's queue that takes no more is found all the same.
+// TestLossWithoutGaps: a path that stops carrying data leaves no gaps, and a full queue of the sender is found
+// nevertheless.
 func TestLossWithoutGaps(t *testing.T) {
 	c := datagramCell(0)
 	f := flow(c)
@@ -139,7 +138,7 @@ func TestLossWithoutGaps(t *testing.T) {
 	}
 }
 
-// TestOneHostCountsOnce: both ends read the same host, and each counter is of one place only.
+// TestOneHostCountsOnce: both ends read the same host, and each counter belongs to one place only.
 func TestOneHostCountsOnce(t *testing.T) {
 	c := datagramCell(1000)
 	c.To = c.From
@@ -164,7 +163,7 @@ func TestOneHostCountsOnce(t *testing.T) {
 	}
 }
 
-// TestUnseen: where counters are missing, the path's share says so.
+// TestUnseen: if counters are missing, the path's share says so.
 func TestUnseen(t *testing.T) {
 	c := datagramCell(1000)
 	flow(c).Sender.Host, flow(c).Receiver.Host.NIC = nil, nil
@@ -179,7 +178,7 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// TestAttributeNeverExceeds: places sum up to the loss, whatever the counters say.
+// TestAttributeNeverExceeds: places sum to the loss, whatever the counters say.
 func TestAttributeNeverExceeds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lost := rapid.Int64Range(-5, math.MaxInt64).Draw(t, "lost")

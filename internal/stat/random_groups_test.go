@@ -10,8 +10,8 @@ import (
 	"thru/internal/measure"
 )
 
-// The judgement of groups never panics and never makes a figure that JSON cannot
-// hold, whatever the evidence holds: a document may come from anywhere.
+// The judgement of groups never panics and never makes a figure that JSON cannot encode, whatever the evidence: a
+// document may come from anywhere.
 func TestRandomGroups(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 3))
@@ -57,8 +57,8 @@ func TestRandomGroups(t *testing.T) {
 	}
 }
 
-// A plan of many pairs is judged in a time that does not grow with their square
-// by much: this one took seconds when each flow listed all others again.
+// The time to judge a plan of many pairs does not grow quadratically: this one took seconds when each flow listed
+// all others again.
 func BenchmarkGroups(b *testing.B) {
 	var parts []part
 	for i := range 500 {

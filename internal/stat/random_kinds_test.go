@@ -11,9 +11,8 @@ import (
 	"thru/internal/measure"
 )
 
-// TestDamagedKinds summarises datagrams, searches and requests of which parts
-// are lost or wrong: no panic, figures that JSON can hold, no more loss laid
-// to places than there was, and a reason for what is absent.
+// TestDamagedKinds summarises datagrams, searches and requests with lost or wrong parts: no panic, figures that
+// JSON can encode, no more loss attributed to places than there was, and a reason for each absent figure.
 func TestDamagedKinds(t *testing.T) {
 	made := timesOf(t, 1000, 1000, 1000)
 	rapid.Check(t, func(t *rapid.T) {
@@ -62,7 +61,7 @@ func checkKinds(t *rapid.T, c *measure.Cell) {
 	}
 }
 
-// TestJudgeable: a cell that was never to fill the link decides nothing.
+// TestJudgeable: a cell that was not meant to fill the link decides nothing.
 func TestJudgeable(t *testing.T) {
 	cell := func(share float64, change func(*measure.Cell)) measure.Cell {
 		c := measure.Cell{From: "a", To: "b", Goodput: &measure.Figure{}, Ceiling: &measure.Ceiling{Bps: 957e6, SharePct: share}}

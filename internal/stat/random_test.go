@@ -12,13 +12,12 @@ import (
 	"thru/internal/measure"
 )
 
-// checkSummary holds what must be true of any evidence: no panic, figures that
-// JSON can hold and that make sense beside each other, and a reason for each
-// that is absent.
+// checkSummary checks what must be true of any evidence: no panic, figures that JSON can encode and that are
+// consistent, and a reason for each absent one.
 func checkSummary(t *rapid.T, c *measure.Cell, facts map[string]*measure.Facts, link Link) {
 	Summarise(c, facts, link)
 	figures := *c
-	figures.Runs = nil // what came in is not judged
+	figures.Runs = nil // the input is not judged
 	if _, err := json.Marshal(figures); err != nil {
 		t.Fatalf("the summary is no JSON: %v", err)
 	}
@@ -46,7 +45,7 @@ func checkSummary(t *rapid.T, c *measure.Cell, facts map[string]*measure.Facts, 
 	}
 }
 
-// damage drops and spoils parts of recorded evidence at random.
+// damage removes and corrupts parts of recorded evidence at random.
 func damage(v reflect.Value, r *rand.Rand, rate float64) {
 	if hit := r.Float64() < rate; hit && v.CanSet() {
 		v.SetZero()
@@ -79,7 +78,7 @@ func damage(v reflect.Value, r *rand.Rand, rate float64) {
 	}
 }
 
-// TestSummariseDamaged summarises evidence of which parts are lost or wrong.
+// TestSummariseDamaged summarises evidence with lost or wrong parts.
 func TestSummariseDamaged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := recorded(rapid.SliceOfN(rapid.Float64Range(0, 11), 0, 6).Draw(t, "gbps")...)

@@ -6,8 +6,8 @@ import (
 	"thru/internal/measure"
 )
 
-// TestRecommend: the least setting that carries as much as the best, of each path
-// by itself; a figure that is clearly less is none.
+// TestRecommend: the smallest setting that carries as much as the best, for each path separately; a clearly lower
+// figure does not.
 func TestRecommend(t *testing.T) {
 	type setting struct {
 		streams        int

@@ -27,7 +27,7 @@ func TestMeanInterval(t *testing.T) {
 	}
 }
 
-// TestIntervalCovers holds the meaning of 95% on normal runs with fixed seeds.
+// TestIntervalCovers checks the meaning of 95% on normally distributed runs with fixed seeds.
 func TestIntervalCovers(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2))
 	hits := 0
@@ -44,7 +44,7 @@ func TestIntervalCovers(t *testing.T) {
 	near(t, "coverage in percent", 100*float64(hits)/trials, 95, 1.5)
 }
 
-// TestRunInterval holds how wide the interval is, and that few bins have none.
+// TestRunInterval checks the width of the interval, and that few bins have none.
 func TestRunInterval(t *testing.T) {
 	for _, n := range []int{0, 1, 9} {
 		if ci, ok := RunInterval(series(noises[0], n, 3, 1)); ok {
@@ -62,7 +62,7 @@ func TestRunInterval(t *testing.T) {
 	}
 	flat, _ := RunInterval([]float64{5, 5, 5, 5, 5, 5, 5, 5, 5, 5})
 	near(t, "half-width of what does not vary", flat.HalfWidthPct(), 0, 1e-9)
-	// A wave of one period over the run is none of the two of ten bins but the second.
+	// A wave of one period over the run is orthogonal to all but the second of the waves of ten bins.
 	wave := make([]float64, 10)
 	for i := range wave {
 		wave[i] = 100 + math.Cos(2*math.Pi*(float64(i)+0.5)/10)
@@ -71,7 +71,7 @@ func TestRunInterval(t *testing.T) {
 	near(t, "half-width of a wave", ci.HalfWidthPct(), TQuantile(0.975, 2)/2, 1e-9)
 }
 
-// TestRunIntervalCovers holds its 95% where a second depends on the one before.
+// TestRunIntervalCovers checks its 95% for seconds that depend on the one before.
 func TestRunIntervalCovers(t *testing.T) {
 	for _, n := range []int{30, 60, 120} {
 		r, hits := rand.New(rand.NewPCG(6, uint64(n))), 0
@@ -139,7 +139,7 @@ func TestTwoGroups(t *testing.T) {
 	near(t, "high", high, 29.3/3, 1e-9)
 }
 
-// TestTwoGroupsRarelyFires holds the claim at its bars, on wide normal runs.
+// TestTwoGroupsRarelyFires checks the error rate at its thresholds, on wide normally distributed runs.
 func TestTwoGroupsRarelyFires(t *testing.T) {
 	for n, most := range map[int]int{4: 80, 5: 40, 6: 40, 8: 20, 10: 20, 15: 20} { // of 2000
 		r := rand.New(rand.NewPCG(9, uint64(n)))

@@ -7,7 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// rung is the cells of a window by what 5 runs of each carried: the interval and the mean.
+// rung returns the cells of a window by the rates of 5 runs each: the interval and the mean.
 func rung(values map[int][3]float64, window int64) []measure.Cell {
 	var cells []measure.Cell
 	for _, p := range []int{1, 2, 4, 8} {
@@ -45,7 +45,7 @@ func TestStreamAdvice(t *testing.T) {
 	}
 }
 
-// Of one run each nothing is called a gain or a cost that may be chance.
+// With one run each, a possible chance difference is not reported as a gain or cost.
 func TestSingleRunAdvice(t *testing.T) {
 	for name, c := range map[string]struct {
 		values map[int][3]float64

@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// How far runs of the same state differ is told where it hides gains, and only then.
+// The scatter of runs of the same state is reported if it hides gains, and only then.
 func TestScatter(t *testing.T) {
 	cell := func(rates ...float64) *measure.Cell {
 		c := &measure.Cell{From: "a", To: "b"}

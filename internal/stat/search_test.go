@@ -53,7 +53,7 @@ func TestSearchCell(t *testing.T) {
 	}
 }
 
-// search runs the steps over a path that loses above a rate.
+// search runs the trials over a path that loses above a rate.
 func search(capacity float64, passes func(bps float64) bool) (*LosslessSearch, measure.Search) {
 	s := NewLosslessSearch(capacity)
 	for range 100 { // far more than there may be
@@ -72,8 +72,8 @@ func search(capacity float64, passes func(bps float64) bool) (*LosslessSearch, m
 	return s, out
 }
 
-// TestLosslessSearch: on a path that loses above a rate, that rate is found to
-// 2%, from below, in the trials that there are, the last of which confirms it.
+// TestLosslessSearch: on a path that loses above a rate, the search finds it to 2%, from below, within the limit
+// of trials, the last of which confirms it.
 func TestLosslessSearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.Float64Range(1e5, 1e12).Draw(t, "capacity")
@@ -90,8 +90,8 @@ func TestLosslessSearch(t *testing.T) {
 	})
 }
 
-// TestLosslessSearchOfAny: whatever trials say, it ends, stays within its
-// bounds, and names no rate that has not passed.
+// TestLosslessSearchOfAny: whatever the trials' results, it ends, stays within its bounds, and reports no rate
+// that has not passed.
 func TestLosslessSearchOfAny(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.Float64().Draw(t, "capacity")

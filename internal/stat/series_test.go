@@ -41,8 +41,8 @@ func step(xs []float64, at int, factor float64) []float64 {
 	return xs
 }
 
-// TestChangePointOnNoise holds the claim at its bars: on stationary noise,
-// however wide, less than one series of 100 (fixed seeds) has two levels.
+// TestChangePointOnNoise checks the error rate: on stationary noise, however wide, less than one series of 100
+// (fixed seeds) has two levels.
 func TestChangePointOnNoise(t *testing.T) {
 	for _, n := range noises {
 		for _, length := range []int{5, 6, 8, 10, 15, 30, 60, 200} {
@@ -65,7 +65,7 @@ func TestChangePointOnNoise(t *testing.T) {
 	}
 }
 
-// TestChangePointFinds asks for the place and both levels of a real change.
+// TestChangePointFinds checks the place and both levels of a real change.
 func TestChangePointFinds(t *testing.T) {
 	for _, n := range noises[:2] {
 		for _, length := range []int{10, 20, 60, 1000} {
@@ -89,7 +89,7 @@ func TestChangePointIsSilent(t *testing.T) {
 	flat := slices.Repeat([]float64{5}, 20)
 	stall := slices.Clone(flat)
 	stall[9] = 0
-	small := step(slices.Clone(flat), 10, 1.04) // without noise, but of no matter
+	small := step(slices.Clone(flat), 10, 1.04) // without noise, but too small to matter
 	for name, xs := range map[string][]float64{"ramp": ramp, "flat": flat, "stall of 1 s": stall, "4% step": small, "zeros": make([]float64, 20), "nothing": nil, "short": {1, 1, 9, 9}} {
 		if at, a, b, found := ChangePoint(xs); found {
 			t.Errorf("%s: two levels %g and %g at %d", name, a, b, at)
@@ -170,7 +170,7 @@ func TestSteady(t *testing.T) {
 	near(t, "halves", Steady(drift).HalvesPct, 100*0.2/9.82, 1e-9)
 }
 
-// TestSteadyBars puts series just below and just above each bar.
+// TestSteadyBars tests series just below and just above each threshold.
 func TestSteadyBars(t *testing.T) {
 	line := func(pct float64) []float64 { // drifts by pct of its mean
 		xs := make([]float64, 11)
@@ -182,7 +182,7 @@ func TestSteadyBars(t *testing.T) {
 	if !Steady(line(1.9)).Steady || Steady(line(2.1)).Steady {
 		t.Error("the bar of the slope is not at 2%")
 	}
-	// Every other value of the first half pulls its mean, not the median slope.
+	// Every other value of the first half shifts its mean, not the median slope.
 	head := func(first float64) []float64 {
 		return slices.Concat(slices.Repeat([]float64{99, first}, 10), slices.Repeat([]float64{99, 101}, 10))
 	}
@@ -191,7 +191,7 @@ func TestSteadyBars(t *testing.T) {
 	}
 }
 
-// TestSteadyBeginning tells a slow start, which is left out, from what the figure is of too.
+// TestSteadyBeginning distinguishes a slow start, which is excluded, from data that counts.
 func TestSteadyBeginning(t *testing.T) {
 	secondSums := func(n, at int, first, rest float64) []float64 {
 		xs := series(noises[0], n, 1, 5)
@@ -230,7 +230,7 @@ func TestSteadyBeginning(t *testing.T) {
 	}
 }
 
-// Of stationary noise few runs may be called unsteady; of a real drift, all.
+// Of stationary noise few runs may be reported as unsteady; of a real drift, all.
 func TestSteadyOnNoise(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const series = 1000

@@ -7,8 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// linked is a flow over a link of 10 Gb/s at MTU 1500, whose rate was stated or
-// is that of the interfaces.
+// linked is a flow over a link of 10 Gb/s at MTU 1500, whose rate was stated or is that of the interfaces.
 func linked(from, to string, gbps float64, how string) measure.Cell {
 	c := part{from, to, 0, []float64{gbps, gbps}, 0}.cell()
 	f := &c.Runs[0].Flows[0]
@@ -17,7 +16,7 @@ func linked(from, to string, gbps float64, how string) measure.Cell {
 	return c
 }
 
-// With each host on a port of 10 Gb/s, or of 25 where its name says so.
+// ports gives each host a port of 10 Gb/s, or of 25 if its name says so.
 func ports(names ...string) []measure.EndPoint {
 	var all []measure.EndPoint
 	for _, n := range names {

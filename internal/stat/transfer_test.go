@@ -7,7 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestTransferFigure: a range is of three whole seconds at least, and holds the mean.
+// TestTransferFigure: a range has at least three whole seconds, and contains the mean.
 func TestTransferFigure(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -31,7 +31,7 @@ func TestTransferFigure(t *testing.T) {
 	}
 }
 
-// TestSpanCPU: what other processes ran is told from what the watched one did.
+// TestSpanCPU: the CPU time of other processes is separate from that of the watched one.
 func TestSpanCPU(t *testing.T) {
 	span := &measure.HostSpan{Span: 1e9, CPUs: []measure.CPU{{User: 60, System: 30, SoftIRQ: 10}, {Core: 1, User: 20, System: 40, Idle: 40}},
 		Worker: &measure.Process{UserNs: 1e8, SystemNs: 2e8}}

@@ -37,9 +37,8 @@ func TestWelch(t *testing.T) {
 	}
 }
 
-// TestFewRarelyFire counts how often two groups of one kind come out as worse, for
-// runs that scatter in several ways: at most 2.5%, which is one side of 95%. Seeds are
-// fixed, so that it is the same count each time.
+// TestFewRarelyFire counts how often one of two groups without a real difference comes out as worse, for several
+// kinds of scatter: at most 2.5%, which is one side of 95%. Seeds are fixed, so that the count is always the same.
 func TestFewRarelyFire(t *testing.T) {
 	const trials = 4000
 	shapes := map[string]func(r *rand.Rand) float64{
@@ -71,8 +70,7 @@ func TestFewRarelyFire(t *testing.T) {
 	}
 }
 
-// TestSessionsRarelyFire: the same of 3 and 4 runs a side, where also whole sessions
-// differ by SessionSpreadPct.
+// TestSessionsRarelyFire: the same for 3 and 4 runs per side, when whole sessions also differ by SessionSpreadPct.
 func TestSessionsRarelyFire(t *testing.T) {
 	const trials = 4000
 	for _, n := range []int{3, 4} {
@@ -97,8 +95,8 @@ func TestSessionsRarelyFire(t *testing.T) {
 	}
 }
 
-// TestDifferRarelyFires: the same without a bar, of any number of runs of one session
-// each, and of results, which are of a session each.
+// TestDifferRarelyFires: the same without a bar, for any number of runs of one session each, and for results, each
+// of its own session.
 func TestDifferRarelyFires(t *testing.T) {
 	const trials, mostPct = 2000, 3.4 // 2.5%, and 2.6 standard errors of so many trials
 	for _, n := range []int{3, 5, 10} {
@@ -126,7 +124,7 @@ func TestDifferRarelyFires(t *testing.T) {
 	}
 }
 
-// What is shown to be the same leaves the doubt of the others as it is.
+// An equivalent outcome does not change the error probability of the others.
 func TestHolm(t *testing.T) {
 	var levels []float64
 	Holm(3, func(i int, level float64) bool {

@@ -6,7 +6,7 @@ import (
 	"thru/internal/measure"
 )
 
-// stacked is a host whose route goes by the first of these interfaces.
+// stacked is a host whose route uses the first of these interfaces.
 func stacked(faces ...measure.Interface) *measure.Facts {
 	for i := range faces {
 		if faces[i].MTU == nil {
@@ -16,8 +16,8 @@ func stacked(faces ...measure.Interface) *measure.Facts {
 	return &measure.Facts{Interfaces: faces}
 }
 
-// TestCeilingOfStackedInterfaces has the checks of methods.md, formula 4: IPv4
-// with timestamps, and what lies between the route's interface and the port.
+// TestCeilingOfStackedInterfaces has the checks of methods.md, formula 4: IPv4 with timestamps, and the layers
+// between the route's interface and the port.
 func TestCeilingOfStackedInterfaces(t *testing.T) {
 	type face = measure.Interface
 	port := face{Name: "port", SpeedBps: new(int64(10e9))}
@@ -69,7 +69,7 @@ func TestCeilingOfStackedInterfaces(t *testing.T) {
 	}
 }
 
-// TestStatedRateCountsBothEnds: where one end is on no VLAN, the rate may be that end's.
+// TestStatedRateCountsBothEnds: if one end is on no VLAN, the rate may be that end's.
 func TestStatedRateCountsBothEnds(t *testing.T) {
 	tagged := stacked(measure.Interface{Name: "eth0", VLAN: new(7)})
 	plain := stacked(measure.Interface{Name: "eth0"})
