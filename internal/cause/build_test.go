@@ -178,8 +178,8 @@ func datagramTrial(id string, rate, lostPct float64, waits time.Duration) measur
 	return c
 }
 
-// outcomeOf is what a diagnosis says of a cause: its confidence, "no" where it is
-// ruled out, "?" where a fact is missing, "" where it does not apply.
+// outcomeOf returns a diagnosis's outcome for a cause: its confidence, "no" if it is excluded, "?" if a fact is
+// missing, "" if it does not apply.
 func outcomeOf(d measure.Diagnosis, cause string) string {
 	for _, x := range d.Findings {
 		if x.Cause == cause {

@@ -33,7 +33,7 @@ type Rung struct {
 	Why      string
 }
 
-// Filled tells whether the rung has ends.
+// Filled reports whether the rung has ends.
 func (r Rung) Filled() bool { return r.From != "" }
 
 // lain is an end with its host placement, before it has its rung.

@@ -86,7 +86,7 @@ func (s *summary) search() {
 	}
 }
 
-// stillRisingPct is by how much the last second must exceed the one before.
+// stillRisingPct is by how much the last second must exceed the one before, in percent.
 const stillRisingPct = 5
 
 // climbs reports whether a search ended while its rate rose and nothing was lost.

@@ -5,7 +5,7 @@ import (
 	"thru/internal/cause/scene"
 )
 
-// Side is one of the two buffers of a direction.
+// Side is the send or the receive buffer of a direction.
 type Side struct {
 	Knob  string
 	H     *scene.Host

@@ -119,8 +119,8 @@ func (sc *advice) requests() []Request {
 	return slices.Concat(first, all, sc.lastResorts())
 }
 
-// lastResorts returns the requests of last resort for each direction. What a finding has already asked for keeps
-// its place.
+// lastResorts returns the requests of last resort for each direction. A cause that a finding has already requested
+// keeps its place.
 func (sc *advice) lastResorts() (all []Request) {
 	for _, r := range sc.rules {
 		for _, w := range sc.directions {
@@ -325,7 +325,7 @@ func (d Draft) Name() string {
 	for _, s := range d.Settings {
 		parts = append(parts, knobKey(s))
 	}
-	slices.Sort(parts) // the same, whichever end asked for it
+	slices.Sort(parts) // the same for either end's request
 	return strings.Join(parts, "+")
 }
 

@@ -1,5 +1,5 @@
-// Package cpu holds the causes of the hosts' CPUs: streams, full CPUs, quota, steal,
-// clocks, memory, firewalls.
+// Package cpu holds the causes of the hosts' CPUs: streams, full CPUs, quota, steal, clock rates, memory,
+// firewalls.
 package cpu
 
 import (

@@ -15,7 +15,7 @@ type GuestCPU struct {
 	ReadyKnown, StopKnown, LimitKnown bool
 	Wait, Stop                        Gauge   // ready and co-stop of the CPUs that the end's threads may use
 	Net                               float64 // their ready time in percent, without that of a limit
-	Limit                             Gauge   // held back by a limit
+	Limit                             Gauge   // time that a limit held the CPUs back
 	Unlimited                         bool    // no limit took any of their time
 	Full                              bool    // the guest's CPU had no idle time
 }

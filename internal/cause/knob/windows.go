@@ -111,7 +111,7 @@ func winModeration(w *wording) {
 	w.adapter("*InterruptModeration", value, wait(w.before))
 }
 
-// winPause: 0 none, 1 send, 2 receive, 3 both.
+// winPause words flow control: 0 none, 1 send, 2 receive, 3 both.
 func winPause(w *wording) {
 	old := ""
 	if w.before != "" {

@@ -15,7 +15,7 @@ func (h *Host) IsLinux() bool { return h.System == "" || h.System == "linux" }
 
 // State is the known state of one knob of a host.
 type State struct {
-	Value    string // "" where it is not known
+	Value    string // "" if it is not known
 	Known    bool
 	Possible string
 	Refused  string // why thru does not set it there; "" it does

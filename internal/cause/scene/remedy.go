@@ -11,7 +11,7 @@ import (
 
 // Fix is what to do on a host: in words, by commands of its system, or both.
 type Fix struct {
-	Lines  []string // commands, each as a shell takes it: no words beside them
+	Lines  []string // commands, each as a shell takes it, without other words
 	Risk   string   // what the commands, or the advice, may cost
 	Advice string   // if no command does it, or to be done first
 	End    string   // end point to run the commands at, for a gate that belongs to none

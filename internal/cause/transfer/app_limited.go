@@ -12,7 +12,7 @@ import (
 )
 
 // starved holds if the server's program has nothing to send most of the time although there is room for it. A
-// program that is asked for each block waits for that.
+// program that sends one requested block at a time waits for requests.
 func (c *scene) starved() *bound {
 	f := c.dataFlow()
 	streams := slices.Contains([]string{"http", "https", "ftp", "ftps", "rsync", "thru"}, c.t.Protocol)
