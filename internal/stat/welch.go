@@ -18,7 +18,7 @@ import (
 //
 // Mann-Whitney's test assumes less, but needs 4 values per side for 95%, and more if several comparisons share the
 // error probability: runs are few. Each is a mean of seconds, so the normal distribution is a good approximation;
-// TestWelchRarelyFires tests what happens if it is not.
+// TestFewRarelyFire tests what happens if it is not.
 func Welch(a, b []float64, level float64) (difference, low, high float64, found bool) {
 	if len(a) == 0 || len(b) == 0 {
 		return math.NaN(), math.NaN(), math.NaN(), false
