@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// activity reads all counters of the load. With some thousand processes it
+// activity reads all counters of the load. With some thousand processes this
 // takes some ten milliseconds.
 func (h *Host) activity(n *notes) activity {
 	f := h.fs
@@ -22,7 +22,7 @@ func (h *Host) activity(n *notes) activity {
 		}
 	}
 	a.nets = orNote[[]octets](n, "load.interfaces")(tree.Parsed(f.net, "dev", parseNetDevs))
-	if g := f.cgroup(&notes{}); g != nil { // its notes are those of the facts
+	if g := f.cgroup(&notes{}); g != nil { // Facts already notes what cannot be read
 		a.throttled = g.Throttled
 	}
 	if !f.Exists("proc/1/stat") {
@@ -34,7 +34,8 @@ func (h *Host) activity(n *notes) activity {
 	return a
 }
 
-// tasks reads what every process has used. Those that end meanwhile are left out.
+// tasks reads the CPU time and start of every process. Processes that end
+// meanwhile are left out.
 func (f FS) tasks() (map[int]task, error) {
 	pids, err := f.pids()
 	if err != nil {
@@ -49,8 +50,8 @@ func (f FS) tasks() (map[int]task, error) {
 	return all, nil
 }
 
-// vhost picks the threads that move guests' packets: threads of the kernel
-// or, since Linux 6.4, of the guest's process.
+// vhost picks the threads that move guests' packets: kernel threads or, since
+// Linux 6.4, threads of the guest's process.
 func (f FS) vhost(tasks map[int]task) map[int]task {
 	all := map[int]task{}
 	for pid, t := range tasks {

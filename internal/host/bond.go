@@ -8,13 +8,13 @@ import (
 	"thru/internal/measure"
 )
 
-// hashes tells whether a mode spreads packets by a hash.
+// hashes reports whether a bond mode spreads packets by a hash.
 func hashes(mode string) bool {
 	return mode == "802.3ad" || mode == "balance-xor" || mode == "balance-tlb"
 }
 
-// parseBond reads a file of /proc/net/bonding: lines of "key: value", first of
-// the bond, then of each member after a line "Slave Interface"
+// parseBond reads a file of /proc/net/bonding: lines of "key: value", first
+// for the bond, then for each member after a line "Slave Interface"
 // (drivers/net/bonding/bond_procfs.c).
 func parseBond(text string) (measure.Bond, error) {
 	b := measure.Bond{Members: []measure.BondMember{}}
@@ -39,7 +39,7 @@ func parseBond(text string) (measure.Bond, error) {
 	return b, nil
 }
 
-// bondLine takes one line of the bond itself.
+// bondLine parses one line about the bond itself.
 func bondLine(b *measure.Bond, key, value string) {
 	switch key {
 	case "Bonding Mode":
@@ -59,7 +59,8 @@ func bondLine(b *measure.Bond, key, value string) {
 	}
 }
 
-// bondMode gives the name by which a mode is set; the file describes it.
+// bondMode returns the mode name that is used to set it; the file holds a
+// description.
 func bondMode(s string) string {
 	for _, m := range []struct{ said, name string }{
 		{"load balancing (round-robin)", "balance-rr"},
@@ -77,7 +78,7 @@ func bondMode(s string) string {
 	return s
 }
 
-// memberLine takes one line of a member.
+// memberLine parses one line about a member.
 func memberLine(m *measure.BondMember, key, value string) {
 	switch key {
 	case "MII Status":

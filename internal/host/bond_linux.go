@@ -8,9 +8,9 @@ import (
 	"thru/internal/measure"
 )
 
-// bond reads what a group of interfaces is: /proc/net/bonding as the calling
-// thread's network namespace has it, or, where that is masked, sysfs. Only
-// root sees the aggregator in the first, everybody in the second.
+// bond reads how a bond is set up: from /proc/net/bonding in the calling
+// thread's network namespace, or from sysfs where that is masked. /proc shows
+// the aggregator to root only, sysfs to everybody.
 func (u *subject) bond() (measure.Bond, error) {
 	b, err := tree.Parsed(u.fs.net, "bonding/"+u.name, parseBond)
 	if u.sysfs != nil {
@@ -28,8 +28,8 @@ func (u *subject) bond() (measure.Bond, error) {
 	return b, nil
 }
 
-// bondOfSysfs reads the files of Documentation/networking/bonding.rst, each a
-// name and its number.
+// bondOfSysfs reads the files of Documentation/networking/bonding.rst. Each
+// holds a name and its number.
 func (u *subject) bondOfSysfs(dir string) (measure.Bond, error) {
 	mode, err := u.fs.Text(path.Join(dir, "mode"))
 	if err != nil {
@@ -65,13 +65,13 @@ func (u *subject) bondOfSysfs(dir string) (measure.Bond, error) {
 	return b, nil
 }
 
-// bridgeFacts completes a bridge by what the firewall sees of it: br_netfilter,
-// where it is loaded, for all bridges or for this one
+// bridgeFacts adds to a bridge whether the firewall filters its frames:
+// br_netfilter, where it is loaded, for all bridges or for this one
 // (Documentation/networking/ip-sysctl.rst, bridge-nf-call-iptables).
 func (u *subject) bridgeFacts() *measure.Bridge {
 	b := *u.link.bridge
 	if u.kind != "bridge" {
-		return &b // Open vSwitch has a firewall of its own
+		return &b // Open vSwitch has its own firewall
 	}
 	own := b.Netfilter != nil && *b.Netfilter
 	b.Netfilter = nil

@@ -14,9 +14,9 @@ import (
 	"thru/internal/measure"
 )
 
-// group is where a process is in one hierarchy of control groups.
+// group is the place of a process in one control group hierarchy.
 type group struct {
-	controllers []string // none: version 2
+	controllers []string // empty: version 2
 	path        string
 }
 
@@ -38,14 +38,15 @@ func parseCgroup(text string) ([]group, error) {
 	return all, tree.UnlessEmpty(len(all), "no control groups")
 }
 
-// levels are the folders of a group and of those above it, the lowest first.
+// levels holds the folders of a group and of its parents, the group itself
+// first.
 type levels struct {
 	version int
-	path    string   // as the kernel names the group
+	path    string   // the kernel's name of the group
 	dirs    []string // below the root of the file tree
 }
 
-// cgroup reads what the control groups around this process allow it.
+// cgroup reads the limits that the control groups around this process set.
 func (f FS) cgroup(n *notes) *measure.Cgroup {
 	groups, mounts, err := f.groupsOf("self")
 	var cpu levels
@@ -79,7 +80,8 @@ func (f FS) cgroup(n *notes) *measure.Cgroup {
 	return c
 }
 
-// groupsOf reads in which groups a process or a thread is, and where groups are shown.
+// groupsOf reads the groups of a process or a thread, and the mounts that
+// show groups.
 func (f FS) groupsOf(task string) ([]group, []mount, error) {
 	groups, err := tree.Parsed(f.Read, path.Join("proc", task, "cgroup"), parseCgroup)
 	if err != nil {
@@ -89,10 +91,10 @@ func (f FS) groupsOf(task string) ([]group, []mount, error) {
 	return groups, mounts, err
 }
 
-// levelsOf finds the folders of this process's group for one controller. In
-// a container the mount shows a part of the hierarchy only: what the path has
-// above that part is cut off. Where no mount shows the group, its path is known
-// all the same.
+// levelsOf finds the folders of this process's group for one controller. In a
+// container the mount shows only a part of the hierarchy, so levelsOf cuts
+// off the part of the path above it. Where no mount shows the group, only its
+// path is known.
 func (f FS) levelsOf(groups []group, mounts []mount, controller string) (levels, error) {
 	version := 1
 	i := slices.IndexFunc(groups, func(g group) bool { return slices.Contains(g.controllers, controller) })
@@ -122,7 +124,7 @@ func (f FS) levelsOf(groups []group, mounts []mount, controller string) (levels,
 	return levels{version: version, path: at}, fmt.Errorf("no file system mounted here shows the control group %s (%s)", at, controller)
 }
 
-// relativeTo returns what a path has after root.
+// relativeTo returns the part of a path after root.
 func relativeTo(at, root string) (rest string, ok bool) {
 	if root == "/" {
 		return at, !strings.HasPrefix(at, "/..") // outside of this namespace's root
@@ -131,13 +133,13 @@ func relativeTo(at, root string) (rest string, ok bool) {
 	if ok && (rest == "" || rest[0] == '/') {
 		return rest, true
 	}
-	// A container without a namespace for them has its own group mounted as
-	// the root, and may have a path that is not below it.
+	// A container without a cgroup namespace has its own group mounted as the
+	// root; its path may then lie outside of root.
 	return "", at == "/"
 }
 
-// hiddenAbove tells whether the highest group shown is not the host's own:
-// only the root of all groups is without these files (cgroups(7)).
+// hiddenAbove reports whether the host has groups above the highest one
+// shown: only the host's root group lacks these files (cgroups(7)).
 func (f FS) hiddenAbove(l levels) bool {
 	if len(l.dirs) == 0 {
 		return false
@@ -149,14 +151,14 @@ func (f FS) hiddenAbove(l levels) bool {
 	return !f.Exists(path.Join(top, "release_agent"))
 }
 
-// quota is a bound of CPU time, and the folder of the group that sets it: ""
-// where none does.
+// quota is a CPU time limit and the folder of the group that sets it; ""
+// where there is none.
 type quota struct {
 	cpus float64
 	dir  string
 }
 
-// quota finds the least quota of all levels.
+// quota returns the lowest quota of all levels.
 func (f FS) quota(l levels) (quota, error) {
 	var least quota
 	for _, dir := range l.dirs {
@@ -171,8 +173,8 @@ func (f FS) quota(l levels) (quota, error) {
 	return least, nil
 }
 
-// QuotaOf is the least quota of the groups around a process, as its counters are
-// now; nil where it has none.
+// QuotaOf returns the lowest quota of the groups around a process, with its
+// present counters; nil where there is none.
 func (h *Host) QuotaOf(pid int) (*measure.QuotaSpan, error) {
 	q, err := h.fs.quotaAround(strconv.Itoa(pid))
 	if err != nil || q.dir == "" {
@@ -185,9 +187,9 @@ func (h *Host) QuotaOf(pid int) (*measure.QuotaSpan, error) {
 	return &t, nil
 }
 
-// quotaAround finds the least quota of the groups around a process, by its number
-// or "self". A kernel without control groups has none, nor has the root of all
-// groups.
+// quotaAround returns the lowest quota of the groups around a process, given
+// by its number or "self". There is none on a kernel without control groups
+// and in the root group.
 func (f FS) quotaAround(process string) (quota, error) {
 	l, err := f.groupsAround(process, "cpu")
 	if err != nil {
@@ -196,7 +198,8 @@ func (f FS) quotaAround(process string) (quota, error) {
 	return f.quota(l)
 }
 
-// quotaOf reads the quota of one group in CPUs; 0: none. The root has no file.
+// quotaOf reads the quota of one group in CPUs; 0 means none. The root group
+// has no such file.
 func (f FS) quotaOf(version int, dir string) (float64, error) {
 	var words []string
 	if version == 2 {
@@ -229,8 +232,9 @@ func (f FS) quotaOf(version int, dir string) (float64, error) {
 	return 0, fmt.Errorf("/%s: %s is no quota", dir, quoted(strings.Join(words, " ")))
 }
 
-// throttling reads cpu.stat of a quota's group. Version 2 counts microseconds,
-// version 1 nanoseconds (Documentation/scheduler/sched-bwc.rst).
+// throttling reads cpu.stat of the group that sets a quota. Version 2 counts
+// microseconds, version 1 nanoseconds
+// (Documentation/scheduler/sched-bwc.rst).
 func (f FS) throttling(q quota) (measure.QuotaSpan, error) {
 	file := path.Join(q.dir, "cpu.stat")
 	all, err := tree.Parsed(f.Read, file, tree.Counts)
@@ -247,8 +251,9 @@ func (f FS) throttling(q quota) (measure.QuotaSpan, error) {
 	return t, nil
 }
 
-// memoryMax is the least limit of all levels in bytes; MaxInt64: none.
-// Version 1 writes "no limit" as the greatest number of whole pages.
+// memoryMax returns the lowest limit of all levels in bytes; MaxInt64 means
+// no limit. Version 1 writes "no limit" as the greatest number of whole
+// pages.
 func (f FS) memoryMax(l levels, err error) (int64, error) {
 	least := int64(math.MaxInt64)
 	for _, dir := range l.dirs {
@@ -275,7 +280,7 @@ func (f FS) memoryMax(l levels, err error) (int64, error) {
 	return least, err
 }
 
-// cpuset reads the CPUs of the lowest level that tells.
+// cpuset reads the CPUs of the lowest level that lists them.
 func (f FS) cpuset(l levels, err error) ([]int, error) {
 	for _, dir := range l.dirs {
 		for _, name := range []string{"cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"} {
@@ -289,9 +294,9 @@ func (f FS) cpuset(l levels, err error) ([]int, error) {
 	return nil, cmp.Or(err, errors.New("no group above tells"))
 }
 
-// container names the kind of container that the signs point to, or "". Paths
-// of groups tell where there is no namespace for them, else what the runtime
-// has mounted or left in the file system.
+// container returns the kind of container that this process runs in, or "".
+// Group paths name it where there is no cgroup namespace; otherwise the
+// runtime's mounts or files do.
 func (f FS) container(groups []group, mounts []mount) string {
 	var signs []string
 	for _, g := range groups {
@@ -300,9 +305,9 @@ func (f FS) container(groups []group, mounts []mount) string {
 	for _, m := range mounts {
 		switch {
 		case m.kind == "cgroup" || m.point == "/etc/hostname" || m.point == "/etc/hosts" || m.point == "/etc/resolv.conf":
-			signs = append(signs, m.root) // of the runtime's folder
+			signs = append(signs, m.root) // the runtime's folder
 		case m.point == "/":
-			signs = append(signs, m.options) // the layers of the root
+			signs = append(signs, m.options) // layers of the root file system
 		}
 	}
 	all := strings.Join(signs, "\n")
@@ -316,11 +321,11 @@ func (f FS) container(groups []group, mounts []mount) string {
 		}
 	}
 	if name := f.Optional("run/systemd/container"); name != "" {
-		return name // systemd(1) as the first program of a container
+		return name // systemd(1) as the first process of a container
 	}
 	switch {
 	case f.seesAll() == nil:
-		return "" // a machine made of a container's image has its files too
+		return "" // a machine built from a container image has these files too
 	case f.Exists("run/.containerenv"):
 		return "podman"
 	case f.Exists(".dockerenv"):

@@ -13,11 +13,11 @@ import (
 	"thru/internal/measure"
 )
 
-// mostDescendants bounds how many processes are looked at.
+// mostDescendants limits how many processes are read.
 const mostDescendants = 64
 
-// ChildConnections are the TCP connections of the processes that a process has
-// started, and of theirs. They are those of this network namespace.
+// ChildConnections returns the TCP connections of all descendants of a
+// process, in this network namespace.
 func (h *Host) ChildConnections(pid int) ([]measure.Addresses, error) {
 	inodes := map[uint32]bool{}
 	for _, child := range h.fs.descendants(pid) {
@@ -39,8 +39,8 @@ func (h *Host) ChildConnections(pid int) ([]measure.Addresses, error) {
 	return all, nil
 }
 
-// descendants are the children of a process and theirs (proc_pid_task(5),
-// children); none where the kernel does not tell.
+// descendants lists the children of a process and their descendants
+// (proc_pid_task(5), children); none where the kernel does not list them.
 func (f FS) descendants(pid int) []int {
 	all := []int{pid}
 	for i := 0; i < len(all) && len(all) < mostDescendants; i++ {
@@ -58,15 +58,15 @@ func (f FS) descendants(pid int) []int {
 	return all[1:]
 }
 
-// connectionsOf reads /proc/net/tcp or tcp6 (proc_pid_net(5)): the established
-// connections of some sockets.
+// connectionsOf returns a parser of /proc/net/tcp or tcp6 (proc_pid_net(5))
+// for the established connections of the given sockets.
 func connectionsOf(inodes map[uint32]bool) func(string) ([]measure.Addresses, error) {
 	const established = "01"
 	return func(text string) (all []measure.Addresses, err error) {
 		for line := range strings.Lines(text) {
 			f := strings.Fields(line)
 			if len(f) < 10 || f[3] != established {
-				continue // the head, and what is no connection
+				continue // the header, and sockets that are not connected
 			}
 			inode, err := strconv.ParseUint(f[9], 10, 32)
 			if err != nil || !inodes[uint32(inode)] {
@@ -82,8 +82,8 @@ func connectionsOf(inodes map[uint32]bool) func(string) ([]measure.Addresses, er
 	}
 }
 
-// hexAddr reads "0100007F:1F90": words of 32 bits in the machine's byte order, and
-// the port.
+// hexAddr parses "0100007F:1F90": 32-bit words in the machine's byte order,
+// and the port.
 func hexAddr(s string) (netip.AddrPort, bool) {
 	words, port, _ := strings.Cut(s, ":")
 	b, err := hex.DecodeString(words)

@@ -7,7 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// timex is the state of the clock as adjtimex(2) tells it.
+// timex is the state of the clock by adjtimex(2).
 type timex struct {
 	synchronised bool
 	maxErrorNs   int64
@@ -15,14 +15,14 @@ type timex struct {
 	driftPPM     float64
 }
 
-// clock reads what time is taken from (drivers clocksource,
-// Documentation/ABI/testing/sysfs-devices-system-clocksource) and, from the
-// running kernel, how right it is and what a reading costs.
+// clock reads the clock source
+// (Documentation/ABI/testing/sysfs-devices-system-clocksource) and, from the
+// running kernel, the clock's error and the cost of a reading.
 func (h *Host) clock(n *notes) *measure.Clock {
 	const dir = "sys/devices/system/clocksource/clocksource0"
 	var c measure.Clock
 	c.Source = keeper[string](n, "clock.source")(h.fs.Text(path.Join(dir, "current_clocksource")))
-	c.Available = strings.Fields(h.fs.Optional(path.Join(dir, "available_clocksource"))) // beside it
+	c.Available = strings.Fields(h.fs.Optional(path.Join(dir, "available_clocksource"))) // in the same folder
 	if h.system == nil {
 		n.add("clock.synchronised", onlyLive)
 		n.add("clock.read_cost_ns", onlyLive)

@@ -7,7 +7,7 @@ import (
 	"thru/internal/host/tree"
 )
 
-// cpuinfo is what thru reads of the first processor in /proc/cpuinfo.
+// cpuinfo holds facts about the first processor of /proc/cpuinfo.
 type cpuinfo struct {
 	model string // "" where the architecture names none
 	guest *bool  // the flag `hypervisor` (x86, CPUID leaf 1, ECX bit 31); nil: no such flag on this architecture
@@ -44,7 +44,8 @@ func parseCPUInfo(text string) (cpuinfo, error) {
 	return c, nil
 }
 
-// firstCPU reads the beginning of /proc/cpuinfo, which has some KB for each processor.
+// firstCPU reads the beginning of /proc/cpuinfo; the whole file has some KB
+// for each processor.
 func (f FS) firstCPU() (cpuinfo, error) {
 	const enough = 16 << 10
 	return tree.Parsed(func(name string) ([]byte, error) { return f.Head(name, enough) }, "proc/cpuinfo", parseCPUInfo)

@@ -14,7 +14,7 @@ const maxCPU = unit.MaxCPU
 // parseCPUList reads the CPUs of a list such as "0-3,8,10-11".
 func parseCPUList(s string) ([]int, error) { return unit.ParseList(s, maxCPU) }
 
-// cpuList reads a file that holds a list of CPUs.
+// cpuList reads a file with a list of CPUs.
 func (f FS) cpuList(name string) ([]int, error) {
 	s, err := f.Text(name)
 	if err != nil {

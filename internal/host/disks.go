@@ -10,9 +10,9 @@ import (
 	"thru/internal/measure"
 )
 
-// disks lists the block devices that a file test could use, with the file
-// systems on them (Documentation/ABI/stable/sysfs-block). Memory that looks
-// like a disk, optical drives and empty slots are left out.
+// disks lists the block devices that a file test could use, with their file
+// systems (Documentation/ABI/stable/sysfs-block). It leaves out RAM disks,
+// optical drives and empty slots.
 func (h *Host) disks(n *notes) []measure.Disk {
 	f := h.fs
 	const dir = "sys/block"
@@ -50,7 +50,7 @@ func (h *Host) disks(n *notes) []measure.Disk {
 	return all
 }
 
-// noDisk tells devices that no file test is for, by their names
+// noDisk reports by its name whether a device is unsuitable for file tests
 // (Documentation/admin-guide/devices.txt).
 func noDisk(name string) bool {
 	return slices.ContainsFunc([]string{"loop", "ram", "zram", "sr", "fd"}, func(prefix string) bool {
@@ -59,13 +59,14 @@ func noDisk(name string) bool {
 	})
 }
 
-// flag reads a file of 0 or 1.
+// flag reads a file that holds 0 or 1.
 func (f FS) flag(name string) (bool, error) {
 	i, err := f.Number(name)
 	return i == 1, err
 }
 
-// diskModel names maker and model. A virtual PCI device has a number as maker.
+// diskModel returns maker and model. The maker of a virtual PCI device is a
+// number.
 func (f FS) diskModel(at string) string {
 	maker, model := f.Optional(path.Join(at, "device/vendor")), f.Optional(path.Join(at, "device/model"))
 	if strings.HasPrefix(maker, "0x") || maker == "ATA" || strings.HasPrefix(model, maker) {
@@ -74,8 +75,8 @@ func (f FS) diskModel(at string) string {
 	return strings.Join(strings.Fields(maker+" "+model), " ")
 }
 
-// diskDriver names the driver by the link that the kernel sets: of the device,
-// or of the controller that it hangs on (NVMe).
+// diskDriver returns the driver by the kernel's link: of the device, or of
+// its controller (NVMe).
 func (f FS) diskDriver(name, at string) string {
 	for _, link := range []string{"device/driver", "device/device/driver"} {
 		if to, err := os.Readlink(filepath.Join(f.Root, at, link)); err == nil {
@@ -93,7 +94,7 @@ func (f FS) diskDriver(name, at string) string {
 	return ""
 }
 
-// mountsOn gathers what is mounted of a disk and of its partitions, which are
+// mountsOn lists the mounts of a disk and of its partitions, which are
 // folders below it.
 func (f FS) mountsOn(at string, mounts map[string][]measure.Mount) []measure.Mount {
 	all := mounts[f.Optional(path.Join(at, "dev"))]
@@ -109,9 +110,9 @@ func (f FS) mountsOn(at string, mounts map[string][]measure.Mount) []measure.Mou
 	return all
 }
 
-// mountsOf lists the local file systems by the number of their device, each
-// once, where its root is mounted if anywhere. The free space is asked of
-// those only, since a dead file server would hold the question up for ever.
+// mountsOf lists the local file systems by device number, each once,
+// preferably with the mount of its root. It asks only these for their free
+// space, since a dead file server would block the call for ever.
 func (h *Host) mountsOf(n *notes, list []mount) map[string][]measure.Mount {
 	chosen, slow := map[string]mount{}, waiting(list)
 	var order []string
@@ -145,8 +146,8 @@ func (h *Host) mountsOf(n *notes, list []mount) map[string][]measure.Mount {
 	return all
 }
 
-// waiting lists where file systems are mounted that wait for somebody: a file
-// server, a program, an automounter.
+// waiting lists the mount points of file systems that may block: file
+// servers, FUSE, automounters.
 func waiting(list []mount) []string {
 	kinds := []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "afs", "9p", "virtiofs", "glusterfs", "lustre", "gpfs", "autofs", "ocfs2", "gfs2",
 		"orangefs", "coda", "ncpfs", "beegfs"}
@@ -159,7 +160,7 @@ func waiting(list []mount) []string {
 	return all
 }
 
-// over tells whether the way to a path leads over one of these places.
+// over reports whether a path leads through one of these mount points.
 func over(places []string, point string) bool {
 	return slices.ContainsFunc(places, func(place string) bool { return strings.HasPrefix(point+"/", place) })
 }

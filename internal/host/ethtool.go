@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// offloads turns the kernel's feature names into those of `ethtool -k`, and
-// lists those that cannot be changed. A group is on where one of its members
-// is, and fixed where all are (ethtool(8); net/ethtool/ioctl.c,
-// ethtool_get_feature_mask). Members of the TCP group stay beside it, since
-// one IP version can be off alone.
+// offloads maps the kernel's feature names to those of `ethtool -k`, and
+// lists the features that cannot be changed. A group is on where one of its
+// members is, and fixed where all are (ethtool(8); net/ethtool/ioctl.c,
+// ethtool_get_feature_mask). The members of the TCP group are listed too,
+// since one IP version alone can be off.
 func offloads(features map[string]feature) (on map[string]bool, fixed []string) {
 	groups := map[string][]string{
 		"rx-checksumming":              {"rx-checksum"},
@@ -48,8 +48,8 @@ func offloads(features map[string]feature) (on map[string]bool, fixed []string) 
 
 // driverCounters pairs the names and values of `ethtool -S`. vmxnet3 repeats
 // its names for every queue, below a heading "Tx Queue#" whose value is the
-// queue (drivers/net/vmxnet3/vmxnet3_ethtool.c): they become
-// "Tx Queue#0 pkts tx discard". Other names that come twice are numbered.
+// queue (drivers/net/vmxnet3/vmxnet3_ethtool.c): they become "Tx Queue#0 pkts
+// tx discard". Other repeated names get a number.
 func driverCounters(names []string, values []uint64) map[string]uint64 {
 	all := make(map[string]uint64, len(names))
 	heading := ""
@@ -77,8 +77,8 @@ func driverCounters(names []string, values []uint64) map[string]uint64 {
 	return all
 }
 
-// splitStrings cuts a string set of the kernel into its names, each in 32
-// bytes with a zero at the end (include/uapi/linux/ethtool.h, ETH_GSTRING_LEN).
+// splitStrings splits a kernel string set into its names, each in 32 bytes
+// with a zero at the end (include/uapi/linux/ethtool.h, ETH_GSTRING_LEN).
 func splitStrings(b []byte) []string {
 	var names []string
 	for s := range slices.Chunk(b, gstringLen) {

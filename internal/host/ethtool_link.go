@@ -5,24 +5,24 @@ import (
 	"errors"
 )
 
-// linkSettings are those of `ethtool NAME`. A field that the driver does not
-// tell is zero.
+// linkSettings are the settings that `ethtool NAME` shows. A field that the
+// driver does not report is zero.
 type linkSettings struct {
 	speedBps int64
 	duplex   string // "full" or "half"
 	port     string
 	autoneg  bool
-	maxBps   int64 // fastest of the modes that it supports
-	peerBps  int64 // fastest of the modes that the link partner advertises
+	maxBps   int64 // fastest supported mode
+	peerBps  int64 // fastest mode that the link partner advertises
 }
 
 // sizeofLinkSettings is struct ethtool_link_settings without its masks
 // (include/uapi/linux/ethtool.h).
 const sizeofLinkSettings = 48
 
-// parseLinkSettings reads struct ethtool_link_settings: three masks of link
-// modes follow it, each of as many words as its byte 15 says: what the port
-// supports, advertises, and what the partner advertises.
+// parseLinkSettings reads struct ethtool_link_settings and the three masks of
+// link modes after it: supported, advertised, and advertised by the partner.
+// Byte 15 holds the number of words of each mask.
 func parseLinkSettings(b []byte) (linkSettings, error) {
 	if len(b) < sizeofLinkSettings {
 		return linkSettings{}, errShort
@@ -32,7 +32,7 @@ func parseLinkSettings(b []byte) (linkSettings, error) {
 		return linkSettings{}, errShort
 	}
 	s := linkSettings{autoneg: b[11] == 1}
-	// -1 or 0: not known; what is above 100 Tb/s is no speed either.
+	// -1 or 0: not known; a value above 100 Tb/s is no speed either.
 	if mbps := binary.NativeEndian.Uint32(b[4:]); mbps > 0 && mbps <= 100_000_000 {
 		s.speedBps = int64(mbps) * 1_000_000
 	}
@@ -49,8 +49,8 @@ func parseLinkSettings(b []byte) (linkSettings, error) {
 	return s, nil
 }
 
-// port names the connector (PORT_TP and so on). Ports of a backplane have no
-// number of their own.
+// port returns the connector type (PORT_TP and so on). Backplane ports have
+// no number of their own.
 func port(number byte, backplane bool) string {
 	switch number {
 	case 0:
@@ -69,15 +69,15 @@ func port(number byte, backplane bool) string {
 // backplaneMode is the number of ETHTOOL_LINK_MODE_Backplane_BIT.
 const backplaneMode = 16
 
-// modeSet tells whether a mask of 32-bit words has a bit.
+// modeSet reports whether a bit is set in a mask of 32-bit words.
 func modeSet(mask []byte, bit int) bool {
 	word := 4 * (bit / 32)
 	return len(mask) >= word+4 && binary.NativeEndian.Uint32(mask[word:])&(1<<(bit%32)) != 0
 }
 
-// fastest is the speed of the fastest link mode in a mask, in bit/s; 0 where
-// it has none. The numbers are those of enum ethtool_link_mode_bit_indices, up
-// to Linux 6.19; what is newer is left out.
+// fastest returns the speed of the fastest link mode in a mask, in bit/s; 0
+// for an empty mask. The numbers are those of enum
+// ethtool_link_mode_bit_indices up to Linux 6.19; newer modes are left out.
 func fastest(mask []byte) int64 {
 	var mbps int64
 	for _, m := range []struct {
@@ -100,5 +100,5 @@ func fastest(mask []byte) int64 {
 	return mbps * 1_000_000
 }
 
-// errUnknown is the answer of a driver that does not know a question.
+// errUnknown means that the driver does not support a request.
 var errUnknown = errors.New("the driver does not tell")

@@ -13,11 +13,11 @@ import (
 	"thru/internal/measure"
 )
 
-// ethtool asks a driver by ioctl (include/uapi/linux/ethtool.h); none of its
-// questions needs a privilege. It is our own because package safchain/ethtool
-// v0.7 passes the addresses of Go variables on as plain numbers, which the
-// kernel then writes to after the stack may have moved, and because its map
-// of counters keeps one queue only of drivers that repeat their names.
+// ethtool sends requests to a driver by ioctl (include/uapi/linux/ethtool.h);
+// none needs a privilege. thru does not use package safchain/ethtool v0.7,
+// since that passes addresses of Go variables as plain numbers, to which the
+// kernel may write after the stack has moved, and since its map of counters
+// keeps only one queue of drivers that repeat their names.
 type ethtool struct{}
 
 // String sets (enum ethtool_stringset).
@@ -26,7 +26,7 @@ const (
 	setFeatures = 4
 )
 
-// info asks for the driver's name, versions and bus (ETHTOOL_GDRVINFO).
+// info requests the driver's name, versions and bus (ETHTOOL_GDRVINFO).
 func (ethtool) info(name string) (d driverInfo, err error) {
 	err = withSocket(func(fd int) error {
 		i, err := unix.IoctlGetEthtoolDrvinfo(fd, name)
@@ -44,8 +44,8 @@ func (ethtool) info(name string) (d driverInfo, err error) {
 	return d, err
 }
 
-// features asks what is active and what can be changed, by the kernel's names
-// (ETHTOOL_GFEATURES).
+// features requests which features are active and which can be changed, by
+// the kernel's names (ETHTOOL_GFEATURES).
 func (ethtool) features(name string) (map[string]feature, error) {
 	names, err := stringSet(name, setFeatures)
 	if err != nil {
@@ -59,9 +59,9 @@ func (ethtool) features(name string) (map[string]feature, error) {
 	return parseFeatures(names, b)
 }
 
-// settings asks for the link's modes (ETHTOOL_GLINKSETTINGS, since Linux 4.6):
-// first for the length of the masks, which the kernel gives as a negative
-// number, then with it.
+// settings requests the link modes (ETHTOOL_GLINKSETTINGS, since Linux 4.6):
+// first the length of the masks, which the kernel returns as a negative
+// number, then the masks.
 func (ethtool) settings(name string) (linkSettings, error) {
 	b := command(unix.ETHTOOL_GLINKSETTINGS, 0, sizeofLinkSettings)
 	if err := ioctl(name, b); err != nil {
@@ -79,28 +79,29 @@ func (ethtool) settings(name string) (linkSettings, error) {
 	return parseLinkSettings(b)
 }
 
-// channels asks for the queues, set and possible (ETHTOOL_GCHANNELS).
+// channels requests the numbers of queues, configured and possible
+// (ETHTOOL_GCHANNELS).
 func (ethtool) channels(name string) (measure.Channels, error) {
 	return asked(name, unix.ETHTOOL_GCHANNELS, channelWords, channelsOf)
 }
 
-// rings asks for the descriptors of a queue (ETHTOOL_GRINGPARAM).
+// rings requests the ring sizes in descriptors (ETHTOOL_GRINGPARAM).
 func (ethtool) rings(name string) (measure.Rings, error) {
 	return asked(name, unix.ETHTOOL_GRINGPARAM, ringWords, ringsOf)
 }
 
-// coalescing asks for the interrupt moderation (ETHTOOL_GCOALESCE).
+// coalescing requests the interrupt moderation (ETHTOOL_GCOALESCE).
 func (ethtool) coalescing(name string) (measure.Coalesce, error) {
 	return asked(name, unix.ETHTOOL_GCOALESCE, coalesceWords, coalesceOf)
 }
 
-// pause asks for the flow control (ETHTOOL_GPAUSEPARAM).
+// pause requests the flow control settings (ETHTOOL_GPAUSEPARAM).
 func (ethtool) pause(name string) (measure.Pause, error) {
 	return asked(name, unix.ETHTOOL_GPAUSEPARAM, pauseWords, pauseOf)
 }
 
-// asked sends one question whose answer has words numbers of 32 bits after the
-// command.
+// asked sends one request whose answer has the given number of 32-bit words
+// after the command.
 func asked[T any](name string, cmd uint32, words int, of func([]uint32) T) (v T, err error) {
 	b := command(cmd, 0, 4*(words+1))
 	if err := ioctl(name, b); err != nil {
@@ -109,9 +110,9 @@ func asked[T any](name string, cmd uint32, words int, of func([]uint32) T) (v T,
 	return answerOf(b, words, of)
 }
 
-// rss asks how flows are spread (ETHTOOL_GRSSH): first for the sizes of table
-// and key, then with them; then what is hashed of each kind of flow
-// (ETHTOOL_GRXFH), as far as the driver tells.
+// rss requests how flows are spread over queues (ETHTOOL_GRSSH): first the
+// sizes of table and key, then both, then the hashed fields of each kind of
+// flow (ETHTOOL_GRXFH), as far as the driver reports them.
 func (ethtool) rss(name string) (measure.RSS, error) {
 	b := command(unix.ETHTOOL_GRSSH, 0, sizeofRXFH)
 	if err := ioctl(name, b); err != nil {
@@ -133,13 +134,13 @@ func (ethtool) rss(name string) (measure.RSS, error) {
 	}
 	r.Fields = flowFields(name)
 	if r.Table == 0 && len(slices.Concat(slices.Collect(maps.Values(r.Fields))...)) == 0 {
-		return r, errUnknown // as virtio without RSS does, which only names a function
+		return r, errUnknown // virtio without RSS does so: it only names a hash function
 	}
 	return r, nil
 }
 
-// flowFields asks what is hashed of TCP and UDP over IPv4 and IPv6. A kind
-// that the driver does not tell of is left out.
+// flowFields requests the hashed fields of TCP and UDP over IPv4 and IPv6. A
+// kind that the driver does not report is left out.
 func flowFields(name string) map[string][]string {
 	var all map[string][]string
 	for flow, number := range map[string]uint32{"tcp4": 1, "udp4": 2, "tcp6": 5, "udp6": 6} {
@@ -152,8 +153,8 @@ func flowFields(name string) map[string][]string {
 	return all
 }
 
-// counters asks for the driver's own counters (ETHTOOL_GSTATS). Some drivers
-// ask their firmware for them, which takes milliseconds.
+// counters requests the driver's own counters (ETHTOOL_GSTATS). Some drivers
+// fetch them from their firmware, which takes milliseconds.
 func (ethtool) counters(name string) (map[string]uint64, error) {
 	names, err := stringSet(name, setStats)
 	if err != nil {
@@ -174,7 +175,8 @@ func (ethtool) counters(name string) (map[string]uint64, error) {
 	return driverCounters(names, values), nil
 }
 
-// withSocket opens a socket of the calling thread's network namespace for do.
+// withSocket calls do with a socket of the calling thread's network
+// namespace.
 func withSocket(do func(fd int) error) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -184,7 +186,8 @@ func withSocket(do func(fd int) error) error {
 	return do(fd)
 }
 
-// stringSet asks for the names of a set (ETHTOOL_GSSET_INFO, ETHTOOL_GSTRINGS).
+// stringSet requests the names of a set (ETHTOOL_GSSET_INFO,
+// ETHTOOL_GSTRINGS).
 func stringSet(name string, set uint32) ([]string, error) {
 	b := command(unix.ETHTOOL_GSSET_INFO, 0, 20)
 	binary.NativeEndian.PutUint64(b[8:], 1<<set)
@@ -209,11 +212,12 @@ func stringSet(name string, set uint32) ([]string, error) {
 	return splitStrings(b[12 : 12+gstringLen*int(n)]), nil
 }
 
-// roomy is a size for n entries with a reserve: old kernels write as many as
-// the driver has by then, not as many as they were asked for.
+// roomy returns a buffer size for n entries with a reserve: old kernels write
+// as many entries as the driver has by then, not as many as were requested.
 func roomy(n int) int { return 2*n + 1024 }
 
-// command makes the buffer of a request: two words, then room for the answer.
+// command returns the buffer of a request: two words, then room for the
+// answer.
 func command(cmd, word uint32, size int) []byte {
 	b := make([]byte, size)
 	binary.NativeEndian.PutUint32(b, cmd)
@@ -229,10 +233,11 @@ type ifreq struct {
 	_    [16]byte
 }
 
-// ioctl sends one request about an interface; the kernel answers into b.
+// ioctl sends one request about an interface; the kernel writes its answer to
+// b.
 func ioctl(name string, b []byte) error { return answered(request(name, b)) }
 
-// request is ioctl with the kernel's own error.
+// request is ioctl with the kernel's unchanged error.
 func request(name string, b []byte) error {
 	if len(name) >= unix.IFNAMSIZ {
 		return fmt.Errorf("%q is too long for an interface", name)
@@ -248,9 +253,10 @@ func request(name string, b []byte) error {
 }
 
 // Ethtool sends a request about an interface of the calling thread's network
-// namespace to its driver (a struct of include/uapi/linux/ethtool.h, which
-// begins with its command); the driver answers into it. It may be one that
-// changes something: package tune makes those. The error is the kernel's.
+// namespace to its driver; b is a struct of include/uapi/linux/ethtool.h that
+// begins with its command, and the driver writes its answer to it. Requests
+// may change settings, as those of package tune do. The error is the
+// kernel's.
 func Ethtool(iface string, b []byte) error {
 	if len(b) < 4 {
 		return errShort
@@ -258,8 +264,8 @@ func Ethtool(iface string, b []byte) error {
 	return request(iface, b)
 }
 
-// answered says in words what the two usual refusals mean; other errors, of
-// which ENODEV means that the interface is gone, stay as they are.
+// answered puts the two usual errors of a driver into words. Other errors
+// stay as they are; ENODEV means that the interface is gone.
 func answered(err error) error {
 	switch err {
 	case unix.EOPNOTSUPP:

@@ -7,11 +7,11 @@ import (
 	"thru/internal/measure"
 )
 
-// maxStrings bounds a string set or a table; drivers with a set for each queue
-// reach some thousands.
+// maxStrings limits the size of a string set or a table; drivers with a set
+// for each queue reach some thousands.
 const maxStrings = 1 << 16
 
-// answerOf takes n numbers of 32 bits after the first word, the command.
+// answerOf converts the n 32-bit words after the command.
 func answerOf[T any](b []byte, n int, of func([]uint32) T) (answer T, err error) {
 	if len(b) < 4*(n+1) {
 		return answer, errShort
@@ -23,7 +23,8 @@ func answerOf[T any](b []byte, n int, of func([]uint32) T) (answer T, err error)
 	return of(v), nil
 }
 
-// Sizes of the answers in words without the command (include/uapi/linux/ethtool.h).
+// Sizes of the answers in words, without the command
+// (include/uapi/linux/ethtool.h).
 const (
 	ringWords, channelWords, coalesceWords, pauseWords = 8, 8, 22, 3
 )
@@ -33,8 +34,8 @@ func ringsOf(v []uint32) measure.Rings {
 	return measure.Rings{RXMax: int(v[0]), TXMax: int(v[3]), RX: int(v[4]), TX: int(v[7])}
 }
 
-// channelsOf reads struct ethtool_channels. Channels for other work (link
-// interrupts) are left out.
+// channelsOf reads struct ethtool_channels. It leaves out channels for other
+// purposes (link interrupts).
 func channelsOf(v []uint32) measure.Channels {
 	return measure.Channels{
 		RXMax: int(v[0]), TXMax: int(v[1]), CombinedMax: int(v[3]),
@@ -58,9 +59,8 @@ func pauseOf(v []uint32) measure.Pause {
 // sizeofRXFH is struct ethtool_rxfh without its table and key.
 const sizeofRXFH = 24
 
-// parseRSS reads struct ethtool_rxfh: the indirection table follows it, then
-// the key, which is nobody's business. Of the table is kept how many entries
-// each queue has.
+// parseRSS reads struct ethtool_rxfh, the indirection table after it, and
+// skips the key, which is secret. It counts the table entries of each queue.
 func parseRSS(b []byte) (measure.RSS, error) {
 	if len(b) < sizeofRXFH {
 		return measure.RSS{}, errShort
@@ -83,7 +83,8 @@ func parseRSS(b []byte) (measure.RSS, error) {
 	return r, nil
 }
 
-// hashFunction names the bits ETH_RSS_HASH_TOP and so on.
+// hashFunction returns the name of the hash function by its bit
+// (ETH_RSS_HASH_TOP and so on).
 func hashFunction(bits byte) string {
 	switch bits {
 	case 1:
@@ -96,7 +97,8 @@ func hashFunction(bits byte) string {
 	return ""
 }
 
-// hashFields names what a NIC hashes of one kind of flow (RXH_IP_SRC and so on).
+// hashFields returns the fields that a NIC hashes for one kind of flow
+// (RXH_IP_SRC and so on).
 func hashFields(bits uint64) []string {
 	list := []string{}
 	for _, f := range []struct {
@@ -117,8 +119,8 @@ type feature struct{ on, fixed bool }
 // words of bits: can be changed, wanted, on, never changed.
 const featureBlock = 16
 
-// parseFeatures reads struct ethtool_gfeatures. What the driver cannot change,
-// or never does, is fixed, as `ethtool -k` says.
+// parseFeatures reads struct ethtool_gfeatures. Like `ethtool -k` it calls a
+// feature fixed that the driver cannot or never changes.
 func parseFeatures(names []string, b []byte) (map[string]feature, error) {
 	const head = 8
 	if len(b) < head+(len(names)+31)/32*featureBlock {

@@ -10,8 +10,8 @@ import (
 	"thru/internal/measure"
 )
 
-// Facts reads what this host is, now. It takes some milliseconds, and grows
-// with the number of interfaces.
+// Facts reads the present facts about this host. It takes some milliseconds,
+// more with many interfaces.
 func (h *Host) Facts() measure.Facts {
 	var n notes
 	f := measure.Facts{
@@ -38,8 +38,8 @@ func (h *Host) Facts() measure.Facts {
 	return f
 }
 
-// machineFacts adds the subjects of the host itself, one file each. Load is
-// not among them: it takes time (Load).
+// machineFacts adds the facts about the host itself. Load is separate, since
+// it takes time.
 func (h *Host) machineFacts(n *notes, f *measure.Facts) {
 	f.Machine = h.fs.machine(n)
 	f.CPU = h.processors(n, f.CPUModel)
@@ -57,8 +57,8 @@ func (h *Host) machineFacts(n *notes, f *measure.Facts) {
 	}
 }
 
-// privileged tells whether this process runs as root: its effective user is
-// the second number (proc_pid_status(5)).
+// privileged reports whether this process runs as root: the second number is
+// the effective user (proc_pid_status(5)).
 func (f FS) privileged() (bool, error) {
 	all, err := f.Fields("proc/self/status")
 	if err != nil {
@@ -70,7 +70,8 @@ func (f FS) privileged() (bool, error) {
 	return false, errors.New("/proc/self/status names no user")
 }
 
-// distribution names the distribution; os-release(5) gives the two places.
+// distribution returns the name of the distribution; os-release(5) gives the
+// two places.
 func (f FS) distribution() (string, error) {
 	s, err := tree.Parsed(f.Read, "etc/os-release", parseOSRelease)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +80,7 @@ func (f FS) distribution() (string, error) {
 	return s, err
 }
 
-// cpuModel names the first processor.
+// cpuModel returns the model of the first processor.
 func (f FS) cpuModel() (string, error) {
 	c, err := f.firstCPU()
 	if err == nil && c.model == "" {
@@ -88,13 +89,15 @@ func (f FS) cpuModel() (string, error) {
 	return c.model, err
 }
 
-// cores counts the logical CPUs that are on line, whatever this process may use of them.
+// cores counts the online logical CPUs, whether or not this process may use
+// them.
 func (f FS) cores() (int, error) {
 	cpus, err := f.cpuList("sys/devices/system/cpu/online")
 	return len(cpus), err
 }
 
-// memoryTotal is the host's memory in bytes, without what the kernel took at boot.
+// memoryTotal returns the host's memory in bytes, without what the kernel
+// reserved at boot.
 func (f FS) memoryTotal() (int64, error) {
 	m, err := f.Fields("proc/meminfo")
 	if err != nil {
@@ -103,9 +106,10 @@ func (f FS) memoryTotal() (int64, error) {
 	return tree.Kilobytes(m["MemTotal"])
 }
 
-// sysctls reads the settings of the network stack that bound a test
-// (Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst).
-// A network namespace does not show all of net.core.
+// sysctls reads the network stack settings that limit a test
+// (Documentation/networking/ip-sysctl.rst,
+// Documentation/admin-guide/sysctl/net.rst). A network namespace does not
+// show all of net.core.
 func (f FS) sysctls(n *notes) map[string]string {
 	all := map[string]string{}
 	for _, name := range []string{

@@ -13,11 +13,11 @@ import (
 	"thru/internal/measure"
 )
 
-// ruleset is what nftables has, counted.
+// ruleset holds counts of the nftables rules.
 type ruleset struct {
 	tables, bases int
 	rules         map[string]int // of each chain: "2 filter input"
-	tracks        bool           // a rule asks for connections, or a chain translates addresses
+	tracks        bool           // a rule uses connection tracking, or a chain translates addresses
 }
 
 // Attributes of nftables (include/uapi/linux/netfilter/nf_tables.h).
@@ -67,7 +67,7 @@ func (s *ruleset) rule(b []byte) error {
 	return nil
 }
 
-// tracks tells whether an expression needs connections to be tracked.
+// tracks reports whether an expression needs connection tracking.
 func tracks(expr []byte) bool {
 	name := cString(attr(expr, nftaExprName))
 	if name == "match" || name == "target" {
@@ -79,8 +79,8 @@ func tracks(expr []byte) bool {
 	}, name)
 }
 
-// firewall reads what every packet of the calling thread's network namespace
-// has to pass.
+// firewall reads the packet filters that every packet of the calling thread's
+// network namespace passes.
 func (h *Host) firewall(n *notes) *measure.Firewall {
 	var w measure.Firewall
 	set := h.nftables(n)
@@ -103,8 +103,8 @@ func (h *Host) firewall(n *notes) *measure.Firewall {
 	return &w
 }
 
-// nftables asks the kernel for the rules. It is not asked where that would
-// load the module of nftables: then there are none.
+// nftables counts the kernel's nftables rules. It does not ask where that
+// would load the nftables module: then there are none.
 func (h *Host) nftables(n *notes) *ruleset {
 	if h.system == nil {
 		n.add("firewall.nft_tables", onlyLive)
@@ -125,9 +125,8 @@ func (h *Host) nftables(n *notes) *ruleset {
 	return nil
 }
 
-// notLoaded tells whether a part of the kernel is a module that is not in use:
-// neither loaded nor, by the list of its release, built in. False where that
-// cannot be told.
+// notLoaded reports whether a kernel module is neither loaded nor, by the
+// list of the kernel release, built in. False where that is not known.
 func (f FS) notLoaded(module string) bool {
 	if f.Exists(path.Join("sys/module", module)) {
 		return false
@@ -136,8 +135,8 @@ func (f FS) notLoaded(module string) bool {
 	return err == nil && !strings.Contains(string(builtIn), "/"+module+".ko")
 }
 
-// legacyTables lists the tables of iptables, as it was before nftables:
-// "ip filter", "ip6 nat". Without the files its modules are not loaded.
+// legacyTables lists the tables of legacy iptables: "ip filter", "ip6 nat".
+// Without these files its modules are not loaded.
 func (f FS) legacyTables() ([]string, error) {
 	var all []string
 	for _, family := range []string{"ip", "ip6", "arp"} {
@@ -156,8 +155,8 @@ func (f FS) legacyTables() ([]string, error) {
 	return all, nil
 }
 
-// legacyRules adds up the entries of tables of iptables. Those of arptables
-// are left out: no packet of a test passes them.
+// legacyRules adds up the entries of iptables tables. It leaves out
+// arptables, which no test packet passes.
 func (h *Host) legacyRules(tables []string) (sum int, err error) {
 	if h.system == nil {
 		return 0, errors.New(onlyLive)
@@ -184,13 +183,14 @@ func parseTableInfo(b []byte) (int, error) {
 	return int(binary.NativeEndian.Uint32(b[76:])), nil
 }
 
-// sizeofTableInfo is the length of struct ipt_getinfo, and of that for IPv6.
+// sizeofTableInfo is the length of struct ipt_getinfo and of its IPv6
+// equivalent.
 const sizeofTableInfo = 84
 
-// conntrack reads the table of connections
-// (Documentation/networking/nf_conntrack-sysctl.rst). Its files are there as
-// soon as the module is; since Linux 4.10 connections are tracked only where
-// a rule asks for them.
+// conntrack reads the connection tracking table
+// (Documentation/networking/nf_conntrack-sysctl.rst). Its files exist as soon
+// as the module is loaded; since Linux 4.10 connections are tracked only
+// where a rule needs it.
 func (f FS) conntrack(n *notes, w *measure.Firewall, set *ruleset, legacy *[]string) {
 	const dir = "proc/sys/net/netfilter"
 	tracked, err := f.Number64(path.Join(dir, "nf_conntrack_count"))
@@ -215,8 +215,8 @@ func (f FS) conntrack(n *notes, w *measure.Firewall, set *ruleset, legacy *[]str
 	}
 }
 
-// parseConntrackDrops adds up the connections that could not be entered, and the
-// packets for whose connection there was no room.
+// parseConntrackDrops adds up the connections that could not be inserted and
+// the packets that were dropped since the table was full.
 func parseConntrackDrops(text string) (int64, error) {
 	all, err := parseConntrack(text)
 	if err != nil {
@@ -230,11 +230,11 @@ func parseConntrackDrops(text string) (int64, error) {
 	return int64(failed + drop), nil
 }
 
-// nfnetlink is the header of a question about nftables: all families, version
-// 0, no resource (struct nfgenmsg).
+// nfnetlink is the header of an nftables request: all families, version 0, no
+// resource (struct nfgenmsg).
 type nfnetlink struct{}
 
-// Len is the length in bytes.
+// Len returns the length in bytes.
 func (nfnetlink) Len() int { return sizeofNfgenmsg }
 
 // Serialize returns the bytes.

@@ -10,13 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rules counts tables, chains and rules of nftables, of all families. The
-// rules of iptables-nft are among them. Only who may administer the network
-// is answered.
+// rules counts nftables tables, chains and rules of all families, including
+// those of iptables-nft. It needs CAP_NET_ADMIN.
 func (live) rules() (ruleset, error) {
 	var s ruleset
 	var err error
-	for range 3 { // somebody may change the rules while they are listed
+	for range 3 { // the rules may change while they are listed
 		s = ruleset{}
 		if err = s.read(); !errors.Is(err, nl.ErrDumpInterrupted) {
 			break
@@ -25,7 +24,7 @@ func (live) rules() (ruleset, error) {
 	return s, err
 }
 
-// read adds all that there is.
+// read adds all tables, chains and rules.
 func (s *ruleset) read() error {
 	table := func([]byte) error { s.tables++; return nil }
 	for _, list := range []struct {
@@ -39,7 +38,7 @@ func (s *ruleset) read() error {
 	return nil
 }
 
-// eachOf lists one kind of object of nftables. Answers are taken one by one,
+// eachOf lists one kind of nftables object. It takes answers one by one,
 // since a host may have some 100 000 rules.
 func eachOf(ask int, take func([]byte) error) error {
 	req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|ask, unix.NLM_F_DUMP)
@@ -55,8 +54,9 @@ func eachOf(ask int, take func([]byte) error) error {
 	return nil
 }
 
-// entries asks for the size of a table of iptables that is in use; asking for
-// another one would make it. IPT_SO_GET_INFO and IP6T_SO_GET_INFO have one number.
+// entries requests the size of an iptables table that is in use; a request
+// for another table would create it. IPT_SO_GET_INFO and IP6T_SO_GET_INFO
+// have the same number.
 func (live) entries(table string) (int, error) {
 	const getInfo = 64
 	family, level := unix.AF_INET, unix.SOL_IP

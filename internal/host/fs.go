@@ -8,12 +8,12 @@ import (
 	"thru/internal/host/tree"
 )
 
-// FS is the tree of files in which a kernel shows itself.
+// FS is the file tree that holds /proc and /sys.
 type FS struct{ tree.Tree }
 
-// net reads a file of /proc/net as the calling thread's network namespace
-// shows it. "self" is the main thread, which may live in another namespace
-// than the calling one; "thread-self" exists since Linux 3.17 (proc(5)).
+// net reads a file of /proc/net in the calling thread's network namespace.
+// "self" is the main thread, which may be in another namespace; "thread-self"
+// exists since Linux 3.17 (proc(5)).
 func (f FS) net(name string) ([]byte, error) {
 	b, err := f.Read(path.Join("proc/thread-self/net", name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -22,7 +22,8 @@ func (f FS) net(name string) ([]byte, error) {
 	return b, err
 }
 
-// unlessAbsent returns nil where a file is not there, and else the error.
+// unlessAbsent returns nil for "file does not exist", and any other error
+// unchanged.
 func unlessAbsent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -9,15 +9,15 @@ import (
 	"thru/internal/measure"
 )
 
-// GroupQuota is a bound of CPU time that one control group sets, with its
-// counters so far.
+// GroupQuota is a CPU time limit of one control group, with its present
+// counters.
 type GroupQuota struct {
-	Group string // its folder
+	Group string // the group's folder
 	measure.QuotaSpan
 }
 
-// QuotasOf are the quotas of all groups around a process or a thread, the
-// lowest group first; none where nothing bounds it.
+// QuotasOf returns the quotas of all groups around a process or a thread, the
+// innermost group first; none where there is no limit.
 func (h *Host) QuotasOf(task int) ([]GroupQuota, error) {
 	l, err := h.fs.groupsAround(strconv.Itoa(task), "cpu")
 	if err != nil {
@@ -41,13 +41,13 @@ func (h *Host) QuotasOf(task int) ([]GroupQuota, error) {
 	return all, nil
 }
 
-// Throttled reads the counters of a group that QuotasOf has named.
+// Throttled reads the counters of a group that QuotasOf returned.
 func (h *Host) Throttled(group string) (measure.QuotaSpan, error) {
 	return h.fs.throttling(quota{dir: group})
 }
 
-// MemoryMaxOf is the least limit of memory of the groups around a process, in
-// bytes; nil: none.
+// MemoryMaxOf returns the lowest memory limit of the groups around a process,
+// in bytes; nil means no limit.
 func (h *Host) MemoryMaxOf(pid int) (*int64, error) {
 	l, err := h.fs.groupsAround(strconv.Itoa(pid), "memory")
 	if err != nil {
@@ -60,8 +60,9 @@ func (h *Host) MemoryMaxOf(pid int) (*int64, error) {
 	return &most, nil
 }
 
-// CPUWeightOf is the weight of a process's lowest group where CPUs are short:
-// 100 is normal in version 2, 1024 in version 1 (cpu.weight, cpu.shares).
+// CPUWeightOf returns the CPU weight of a process's innermost group, which
+// counts where CPUs are short: the default is 100 in version 2 and 1024 in
+// version 1 (cpu.weight, cpu.shares).
 func (h *Host) CPUWeightOf(pid int) (int64, error) {
 	l, err := h.fs.groupsAround(strconv.Itoa(pid), "cpu")
 	if err == nil && len(l.dirs) == 0 {
@@ -77,7 +78,8 @@ func (h *Host) CPUWeightOf(pid int) (int64, error) {
 	return h.fs.Number64(path.Join(l.dirs[0], file))
 }
 
-// groupsAround are the groups of a process or a thread for one controller.
+// groupsAround returns the groups of a process or a thread for one
+// controller.
 func (f FS) groupsAround(task, controller string) (levels, error) {
 	groups, mounts, err := f.groupsOf(task)
 	if err != nil {
@@ -85,7 +87,7 @@ func (f FS) groupsAround(task, controller string) (levels, error) {
 	}
 	l, err := f.levelsOf(groups, mounts, controller)
 	if err != nil && l.path == "/" && f.seesAll() == nil {
-		return levels{}, nil // a network namespace's own /sys shows no groups (ip-netns(8)); the root of all bounds nothing
+		return levels{}, nil // the /sys of a network namespace shows no groups (ip-netns(8)); the root group limits nothing
 	}
 	return l, err
 }

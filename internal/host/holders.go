@@ -11,15 +11,16 @@ import (
 	"thru/internal/measure"
 )
 
-// Holder is a process that has a socket open.
+// Holder is a process with an open socket.
 type Holder struct {
 	PID  int
-	Name string // of its program, as /proc/PID/comm has it
+	Name string // the program's name by /proc/PID/comm
 }
 
-// Holders are the processes that hold sockets, by their inodes (proc_pid_fd(5)).
-// Those of other users are seen by root alone: what is not found is left out.
-// It looks at every open file of the host, which takes some ten milliseconds.
+// Holders returns the processes that have sockets open, by socket inode
+// (proc_pid_fd(5)). Only root sees those of other users: sockets that are not
+// found are left out. It reads every open file of the host, which takes some
+// ten milliseconds.
 func (h *Host) Holders(inodes map[uint32]bool) (map[uint32][]Holder, error) {
 	pids, err := h.fs.Numbered("proc", "")
 	if err != nil {
@@ -31,18 +32,19 @@ func (h *Host) Holders(inodes map[uint32]bool) (map[uint32][]Holder, error) {
 			if !inodes[inode] {
 				continue
 			}
-			name, _ := h.fs.Text(path.Join("proc", strconv.Itoa(pid), "comm")) // it may have just ended
+			name, _ := h.fs.Text(path.Join("proc", strconv.Itoa(pid), "comm")) // the process may have just ended
 			all[inode] = append(all[inode], Holder{PID: pid, Name: name})
 		}
 	}
 	return all, nil
 }
 
-// Process is what a process has used since it began.
+// Process returns the CPU time and memory that a process has used since it
+// began.
 func (h *Host) Process(pid int) (measure.Process, error) { return h.fs.process(pid) }
 
-// socketsOf are the inodes of a process's sockets, each once; none where it is
-// gone or another user's.
+// socketsOf returns the inodes of a process's sockets, each once; none where
+// the process is gone or belongs to another user.
 func (f FS) socketsOf(pid int) (all []uint32) {
 	dir := path.Join("proc", strconv.Itoa(pid), "fd")
 	names, err := f.Names(dir)
@@ -59,7 +61,7 @@ func (f FS) socketsOf(pid int) (all []uint32) {
 	return all
 }
 
-// socketInode reads "socket:[1234]".
+// socketInode parses "socket:[1234]".
 func socketInode(link string) (uint32, bool) {
 	s, ok := strings.CutPrefix(link, "socket:[")
 	s, closed := strings.CutSuffix(s, "]")
@@ -67,8 +69,9 @@ func socketInode(link string) (uint32, bool) {
 	return uint32(n), ok && closed && err == nil
 }
 
-// Born is when a process began, after the machine did (proc_pid_stat(5), field 22):
-// with its number it tells it from all others.
+// Born returns the time from boot to the start of a process
+// (proc_pid_stat(5), field 22). Together with the process number it
+// identifies the process.
 func (h *Host) Born(pid int) (time.Duration, error) {
 	return tree.Parsed(h.fs.Read, path.Join("proc", strconv.Itoa(pid), "stat"), parseBorn)
 }
@@ -86,7 +89,7 @@ func parseBorn(line string) (time.Duration, error) {
 	return time.Duration(int64(n) * tick), nil
 }
 
-// Up is how long the machine has been running, time asleep included (proc_uptime(5)).
+// Up returns the time since boot, suspended time included (proc_uptime(5)).
 func (h *Host) Up() (time.Duration, error) { return tree.Parsed(h.fs.Read, "proc/uptime", parseUp) }
 
 func parseUp(line string) (time.Duration, error) {

@@ -1,14 +1,14 @@
-// Package host reads facts and counters of this machine, in the vocabulary
-// of package measure. It changes nothing.
+// Package host reads facts and counters of this machine into the types of
+// package measure. It changes nothing.
 //
 // There is one file per subject and system. The root of the file tree is
-// injected and each parser takes a reader, so that recorded trees stand in
-// for machines in tests. What could not be read is named in NotChecked with
-// the key that it has in the JSON document; it is never a zero.
+// injected and each parser takes a reader, so that tests can use recorded
+// trees. A value that cannot be read is named in NotChecked with its JSON
+// key; it is never reported as zero.
 //
-// Linux is complete. Other systems have what their standard commands tell
-// (package platform) and what package gopsutil knows of them (portable.go),
-// and say what they lack.
+// Linux is complete. Other systems report what their standard commands
+// (package platform) and package gopsutil (portable.go) know, and name what
+// they lack.
 package host
 
 import (
@@ -18,32 +18,33 @@ import (
 	"thru/internal/measure"
 )
 
-// Host is one machine to be read. It keeps no state between calls, holds
-// nothing open, and may be used by many goroutines.
+// Host is one machine to read. It keeps no state between calls, holds nothing
+// open, and may be used by many goroutines.
 type Host struct {
 	fs     FS
-	kernel kernel // nil: what only the running kernel can tell is not checked
+	kernel kernel // nil: facts that only the running kernel has are not checked
 	system system // nil: likewise
 }
 
-// New returns the machine that the program runs on.
+// New returns the machine that this program runs on.
 func New() *Host {
 	return &Host{fs: FS{tree.Tree{Root: "/"}}, kernel: runningKernel(), system: runningSystem()}
 }
 
-// At returns the machine whose files lie below root: a recorded tree. The
-// kernel is not asked, except for routes.
+// At returns the machine of a recorded tree below root. The kernel is not
+// asked, except for routes.
 func At(root string) *Host { return &Host{fs: FS{tree.Tree{Root: root}}} }
 
-// kernel tells of interfaces what no file shows. An interface that is gone
-// answers with an error that is ENODEV, a question that its driver does not
-// know with errUntold.
+// kernel returns facts about interfaces that no file shows. For an interface
+// that is gone it returns ENODEV, for a request that its driver does not
+// support errUntold.
 type kernel interface {
-	// Of all interfaces (rtnetlink), as the calling thread's network namespace has them.
+	// links returns all interfaces of the calling thread's network namespace
+	// (rtnetlink).
 	links() ([]link, error)
 	qdiscs() ([]qdisc, error)
 	queueStats(index int) ([]measure.QueueCounter, error) // of one interface
-	// Of its driver (ethtool).
+	// These ask the driver (ethtool).
 	info(name string) (driverInfo, error)
 	features(name string) (map[string]feature, error)
 	counters(name string) (map[string]uint64, error)
@@ -53,23 +54,24 @@ type kernel interface {
 	coalescing(name string) (measure.Coalesce, error)
 	pause(name string) (measure.Pause, error)
 	rss(name string) (measure.RSS, error)
-	// Since it was made (rtnetlink).
+	// rxRing counts since the interface was created (rtnetlink).
 	rxRing(name string) (packets uint64, err error)
 	qdisc(name string) (measure.Qdisc, error)
 }
 
-// driverInfo names a driver as `ethtool -i` does.
+// driverInfo holds what `ethtool -i` shows about a driver.
 type driverInfo struct{ driver, version, bus, firmware string }
 
 // notes collects what could not be read.
 type notes []measure.NotChecked
 
-// add notes one fact and why it is not known.
+// add records a fact that is not known and the reason.
 func (n *notes) add(fact, why string) {
 	*n = append(*n, measure.NotChecked{Fact: fact, Why: why})
 }
 
-// keeper takes the result of a reading: a pointer to the value, or nil and a note.
+// keeper returns a function that takes the result of a reading and returns a
+// pointer to the value, or adds a note and returns nil.
 func keeper[T any](n *notes, fact string) func(T, error) *T {
 	return func(v T, err error) *T {
 		if err != nil {
@@ -80,7 +82,8 @@ func keeper[T any](n *notes, fact string) func(T, error) *T {
 	}
 }
 
-// orNote takes the result of a reading: the value, or none and a note.
+// orNote returns a function that takes the result of a reading and returns
+// the value, or adds a note and returns the zero value.
 func orNote[T any](n *notes, fact string) func(T, error) T {
 	return func(v T, err error) T {
 		if err != nil {
@@ -92,5 +95,5 @@ func orNote[T any](n *notes, fact string) func(T, error) T {
 	}
 }
 
-// byFact orders notes, so that equal readings give equal documents.
+// byFact orders notes by fact, so that equal readings give equal documents.
 func byFact(a, b measure.NotChecked) int { return strings.Compare(a.Fact, b.Fact) }

@@ -11,8 +11,8 @@ import (
 	"thru/internal/measure"
 )
 
-// hypervises looks for virtual machines and what moves their packets: by the
-// names of processes, and by the switches among the interfaces.
+// hypervises looks for virtual machines and what forwards their packets: by
+// process names, and by virtual switches among the interfaces.
 func (f FS) hypervises(n *notes) *measure.Hypervises {
 	if err := f.seesAll(); err != nil {
 		n.add("hypervises", err.Error())
@@ -38,9 +38,9 @@ func (f FS) hypervises(n *notes) *measure.Hypervises {
 	return &v
 }
 
-// seesAll tells whether /proc shows the processes of the whole host: thread 2
-// is that of the kernel, and is hidden in a container (pid_namespaces(7)) and
-// from users under hidepid (proc(5)).
+// seesAll returns an error where /proc does not show all processes of the
+// host. Thread 2 belongs to the kernel and is hidden in a container
+// (pid_namespaces(7)) and under hidepid (proc(5)).
 func (f FS) seesAll() error {
 	name, err := f.Text("proc/2/comm")
 	if err == nil && name == "kthreadd" {
@@ -52,29 +52,30 @@ func (f FS) seesAll() error {
 	return errors.New("the processes of others are hidden: " + tree.OnlyRoot)
 }
 
-// SeesAll is why this thread does not see the processes of the whole host; nil: it does.
+// SeesAll returns the reason why this thread does not see all processes of
+// the host; nil where it does.
 func (h *Host) SeesAll() error { return h.fs.seesAll() }
 
 // pids lists the processes.
 func (f FS) pids() ([]int, error) { return f.Numbered("proc", "") }
 
-// runsGuest tells the programs that run virtual machines by the first 15
-// characters of their names, which is what the kernel keeps.
+// runsGuest reports whether a process runs a virtual machine, by the first 15
+// characters of its name, which is all the kernel keeps.
 func runsGuest(name string) bool {
 	return strings.HasPrefix(name, "qemu-system-") || slices.Contains([]string{
 		"qemu-kvm", "kvm", "firecracker", "cloud-hyperviso", "crosvm", "vmware-vmx", "VBoxHeadless", "VirtualBoxVM", "lkvm", "kvmtool",
 	}, name)
 }
 
-// isVhost tells the threads that move guests' packets in the kernel
+// isVhost reports whether a thread moves guests' packets in the kernel
 // (drivers/vhost/vhost.c): "vhost-" and the number of the owner.
 func isVhost(name string) bool {
 	owner, ok := strings.CutPrefix(name, "vhost-")
 	return ok && owner != "" && strings.Trim(owner, "0123456789") == ""
 }
 
-// vhostTasks are the folders of a process's vhost threads, which since Linux
-// 6.4 are among its own (kernel/vhost_task.c).
+// vhostTasks returns the folders of a process's vhost threads, which since
+// Linux 6.4 are threads of the process (kernel/vhost_task.c).
 func (f FS) vhostTasks(pid int) []string {
 	dir := path.Join("proc", strconv.Itoa(pid), "task")
 	tasks, err := f.Names(dir)
@@ -85,7 +86,8 @@ func (f FS) vhostTasks(pid int) []string {
 }
 
 // switches lists the virtual switches of the calling thread's network
-// namespace. /sys may be of another: an interface must be in both.
+// namespace. /sys may show another namespace, so an interface must be in
+// both.
 func (f FS) switches() ([]string, error) {
 	names, err := tree.Parsed(f.net, "dev", parseNetDevs)
 	if err != nil {
@@ -104,7 +106,8 @@ func (f FS) switches() ([]string, error) {
 	return all, nil
 }
 
-// octets are what an interface has moved since it was made, in bytes.
+// octets counts the bytes that an interface has received and sent since it
+// was created.
 type octets struct {
 	name   string
 	rx, tx uint64

@@ -5,18 +5,19 @@ import (
 	"strings"
 )
 
-// traces are the marks that a hypervisor leaves in a guest's files.
+// traces holds the signs of a hypervisor in a guest's files.
 type traces struct {
 	guest  *bool    // the CPU flag; nil where the architecture has none
 	sys    string   // /sys/hypervisor/type: Xen only
-	clocks string   // available clock sources: paravirtual ones are named by their hypervisor
-	oem    string   // who wrote the ACPI tables (readable by root only)
-	dmi    []string // vendor and product of the SMBIOS tables
+	clocks string   // available clock sources; paravirtual ones carry the hypervisor's name
+	oem    string   // author of the ACPI tables (readable by root only)
+	dmi    []string // vendor and product in the SMBIOS tables
 	tree   string   // hypervisor node of the device tree (arm64)
 }
 
-// dmiNames are what hypervisors write into SMBIOS, and their names, most
-// telling first. QEMU comes last: KVM and others show its tables too.
+// dmiNames returns the strings that hypervisors write into SMBIOS and the
+// hypervisors' names, the most specific first. QEMU comes last: KVM and
+// others show its tables too.
 func dmiNames() [][2]string {
 	return [][2]string{
 		{"VMware", "vmware"}, {"VirtualBox", "virtualbox"}, {"innotek", "virtualbox"},
@@ -28,8 +29,8 @@ func dmiNames() [][2]string {
 	}
 }
 
-// hypervisor reads the traces and names what they point to: "none", a name,
-// or "unknown hypervisor".
+// hypervisor reads the traces and returns "none", the hypervisor's name, or
+// "unknown hypervisor".
 func (f FS) hypervisor() (string, error) {
 	t := traces{sys: f.Optional("sys/hypervisor/type"),
 		clocks: f.Optional("sys/devices/system/clocksource/clocksource0/available_clocksource"),
@@ -37,7 +38,8 @@ func (f FS) hypervisor() (string, error) {
 	if c, err := f.firstCPU(); err == nil {
 		t.guest = c.guest
 	}
-	// The product stands before the vendor: "Virtual Machine Microsoft Corporation".
+	// The product comes before the vendor: "Virtual Machine Microsoft
+	// Corporation".
 	for _, name := range []string{"product_name", "sys_vendor", "board_vendor", "bios_vendor"} {
 		if s := f.Optional("sys/class/dmi/id/" + name); s != "" {
 			t.dmi = append(t.dmi, s)
@@ -51,7 +53,7 @@ func (f FS) hypervisor() (string, error) {
 	return t.name()
 }
 
-// name judges the traces, the most telling first.
+// name returns the hypervisor by the traces, the most specific first.
 func (t traces) name() (string, error) {
 	if t.sys != "" {
 		return t.sys, nil // Xen's paravirtual guests hide the CPU flag
@@ -79,12 +81,12 @@ func (t traces) name() (string, error) {
 	case t.tree != "" || t.guest != nil:
 		return "unknown hypervisor", nil
 	case len(t.dmi) > 0:
-		return "none", nil // no CPU flag on this architecture, but a maker of real machines
+		return "none", nil // no CPU flag on this architecture, but a maker of physical machines
 	}
 	return "", errors.New("this architecture has no CPU flag for it, and the firmware names no maker")
 }
 
-// byDMI looks the SMBIOS names up.
+// byDMI looks up the SMBIOS names.
 func (t traces) byDMI() string {
 	all := strings.Join(t.dmi, " ")
 	for _, n := range dmiNames() {
