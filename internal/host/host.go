@@ -37,7 +37,7 @@ func At(root string) *Host { return &Host{fs: FS{tree.Tree{Root: root}}} }
 
 // kernel returns facts about interfaces that no file shows. For an interface
 // that is gone it returns ENODEV, for a request that its driver does not
-// support errUntold.
+// support errUnknown.
 type kernel interface {
 	// links returns all interfaces of the calling thread's network namespace
 	// (rtnetlink).

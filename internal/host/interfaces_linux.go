@@ -10,8 +10,8 @@ import (
 	"thru/internal/measure"
 )
 
-// survey is one look at all interfaces. What is read for all at once is read
-// when the first interface needs it.
+// survey is one reading of all interfaces. What one request returns for all
+// interfaces is read when the first interface needs it.
 type survey struct {
 	*Host
 	virtual    bool // this host is a guest
@@ -24,18 +24,17 @@ type survey struct {
 
 // subject is one interface while it is described.
 //
-// What makes no sense for a kind of interface is left out without a note,
-// since there is nothing to know: of software (loopback, veth, bridge, bond,
-// VLAN, tunnel and so on) everything that only a device has, from its bus to
-// its interrupts; of what a hypervisor offers all that belongs to a real port
-// or slot. Devices that are down are asked for little, with one note for all
-// the rest.
+// Facts that make no sense for a kind of interface are left out without a
+// note: for software interfaces (loopback, veth, bridge, bond, VLAN, tunnel
+// and so on) everything that only a device has, from its bus to its
+// interrupts; for virtual NICs all that belongs to a physical port or slot.
+// Devices that are down are asked for little, with one note for all the rest.
 type subject struct {
 	*survey
 	link
-	device string // folder of the device behind it, below FS.Root; empty for software
+	device string // folder of its device, below FS.Root; empty for software
 	info   driverInfo
-	sysfs  error // why /sys/class/net does not speak of it; nil: it does
+	sysfs  error // why /sys/class/net does not show it; nil: it does
 	vnic   string
 	notes  notes
 	gone   bool
@@ -43,7 +42,7 @@ type subject struct {
 }
 
 // interfaces describes every interface of the calling thread's network
-// namespace. One that vanishes meanwhile is left out.
+// namespace. One that disappears meanwhile is left out.
 func (h *Host) interfaces(n *notes, virtual bool) []measure.Interface {
 	s, err := h.survey(virtual)
 	if err != nil {
@@ -89,7 +88,7 @@ func (h *Host) survey(virtual bool) (*survey, error) {
 	return s, nil
 }
 
-// subject finds out what an interface is: a device or software.
+// subject finds out whether an interface is a device or software.
 func (s *survey) subject(l link) *subject {
 	u := &subject{survey: s, link: l, sysfs: s.fs.sameLink(l)}
 	u.out = measure.Interface{Name: l.name, MTU: &u.mtu, Up: &u.up, Addrs: l.addrs}
@@ -111,9 +110,9 @@ func (s *survey) subject(l link) *subject {
 	return u
 }
 
-// deviceOf is the folder of the device behind an interface: what
-// /sys/class/net links to, or, where that is another network namespace's, what
-// rtnetlink names. It is empty for software.
+// deviceOf returns the folder of an interface's device: by the link in
+// /sys/class/net or, where /sys shows another network namespace, by
+// rtnetlink. It is empty for software.
 func (s *survey) deviceOf(l link, own bool) string {
 	if own {
 		if dir := path.Join("sys/class/net", l.name, "device"); s.fs.Exists(dir) {
@@ -126,11 +125,11 @@ func (s *survey) deviceOf(l link, own bool) string {
 	return ""
 }
 
-// hardware tells whether a device is behind the interface, be it real or a
-// hypervisor's.
+// hardware reports whether the interface has a device, physical or virtual.
 func (u *subject) hardware() bool { return u.device != "" || u.kind == "" && u.info.bus != "" }
 
-// miss notes a fact that could not be had. An interface that is gone is dropped.
+// miss notes a fact that could not be read. It drops an interface that is
+// gone.
 func (u *subject) miss(key string, err error) {
 	if errors.Is(err, syscall.ENODEV) {
 		u.gone = true
@@ -138,7 +137,7 @@ func (u *subject) miss(key string, err error) {
 	u.notes.add("interfaces."+u.name+"."+key, err.Error())
 }
 
-// kept notes an error, or returns a pointer to the value.
+// kept returns a pointer to the value, or notes the error.
 func kept[T any](u *subject, key string) func(T, error) *T {
 	return func(v T, err error) *T {
 		if err != nil {
@@ -149,7 +148,7 @@ func kept[T any](u *subject, key string) func(T, error) *T {
 	}
 }
 
-// ask puts a question to the kernel.
+// ask sends a request to the kernel.
 func ask[T any](u *subject, question func(kernel, string) (T, error)) (T, error) {
 	if u.kernel == nil {
 		var none T
@@ -183,7 +182,7 @@ func (u *subject) describe() {
 	u.describeCounters()
 }
 
-// describeLink takes over what the listing has told.
+// describeLink copies the facts from the list of interfaces.
 func (u *subject) describeLink() {
 	o := &u.out
 	o.MaxMTU, o.Carrier, o.TxLength, o.VLAN = u.maxMTU, u.carrier, u.txLength, u.vlan
@@ -204,7 +203,7 @@ func (u *subject) describeLink() {
 	o.Qdisc = u.rootQdisc()
 }
 
-// describeKind tells what the interface is.
+// describeKind sets the kind of the interface.
 func (u *subject) describeKind() {
 	kind := u.kind
 	switch {
@@ -222,7 +221,7 @@ func (u *subject) describeKind() {
 	u.out.Kind = &kind
 }
 
-// deviceKind tells apart what stands behind a device.
+// deviceKind returns the kind of a device.
 func (u *subject) deviceKind() string {
 	switch {
 	case u.vnic != "":
@@ -233,7 +232,7 @@ func (u *subject) deviceKind() string {
 	return "physical"
 }
 
-// describeDriver fills in driver, versions and bus.
+// describeDriver sets driver, versions and bus.
 func (u *subject) describeDriver() {
 	firmware := u.info.firmware
 	if firmware == "N/A" {
@@ -262,8 +261,8 @@ func (u *subject) describeDriver() {
 	}
 }
 
-// describeSpeed fills in speed and duplex, and for a port what it could do and
-// what its partner offers.
+// describeSpeed sets speed and duplex, and for a port the fastest speeds that
+// it supports and that its partner advertises.
 func (u *subject) describeSpeed() {
 	u.out.Nominal = u.nominal()
 	var s linkSettings
@@ -304,7 +303,8 @@ func (u *subject) describeSpeed() {
 	}
 }
 
-// known is a pointer to a value, or nil and a note where it is zero.
+// known returns a pointer to a value, or adds a note and returns nil where it
+// is zero.
 func known[T comparable](u *subject, key string, v T) *T {
 	var zero T
 	if v != zero {
@@ -316,8 +316,8 @@ func known[T comparable](u *subject, key string, v T) *T {
 	return nil
 }
 
-// speedOfSysfs reads speed and duplex where the driver could not be asked. why
-// is the reason, which stays where /sys does not help.
+// speedOfSysfs reads speed and duplex where the driver cannot be asked. why
+// is the reason; speedOfSysfs returns it where /sys has no value either.
 func (u *subject) speedOfSysfs(why error) (s linkSettings, err error) {
 	if u.sysfs != nil || !u.up {
 		return s, errors.Join(why, u.sysfs)
@@ -330,7 +330,7 @@ func (u *subject) speedOfSysfs(why error) (s linkSettings, err error) {
 	return s, nil
 }
 
-// describeOffloads asks for the features that a test depends on.
+// describeOffloads requests the features that a test depends on.
 func (u *subject) describeOffloads() {
 	if !u.up && !u.hardware() {
 		return
@@ -340,7 +340,7 @@ func (u *subject) describeOffloads() {
 	}
 }
 
-// describeStack tells what the interface lies on, and what lies in it.
+// describeStack sets the lower and upper interfaces.
 func (u *subject) describeStack() {
 	if u.master != "" {
 		u.out.Master = &u.master
@@ -373,8 +373,8 @@ func (u *subject) describeStack() {
 	}
 }
 
-// rootQdisc is the discipline at the root, and those below where it is one of
-// a multi-queue device.
+// rootQdisc returns the queueing discipline at the root, with its children
+// where the root is that of a multi-queue device.
 func (u *subject) rootQdisc() *string {
 	if u.qdisc == "" {
 		if u.up {

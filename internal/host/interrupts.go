@@ -21,17 +21,17 @@ type interruptTable struct {
 
 // interrupt is one line of it.
 type interrupt struct {
-	names  []string // who asked for it
-	counts []string // of each CPU
+	names  []string // who requested it
+	counts []string // per CPU
 }
 
-// parseInterrupts reads the numbered interrupts of /proc/interrupts: a line has
-// the number, a count for each CPU, the chip, and after two spaces the names
-// of those who asked for it (kernel/irq/proc.c, show_interrupts).
+// parseInterrupts reads the numbered interrupts of /proc/interrupts: a line
+// has the number, a count for each CPU, the chip, and after two spaces the
+// names of those who requested it (kernel/irq/proc.c, show_interrupts).
 func parseInterrupts(text string) (interruptTable, error) { return interruptsOf(text, nil) }
 
-// interruptsOf is parseInterrupts for some of them; nil: all. The lines of the
-// others, of which a large machine has thousands, are passed over.
+// interruptsOf is parseInterrupts for the given interrupts; nil means all. It
+// skips the lines of the others, of which a large machine has thousands.
 func interruptsOf(text string, irqs []int) (interruptTable, error) {
 	head, text, _ := strings.Cut(text, "\n")
 	if head == "" {
@@ -66,7 +66,7 @@ func interruptsOf(text string, irqs []int) (interruptTable, error) {
 	return t, nil
 }
 
-// countsByCPU are the counts of an interrupt without the zeros.
+// countsByCPU returns the non-zero counts of an interrupt.
 func (t interruptTable) countsByCPU(irq int) map[string]int64 {
 	var all map[string]int64
 	for i, s := range t.irqs[irq].counts {
@@ -79,7 +79,7 @@ func (t interruptTable) countsByCPU(irq int) map[string]int64 {
 	return all
 }
 
-// countsByCore sums the interrupts of the table up by core. Each CPU of the
+// countsByCore adds up the interrupts of the table by core. Each CPU of the
 // table has an entry, so that two readings can be compared.
 func (t interruptTable) countsByCore() []measure.IRQSpan {
 	var all []measure.IRQSpan
@@ -103,7 +103,7 @@ func (f FS) interruptTable() (interruptTable, error) {
 	return tree.Parsed(f.Read, "proc/interrupts", parseInterrupts)
 }
 
-// irqsBelow lists the interrupts of an interface, or of those that it lies on.
+// irqsBelow lists the interrupts of an interface or of its lower interfaces.
 // Software has none.
 func (f FS) irqsBelow(iface string) ([]int, error) {
 	var all []int
@@ -118,8 +118,8 @@ func (f FS) irqsBelow(iface string) ([]int, error) {
 	return all, nil
 }
 
-// owner matches the names of a device's interrupts: the interface's name, that
-// of its device ("virtio2") or its address, each as a word ("eth1" is in
+// owner matches the names of a device's interrupts: the interface's name, the
+// device's name ("virtio2") or its address, each as a word ("eth1" is in
 // "eth1-TxRx-0", not in "eth10").
 func owner(names ...string) *regexp.Regexp {
 	var parts []string
@@ -132,7 +132,7 @@ func owner(names ...string) *regexp.Regexp {
 }
 
 // irqsOf lists the interrupts of a device in the folder dir: those that PCI
-// names, or those that bear the name of the interface or of its device.
+// lists, or those named after the interface or its device.
 func (f FS) irqsOf(iface, dir string, table func() (interruptTable, error)) ([]int, error) {
 	var irqs []int
 	if names, err := f.Names(path.Join(dir, "msi_irqs")); err == nil {
@@ -158,8 +158,8 @@ func (f FS) irqsOf(iface, dir string, table func() (interruptTable, error)) ([]i
 	return irqs, nil
 }
 
-// ownName picks the device's own name among those on one interrupt; the others
-// share it.
+// ownName separates the device's own name from the other names on one
+// interrupt, which share it.
 func ownName(names []string, word *regexp.Regexp) (own string, shared []string) {
 	at := max(slices.IndexFunc(names, word.MatchString), 0)
 	for i, n := range names {
@@ -172,9 +172,9 @@ func ownName(names []string, word *regexp.Regexp) (own string, shared []string) 
 	return own, shared
 }
 
-// Interrupts lists the interrupts of an interface's own device that somebody
-// has asked for, in order; software has none. It is of /sys and /proc as they
-// are mounted: see OwnSysfs.
+// Interrupts lists the requested interrupts of an interface's own device, in
+// order; software has none. It reads /sys and /proc as they are mounted: see
+// OwnSysfs.
 func (h *Host) Interrupts(iface string) ([]int, error) {
 	dir := path.Join("sys/class/net", iface, "device")
 	if !h.fs.Exists(dir) {

@@ -9,8 +9,8 @@ import (
 	"thru/internal/measure"
 )
 
-// describeInterrupts fills in which CPUs take the interface's interrupts.
-// Those of PCI that nobody has asked for are left out.
+// describeInterrupts sets the CPUs that take the interface's interrupts. It
+// leaves out PCI interrupts that no driver has requested.
 func (u *subject) describeInterrupts() {
 	if u.device == "" {
 		u.miss("interrupts", errors.New("/sys does not show its device"))

@@ -8,8 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// link is what the kernel says of an interface without its driver. What it
-// does not say is nil or empty.
+// link holds the kernel's facts about an interface, without those of its
+// driver. A fact that is missing is nil or empty.
 type link struct {
 	name, mac  string
 	index, mtu int
@@ -26,9 +26,9 @@ type link struct {
 	tunnel     *measure.Tunnel
 	bridge     *measure.Bridge
 
-	// Numbers of other interfaces, and (resolve) their names.
+	// Numbers of other interfaces, and their names (set by resolve).
 	masterIndex, lowerIndex int
-	elsewhere               bool // lowerIndex is one of another network namespace
+	elsewhere               bool // lowerIndex belongs to another network namespace
 	master                  string
 	lower                   []string
 }
@@ -115,7 +115,8 @@ func parseLink(b []byte) (link, error) {
 	return l, nil
 }
 
-// describeKind reads what only interfaces of one kind have (IFLA_INFO_DATA).
+// describeKind reads the attributes of one kind of interface
+// (IFLA_INFO_DATA).
 func (l *link) describeKind(data []byte) {
 	switch l.kind {
 	case "vlan":
@@ -141,14 +142,15 @@ func (l *link) describeKind(data []byte) {
 	}
 }
 
-// resolve puts names to the numbers by which links speak of each other, and
-// gives each master what belongs to it.
+// resolve replaces interface numbers by names and gives each master its
+// members.
 //
-// The lower interface of a VLAN, a macvlan or the like is the one it was made
-// on, those of a bond, a team or a netvsc are its members. A bridge's are the
-// ports by which its frames may leave the host, without the ends of virtual
-// machines and containers, and a VRF has none, since it is a routing table.
-// What a tunnel's packets leave by is Tunnel.Lower.
+// The lower interface of a VLAN, a macvlan or the like is the one it was
+// created on; those of a bond, a team or a netvsc are its members. Those of a
+// bridge are the ports by which its frames may leave the host, without the
+// ends of virtual machines and containers. A VRF has none, since it is a
+// routing table. The interface by which a tunnel's packets leave is
+// Tunnel.Lower.
 func resolve(links []link) {
 	at := map[int]int{}
 	for i, l := range links {
@@ -173,7 +175,7 @@ func resolve(links []link) {
 	}
 }
 
-// adopt takes an interface into its master.
+// adopt adds an interface to its master.
 func (l *link) adopt(member link) {
 	switch l.kind {
 	case "bridge", "openvswitch":
@@ -190,12 +192,12 @@ func (l *link) adopt(member link) {
 	}
 }
 
-// paired tells whether an interface is one end of a pair: its link is the
-// other end, and it lies on nothing.
+// paired reports whether an interface is one end of a pair: its link is the
+// other end, and it has no lower interface.
 func paired(kind string) bool { return kind == "veth" || kind == "netkit" }
 
-// linkErrors reads from struct rtnl_link_stats64 the errors and drops that are
-// not zero, by the names of `ip -s -s link` in JSON and of sysfs.
+// linkErrors returns the errors and drops of struct rtnl_link_stats64 that
+// are not zero, by the names of `ip -s -s link` in JSON and of sysfs.
 func linkErrors(b []byte) map[string]uint64 {
 	all := map[string]uint64{}
 	for i, name := range linkCounters() {
@@ -209,7 +211,7 @@ func linkErrors(b []byte) map[string]uint64 {
 }
 
 // linkCounters names the fields of struct rtnl_link_stats64 that count errors
-// and drops, in order; the others are left empty.
+// and drops, in order; other fields are empty.
 func linkCounters() []string {
 	return []string{
 		"", "", "", "", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped", "", "collisions",
@@ -218,13 +220,13 @@ func linkCounters() []string {
 	}
 }
 
-// cString is text up to a zero byte.
+// cString returns the text before the first zero byte.
 func cString(b []byte) string {
 	s, _, _ := strings.Cut(string(b), "\x00")
 	return s
 }
 
-// number32 is an attribute of 32 bits; 0 where it is shorter.
+// number32 returns a 32-bit attribute; 0 where it is shorter.
 func number32(b []byte) int {
 	if len(b) < 4 {
 		return 0
@@ -232,7 +234,7 @@ func number32(b []byte) int {
 	return int(binary.NativeEndian.Uint32(b))
 }
 
-// number8 is an attribute of 8 bits; 0 where it is empty.
+// number8 returns an 8-bit attribute; 0 where it is empty.
 func number8(b []byte) uint8 {
 	if len(b) == 0 {
 		return 0

@@ -18,8 +18,8 @@ import (
 	"thru/internal/measure"
 )
 
-// links asks for all interfaces and their addresses. Virtual functions, which
-// take long to list, are left out by not asking for them (IFLA_EXT_MASK).
+// links requests all interfaces and their addresses. It leaves out virtual
+// functions, which take long to list, by not asking for them (IFLA_EXT_MASK).
 func (running) links() ([]link, error) {
 	answers, err := retried(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_DUMP)
@@ -51,8 +51,8 @@ func (running) links() ([]link, error) {
 	return links, nil
 }
 
-// routeTunnels finds the interface that the packets of tunnels leave by, where
-// the tunnel is bound to none: by the route to its far end.
+// routeTunnels finds the interface that a tunnel's packets leave by, for
+// tunnels that are bound to none: by the route to the remote end.
 func routeTunnels(links []link) {
 	names := map[int]string{}
 	for _, l := range links {
@@ -74,11 +74,11 @@ func routeTunnels(links []link) {
 	}
 }
 
-// qdiscs asks for the queueing disciplines of all interfaces.
+// qdiscs requests the queueing disciplines of all interfaces.
 func (running) qdiscs() ([]qdisc, error) { return listQdiscs(0) }
 
-// listQdiscs asks for disciplines. The kernel knows no other list than that of
-// all interfaces; those of one are picked, where index is not 0.
+// listQdiscs requests queueing disciplines. The kernel can only list those of
+// all interfaces; listQdiscs picks those of one where index is not 0.
 func listQdiscs(index int32) ([]qdisc, error) {
 	answers, err := retried(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(unix.RTM_GETQDISC, unix.NLM_F_DUMP)
@@ -102,7 +102,7 @@ func listQdiscs(index int32) ([]qdisc, error) {
 	return list, nil
 }
 
-// queueStats asks for the kernel's counters of the queues of an interface.
+// queueStats requests the kernel's counters of the queues of an interface.
 func (running) queueStats(index int) ([]measure.QueueCounter, error) {
 	family, err := netlink.GenlFamilyGet(netdevFamily)
 	if err != nil {
@@ -128,8 +128,8 @@ func (running) queueStats(index int) ([]measure.QueueCounter, error) {
 	return list, nil
 }
 
-// dump sends a question to a generic family and hands on each answer up to the
-// last. The family "netdev" does not mark its answers as parts of many
+// dump sends a request to a generic netlink family and passes on each answer.
+// The family "netdev" does not mark its answers as parts of many
 // (NLM_F_MULTI), so that nl's own Execute ends after the first.
 func dump(req *nl.NetlinkRequest, each func([]byte) error) error {
 	s, err := nl.Subscribe(unix.NETLINK_GENERIC)
@@ -162,15 +162,15 @@ func dump(req *nl.NetlinkRequest, each func([]byte) error) error {
 	}
 }
 
-// genlHeader is struct genlmsghdr: command, version, and two bytes that must be
-// zero. Our own, since nl.Genlmsg of v1.3.1 sends what lies behind it in memory
-// as these two, which the kernel refuses.
+// genlHeader is struct genlmsghdr: command, version, and two bytes that must
+// be zero. nl.Genlmsg of v1.3.1 cannot be used, since it sends adjacent
+// memory as these two bytes, which the kernel refuses.
 type genlHeader [sizeofGenl]byte
 
 func (g genlHeader) Len() int          { return len(g) }
 func (g genlHeader) Serialize() []byte { return g[:] }
 
-// retried repeats a question whose answer was disturbed by a change.
+// retried repeats a request whose answer was interrupted by a change.
 func retried[T any](ask func() ([]T, error)) (list []T, err error) {
 	for range 3 {
 		if list, err = ask(); !errors.Is(err, netlink.ErrDumpInterrupted) && !errors.Is(err, unix.EINTR) {
@@ -211,7 +211,7 @@ func (f FS) link(name string) (l link, ok bool) {
 		return l, false
 	}
 	if mac := f.Optional(path.Join(dir, "address")); strings.Trim(mac, "0:") != "" {
-		l.mac = mac // lo has an address of zeros
+		l.mac = mac // the address of lo is all zeros
 	}
 	l.index, _ = f.Number(path.Join(dir, "ifindex"))
 	l.masterIndex, _ = f.Number(path.Join(dir, "master/ifindex"))
@@ -243,7 +243,8 @@ func (f FS) link(name string) (l link, ok bool) {
 	return l, true
 }
 
-// optionalFlag reads a file that holds 0 or not; nil where it cannot be read.
+// optionalFlag reads whether a file holds a value other than 0; nil where it
+// cannot be read.
 func (f FS) optionalFlag(name string) *bool {
 	n, err := f.Number(name)
 	if err != nil {
@@ -252,9 +253,9 @@ func (f FS) optionalFlag(name string) *bool {
 	return new(n != 0)
 }
 
-// sameLink tells whether sysfs speaks of this link. A thread that changed its
-// network namespace without a new /sys sees the interfaces of the old one,
-// perhaps with the same names.
+// sameLink returns an error where sysfs shows another interface than this
+// link. A thread that changed its network namespace without a new /sys sees
+// the interfaces of the old one, perhaps with the same names.
 func (f FS) sameLink(l link) error {
 	dir := path.Join("sys/class/net", l.name)
 	if !f.Exists(dir) {
@@ -270,7 +271,7 @@ func (f FS) sameLink(l link) error {
 	return nil
 }
 
-// driver is what sysfs knows of the driver of a device.
+// driver returns what sysfs knows about the driver of a device.
 func (f FS) driver(device string) driverInfo {
 	u := f.Optional(path.Join(device, "uevent"))
 	return driverInfo{
@@ -280,9 +281,10 @@ func (f FS) driver(device string) driverInfo {
 	}
 }
 
-// speed is the rate that the driver names, in bit/s. The file holds Mb/s, or
-// -1 where it is not known (Documentation/ABI/testing/sysfs-class-net); old
-// kernels print the -1 without a sign. An interface that is down has none.
+// speed returns the link speed by the driver, in bit/s. The file holds Mb/s,
+// or -1 where it is not known (Documentation/ABI/testing/sysfs-class-net);
+// old kernels print the -1 without a sign. An interface that is down has
+// none.
 func (f FS) speed(name string) (int64, error) {
 	s, err := f.linkSetting(name, "speed")
 	if err != nil {
@@ -295,8 +297,8 @@ func (f FS) speed(name string) (int64, error) {
 	return n * 1_000_000, nil
 }
 
-// linkSetting reads what only a device with a link has; others refuse with EINVAL
-// (net/core/net-sysfs.c, speed_show).
+// linkSetting reads a file that only a device with a link has; others refuse
+// with EINVAL (net/core/net-sysfs.c, speed_show).
 func (f FS) linkSetting(name, file string) (string, error) {
 	s, err := f.Text(path.Join("sys/class/net", name, file))
 	if errors.Is(err, syscall.EINVAL) {
@@ -305,7 +307,7 @@ func (f FS) linkSetting(name, file string) (string, error) {
 	return s, err
 }
 
-// duplex is "full" or "half".
+// duplex returns "full" or "half".
 func (f FS) duplex(name string) (string, error) {
 	s, err := f.linkSetting(name, "duplex")
 	if err == nil && s != "full" && s != "half" {
@@ -314,8 +316,8 @@ func (f FS) duplex(name string) (string, error) {
 	return s, err
 }
 
-// lookup asks the kernel for its way to dst: from src where that is valid, and
-// by a device where one is named.
+// lookup requests the kernel's route to dst: from src where that is valid,
+// and by a device where one is named.
 func lookup(dst, src netip.Addr, device string) (netlink.Route, error) {
 	o := routeOptions(src, device)
 	routes, err := netlink.RouteGetWithOptions(net.IP(dst.AsSlice()), &o)
@@ -328,7 +330,8 @@ func lookup(dst, src netip.Addr, device string) (netlink.Route, error) {
 	return routes[0], nil
 }
 
-// routeOptions are those of a lookup for a socket that is bound so.
+// routeOptions returns the options of a lookup for a socket bound to src and
+// device.
 func routeOptions(src netip.Addr, device string) netlink.RouteGetOptions {
 	o := netlink.RouteGetOptions{Oif: device}
 	if src.IsValid() {

@@ -10,37 +10,38 @@ import (
 	"thru/internal/measure"
 )
 
-// activity is what a host had done at one time. What could not be read is nil.
+// activity holds a host's counters at one time. A counter that could not be
+// read is nil.
 type activity struct {
 	taken     time.Time
 	cpus      []CPUTimes
 	softnet   []measure.Softnet
 	nets      []octets
-	tasks     map[int]task // processes, by their numbers
-	vhost     map[int]task // threads that move guests' packets, by theirs
-	throttled *int64       // nil too where there is no quota
+	tasks     map[int]task // by process number
+	vhost     map[int]task // threads that move guests' packets, by thread number
+	throttled *int64       // also nil where there is no quota
 }
 
-// task is what a process or a thread has used since it began.
+// task is the CPU time that a process or a thread has used since it began.
 type task struct {
 	name   string
 	parent int
-	start  uint64 // in ticks after the boot: one that ends leaves its number to another
+	start  uint64 // in ticks after boot; identifies a task whose number is used again
 	ns     int64
 }
 
-// Of the processes only the busiest are named.
+// Load names only the busiest processes.
 const (
 	topProcesses = 3
 	topPct       = 5.0 // of one CPU
 )
 
-// Load watches for span what the host does while no test runs. It reads the
-// counters twice and waits in between; the end of ctx shortens the wait. Of
-// the processes, thru's own and its children are left out.
+// Load measures for span what the host does while no test runs. It reads the
+// counters twice and waits in between; the end of ctx shortens the wait. It
+// leaves out the processes of thru and their children.
 func (h *Host) Load(ctx context.Context, span time.Duration) (measure.Load, []measure.NotChecked) {
 	var first, n notes
-	before := h.activity(&first) // what it lacks, the second reading lacks too
+	before := h.activity(&first) // the second reading notes the same
 	wait := time.NewTimer(span)
 	defer wait.Stop()
 	select {
@@ -51,7 +52,7 @@ func (h *Host) Load(ctx context.Context, span time.Duration) (measure.Load, []me
 	return l, n
 }
 
-// loadBetween is what was done between two readings.
+// loadBetween returns the load between two readings.
 func loadBetween(n *notes, before, after activity, own int) measure.Load {
 	length := after.taken.Sub(before.taken)
 	l := measure.Load{SpanNs: length.Nanoseconds(), Interfaces: rates(before.nets, after.nets, length)}
@@ -82,8 +83,8 @@ func loadBetween(n *notes, before, after activity, own int) measure.Load {
 	return l
 }
 
-// loadOfCPUs sums the cores up. Each had the same time, so that their shares
-// have equal weight.
+// loadOfCPUs adds up the cores. The time was the same for each, so that their
+// shares have equal weight.
 func loadOfCPUs(n *notes, l *measure.Load, before, after []CPUTimes) {
 	cores := cpuSpan(&notes{}, before, after)
 	if len(cores) == 0 {
@@ -110,8 +111,8 @@ func loadOfCPUs(n *notes, l *measure.Load, before, after []CPUTimes) {
 	}
 }
 
-// rates is the traffic of each interface that moved anything. One that came,
-// or whose counters were reset, is left out.
+// rates returns the traffic of each interface that moved anything. It leaves
+// out interfaces that are new or whose counters were reset.
 func rates(before, after []octets, length time.Duration) []measure.InterfaceLoad {
 	var all []measure.InterfaceLoad
 	for _, a := range after {
@@ -141,12 +142,12 @@ func busiest(before, after map[int]task, length time.Duration) []measure.Process
 	return all
 }
 
-// strangers are the tasks that do not descend from a process.
+// strangers returns the tasks that are not descendants of a process.
 func strangers(tasks map[int]task, own int) map[int]task {
 	all := map[int]task{}
 	for pid, t := range tasks {
 		at := pid
-		for range len(tasks) { // a chain read while processes end might be a circle
+		for range len(tasks) { // a chain read while processes end may be a cycle
 			if at == own || at == 0 {
 				break
 			}

@@ -9,10 +9,11 @@ import (
 	"thru/internal/measure"
 )
 
-// machine reads what the firmware says of the hardware: SMBIOS
-// (Documentation/ABI/testing/sysfs-firmware-dmi-tables, drivers/firmware/dmi-id.c)
-// or, without it, the device tree. Serial numbers are left alone; the UUID is what
-// a hypervisor knows its guest by, and leaves an agent only where one is asked.
+// machine reads the firmware's facts about the hardware: SMBIOS
+// (Documentation/ABI/testing/sysfs-firmware-dmi-tables,
+// drivers/firmware/dmi-id.c) or, without it, the device tree. It leaves out
+// serial numbers. The UUID identifies a guest to its hypervisor; an agent
+// sends it only on request.
 func (f FS) machine(n *notes) *measure.Machine {
 	const dir = "sys/class/dmi/id"
 	if _, err := f.Names(dir); err != nil {
@@ -50,7 +51,7 @@ func (f FS) machine(n *notes) *measure.Machine {
 	return &m
 }
 
-// machineUUID reads the UUID, which only root may.
+// machineUUID reads the UUID, which needs root.
 func (f FS) machineUUID(n *notes, file string) string {
 	s, err := f.Text(file)
 	if err != nil {
@@ -64,10 +65,10 @@ func (f FS) machineUUID(n *notes, file string) string {
 	return uuid
 }
 
-// blankSMBIOS is why a text of SMBIOS is absent.
+// blankSMBIOS is the reason for an absent SMBIOS text.
 const blankSMBIOS = "the firmware does not say"
 
-// firmwareText is a text of SMBIOS, or "" for what makers leave in it instead of one.
+// firmwareText returns an SMBIOS text, or "" for a maker's placeholder.
 func firmwareText(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	for _, blank := range []string{"to be filled by o.e.m.", "default string", "not specified", "not applicable", "none", "n/a",
@@ -79,8 +80,8 @@ func firmwareText(s string) string {
 	return s
 }
 
-// chassis names a number of SMBIOS (specification 3.7, table 17); "" for
-// "other", "unknown" and what it has no words for.
+// chassis returns the chassis type of an SMBIOS number (specification 3.7,
+// table 17); "" for "other", "unknown" and numbers not listed here.
 func chassis(s string) string {
 	kinds := map[int]string{
 		3: "desktop", 4: "desktop", 5: "desktop", 6: "tower", 7: "tower", 8: "portable", 9: "notebook", 10: "notebook",
@@ -92,11 +93,11 @@ func chassis(s string) string {
 	if err != nil {
 		return ""
 	}
-	return kinds[number&0x7f] // the upper bit: it has a lock
+	return kinds[number&0x7f] // the upper bit means that it has a lock
 }
 
-// uefi tells whether UEFI started the kernel. Containers hide all of
-// /sys/firmware, so that an empty folder tells nothing.
+// uefi reports whether UEFI started the kernel. Containers hide all of
+// /sys/firmware, so an empty folder proves nothing.
 func (f FS) uefi() (bool, error) {
 	names, err := f.Names("sys/firmware")
 	if err != nil {

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// managers names what sets up the interfaces of this host, by the traces that
-// each leaves while it runs; none where there are no traces, as in a container.
-// Each is named as people know it, since a setting is made to last by its rules:
-// sd_booted(3), systemd-networkd.service(8), NetworkManager(8), netplan(5),
-// interfaces(5).
+// managers names the programs that configure the interfaces of this host, by
+// the files that each leaves while it runs; none in a container. Persistent
+// settings must follow the rules of the named program: sd_booted(3),
+// systemd-networkd.service(8), NetworkManager(8), netplan(5), interfaces(5).
 func (f FS) managers() []string {
 	var found []string
 	for _, m := range []struct{ name, trace string }{

@@ -11,8 +11,8 @@ import (
 )
 
 // parseMeminfo reads MemTotal and MemAvailable of /proc/meminfo
-// (proc_meminfo(5)). "Available" is the kernel's own estimate of what could
-// be had without swapping, since Linux 3.14.
+// (proc_meminfo(5)). "Available" is the kernel's own estimate of the memory
+// that can be had without swapping, since Linux 3.14.
 func parseMeminfo(text string) (measure.Memory, error) {
 	all, err := tree.Fields(text)
 	if err != nil {
@@ -26,9 +26,9 @@ func parseMeminfo(text string) (measure.Memory, error) {
 	return measure.Memory{Total: total, Available: available}, nil
 }
 
-// parseSwap reads how many pages have come from and gone to disk since the boot
-// (pswpin and pswpout of /proc/vmstat, proc_vmstat(5)). A kernel without
-// swapping has neither.
+// parseSwap reads how many pages were swapped in and out since boot (pswpin
+// and pswpout of /proc/vmstat, proc_vmstat(5)). A kernel without swapping has
+// neither.
 func parseSwap(text string) (m measure.SwapSpan, err error) {
 	for line := range tree.Lines(text) {
 		name, value, _ := strings.Cut(line, " ")
@@ -45,9 +45,9 @@ func parseSwap(text string) (m measure.SwapSpan, err error) {
 	return m, nil
 }
 
-// MemoryRoom is how much memory this process may take at most before the kernel
-// takes it from others or ends it: what is available, or all that its control
-// groups allow where that is less. In bytes; 0: not known.
+// MemoryRoom returns how much memory this process can take before the kernel
+// takes it from others or ends the process, in bytes: the available memory
+// or, where less, what its control groups allow. 0 means not known.
 func (h *Host) MemoryRoom() int64 {
 	room := int64(0)
 	if m, err := tree.Parsed(h.fs.Read, "proc/meminfo", parseMeminfo); err == nil {

@@ -13,7 +13,7 @@ type mount struct {
 	id      int
 	device  string // "8:1"
 	root    string // what of the file system is mounted: "/", or the source of a bind mount
-	point   string // where
+	point   string // mount point
 	kind    string // "ext4"
 	source  string // "/dev/sda1"
 	options string // of the file system: "rw,cpu,cpuacct"
@@ -35,7 +35,7 @@ func parseMountInfo(text string) ([]mount, error) {
 			return nil, fmt.Errorf("%s is no mount", quoted(line))
 		}
 		m := mount{id: id, own: b[5], device: b[2], root: unescaped(b[3]), point: unescaped(b[4]), kind: a[0]}
-		if len(a) >= 3 { // a source may be empty
+		if len(a) >= 3 { // the source may be empty
 			m.source, m.options = unescaped(a[len(a)-2]), a[len(a)-1]
 		}
 		all = append(all, m)
@@ -43,20 +43,20 @@ func parseMountInfo(text string) ([]mount, error) {
 	return all, tree.UnlessEmpty(len(all), "no mounts")
 }
 
-// mounts are those that this process sees.
+// mounts lists the mounts that this process sees.
 func (f FS) mounts() ([]mount, error) {
 	return tree.Parsed(f.Read, "proc/self/mountinfo", parseMountInfo)
 }
 
-// deviceOf is the number of the device that a mount is on.
+// deviceOf returns the device number of a mount.
 func (f FS) deviceOf(m mount) string {
-	if strings.HasPrefix(m.device, "0:") { // btrfs has numbers of its own: go by its source
+	if strings.HasPrefix(m.device, "0:") { // btrfs has its own numbers: use the source
 		return f.Optional(path.Join("sys/class/block", path.Base(m.source), "dev"))
 	}
 	return m.device
 }
 
-// unescaped replaces the kernel's "\040" by the character it stands for
+// unescaped decodes the kernel's octal escapes such as "\040"
 // (fs/proc_namespace.c, mangle).
 func unescaped(s string) string {
 	if !strings.Contains(s, `\`) {

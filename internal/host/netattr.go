@@ -6,9 +6,9 @@ import (
 	"iter"
 )
 
-// attrs walks over the attributes of a netlink message (netlink(7), rtnetlink(7)):
-// a length and a type of 16 bits each, then the value, padded to 4 bytes. It
-// ends early where the bytes are no attributes.
+// attrs iterates over the attributes of a netlink message (netlink(7),
+// rtnetlink(7)): a length and a type of 16 bits each, then the value, padded
+// to 4 bytes. It stops where the bytes are no attributes.
 func attrs(b []byte) iter.Seq2[uint16, []byte] {
 	const head = 4
 	const flags = 1<<15 | 1<<14 // nested, network byte order
@@ -36,5 +36,5 @@ func attr(b []byte, want uint16) []byte {
 	return nil
 }
 
-// errShort is the answer to a message that ends too early.
+// errShort means that a message ends too early.
 var errShort = errors.New("the kernel's answer is too short")

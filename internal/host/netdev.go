@@ -11,11 +11,11 @@ import (
 )
 
 // parseNetDev reads one interface of /proc/net/dev (net/core/net-procfs.c,
-// dev_seq_printf_stats). The file is used instead of /sys/class/net because
-// it shows the calling thread's network namespace, whatever is mounted on
-// /sys. Received drops hold the packets that the NIC itself missed
-// (rx_missed_errors), which `ip -s` shows apart: RxRing has them too, so that
-// the two must not be added. On vmxnet3 they are apart (driverRing).
+// dev_seq_printf_stats). It uses this file and not /sys/class/net since the
+// file shows the calling thread's network namespace, whatever is mounted on
+// /sys. Received drops include the packets that the NIC itself missed
+// (rx_missed_errors), which `ip -s` shows separately: RxRing counts them too,
+// so the two must not be added. On vmxnet3 the two are separate (driverRing).
 func parseNetDev(text, name string) (measure.NICSpan, error) {
 	for line := range strings.Lines(text) {
 		who, v, err := netDevLine(line)
@@ -31,11 +31,13 @@ func parseNetDev(text, name string) (measure.NICSpan, error) {
 	return measure.NICSpan{}, errors.New("no interface " + name)
 }
 
-// DeviceColumns are those of an interface in /proc/net/dev: 8 of what it has received, then
-// 8 of what it has sent, each beginning with bytes, packets, errors and drops.
+// DeviceColumns are the counters of an interface in /proc/net/dev: 8 for
+// receiving, then 8 for sending, each beginning with bytes, packets, errors
+// and drops.
 type DeviceColumns [16]uint64
 
-// Devices are the counters of all interfaces of the calling thread's network namespace.
+// Devices returns the counters of all interfaces of the calling thread's
+// network namespace.
 func (h *Host) Devices() (map[string]DeviceColumns, error) {
 	return tree.Parsed(h.fs.net, "dev", func(text string) (map[string]DeviceColumns, error) {
 		all := map[string]DeviceColumns{}
@@ -48,7 +50,7 @@ func (h *Host) Devices() (map[string]DeviceColumns, error) {
 	})
 }
 
-// netDevLine reads the counters of one interface; the lines of the head have no name.
+// netDevLine reads the counters of one interface; header lines have no name.
 func netDevLine(line string) (name string, v DeviceColumns, err error) {
 	name, rest, ok := strings.Cut(line, ":")
 	if !ok {

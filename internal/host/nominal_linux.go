@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// nominal tells whether the speed of an interface is only a name: no wire of
-// that rate stands behind it. That is so for software (veth, tun, bridge,
-// dummy, lo) and for the devices that hypervisors offer. VLANs, bonds and the
-// like are what lies below them.
+// nominal reports whether the speed of an interface is only nominal: no wire
+// of that rate exists. This holds for software (veth, tun, bridge, dummy, lo)
+// and for virtual NICs. VLANs, bonds and the like follow their lower
+// interfaces.
 func (u *subject) nominal() *bool {
 	is, err := u.nominalOf(u, maxStack)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// nodes reads the NUMA nodes with their memory, those of memory alone too
+// nodes reads the NUMA nodes with their memory, including nodes without CPUs
 // (Documentation/ABI/stable/sysfs-devices-node).
 func (f FS) nodes(n *notes) []measure.NUMANode {
 	const dir = "sys/devices/system/node"

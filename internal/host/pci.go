@@ -9,11 +9,12 @@ import (
 	"thru/internal/host/pcie"
 )
 
-// pciDevices is where the devices of PCI are, whatever the network namespace.
+// pciDevices is the folder of the PCI devices; it does not depend on the
+// network namespace.
 const pciDevices = "sys/bus/pci/devices/"
 
-// parsePCIeSpeed reads a rate such as "8.0 GT/s PCIe" (drivers/pci/pci-sysfs.c)
-// and gives its generation. A virtual function shows "Unknown".
+// parsePCIeSpeed returns the PCIe generation of a rate such as "8.0 GT/s
+// PCIe" (drivers/pci/pci-sysfs.c). A virtual function shows "Unknown".
 func parsePCIeSpeed(s string) (int, error) {
 	number, unit, _ := strings.Cut(strings.TrimSpace(s), " ")
 	rate, err := strconv.ParseFloat(number, 64)
@@ -23,8 +24,8 @@ func parsePCIeSpeed(s string) (int, error) {
 	return 0, fmt.Errorf("the device does not tell (/sys has %.40q)", s)
 }
 
-// pcieLink reads generation and lanes of one port: "current" is what was
-// agreed on, "max" what the port could.
+// pcieLink reads generation and lanes of one port: "current" is the
+// negotiated link, "max" the port's capability.
 func (f FS) pcieLink(dir, which string) (gen, lanes int, err error) {
 	speed, err := f.Text(path.Join(dir, which+"_link_speed"))
 	if err != nil {
@@ -40,8 +41,8 @@ func (f FS) pcieLink(dir, which string) (gen, lanes int, err error) {
 	return gen, lanes, err
 }
 
-// pciFolder is the folder of the PCI function that a device is, or that a
-// virtio device belongs to; empty where it is on another bus.
+// pciFolder returns the folder of a device's PCI function, or of the function
+// that a virtio device belongs to; empty for another bus.
 func (f FS) pciFolder(device string) string {
 	if strings.HasPrefix(path.Base(device), "virtio") {
 		device = path.Dir(device)
@@ -52,7 +53,7 @@ func (f FS) pciFolder(device string) string {
 	return device
 }
 
-// slotName is the address of a PCI function: "0000:17:00.0".
+// slotName returns the address of a PCI function: "0000:17:00.0".
 func (f FS) slotName(dir string) string {
 	return uevent(f.Optional(path.Join(dir, "uevent")), "PCI_SLOT_NAME")
 }

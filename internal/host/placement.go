@@ -6,37 +6,37 @@ import (
 	"thru/internal/unit"
 )
 
-// PlacementQuery is what the choice of CPUs for the data thread of one stream
-// depends on. PlacementFacts.Query fills in what belongs to the host.
+// PlacementQuery holds what the choice of CPUs for the data thread of one
+// stream depends on. PlacementFacts.Query sets the host's part.
 type PlacementQuery struct {
 	Allowed     []int         // CPUs that the process may use, in order (Allowed)
-	Loopback    bool          // both ends are on this host and talk over loopback
-	Stream      int           // number of the stream among all that run at once, from 0
-	Streams     int           // how many run at once
+	Loopback    bool          // both ends are on this host and use loopback
+	Stream      int           // number of this stream among the parallel ones, from 0
+	Streams     int           // number of parallel streams
 	IncomingCPU *int          // CPU that handled the last packet of the flow (socket(7), SO_INCOMING_CPU); nil or negative: not known
 	LocalCPUs   []int         // CPUs of the interface's NUMA node; nil: not known, or the host has one node
-	IRQCPUs     []int         // CPUs that the interface's interrupts go to
-	Siblings    map[int][]int // for a CPU those of its core, itself among them
+	IRQCPUs     []int         // CPUs that handle the interface's interrupts
+	Siblings    map[int][]int // for each CPU the CPUs of its core, itself included
 }
 
-// enough is how many CPUs must remain before one is left out.
+// enough is how many CPUs must remain before Placement leaves one out.
 const enough = 3
 
-// Placement decides on which CPUs the data thread of a stream shall run, and
-// says why in words for a person. No CPUs: the scheduler decides.
+// Placement returns the CPUs for the data thread of a stream, and the reason
+// in words for a person. No CPUs: the scheduler decides.
 //
 // Over loopback a packet is handled where it was sent, so the two ends of a
-// stream take turns on one CPU without anything being moved between caches;
-// both ends come to the same answer. On a NIC the memory next to it is nearest
-// to the CPUs of its NUMA node. The one that handles the flow's interrupts is
-// spared, since a CPU full of that work cannot also copy, and so is the rest of
-// its core, as long as that leaves a CPU for each stream.
+// stream take turns on one CPU and nothing moves between caches; both ends
+// come to the same answer. On a NIC the CPUs of its NUMA node are nearest to
+// its memory. Placement avoids the CPU that handles the flow's interrupts and
+// the rest of its core, since a CPU busy with interrupts cannot also copy, as
+// long as that leaves a CPU for each stream.
 func Placement(p PlacementQuery) (cpus []int, why string) {
 	if len(p.Allowed) == 0 {
 		return nil, "left to the scheduler: the CPUs of this process are not known"
 	}
 	if p.Loopback {
-		last := len(p.Allowed) - 1 // from the last one down: the first does most of a host's other work
+		last := len(p.Allowed) - 1 // from the last one down: the first one does most of a host's other work
 		return []int{p.Allowed[last-max(p.Stream, 0)%len(p.Allowed)]}, "both ends of a loopback stream on one CPU"
 	}
 	if len(p.LocalCPUs) == 0 {
@@ -63,9 +63,9 @@ func Placement(p PlacementQuery) (cpus []int, why string) {
 	return rest, why
 }
 
-// busy are the CPUs full of the flow's interrupts: the one that handled its
-// last packet or, before there was one, all that the interface interrupts
-// where those are the lesser part.
+// busy returns the CPUs that are busy with the flow's interrupts: the CPU
+// that handled its last packet or, before the first packet, all that the
+// interface interrupts where those are a minority.
 func (p PlacementQuery) busy(near []int) []int {
 	if p.IncomingCPU != nil && *p.IncomingCPU >= 0 {
 		return []int{*p.IncomingCPU}
@@ -76,12 +76,12 @@ func (p PlacementQuery) busy(near []int) []int {
 	return nil
 }
 
-// common returns the elements of a that b has too.
+// common returns the elements of a that are in b.
 func common(a, b []int) []int {
 	return slices.DeleteFunc(slices.Clone(a), func(n int) bool { return !slices.Contains(b, n) })
 }
 
-// without returns the elements of a that b has not.
+// without returns the elements of a that are not in b.
 func without(a, b []int) []int {
 	return slices.DeleteFunc(slices.Clone(a), func(n int) bool { return slices.Contains(b, n) })
 }

@@ -19,12 +19,12 @@ import (
 	"thru/internal/measure"
 )
 
-// This file is what every system can tell, by package gopsutil and Go's own
-// sockets. It builds on Linux too, so that its test runs there. On some
-// systems gopsutil runs programs of the system (netstat, kstat): a reading
-// may take tens of milliseconds.
+// This file has what every system can report, by package gopsutil and Go's
+// own sockets. It builds on Linux too, so that its test runs there. On some
+// systems gopsutil runs system programs (netstat, kstat), so a reading may
+// take tens of milliseconds.
 
-// notRead is the reason for all that thru does not read on a system.
+// notRead is the reason for all facts that thru does not read on a system.
 func notRead() error { return errors.New("not read on " + runtime.GOOS) }
 
 // portableFacts describes the host.
@@ -56,7 +56,7 @@ func portableFacts() measure.Facts {
 	return f
 }
 
-// unless returns nil where there is a value, and why there is none otherwise.
+// unless returns nil where there is a value, and otherwise the reason.
 func unless(have bool, err error) error {
 	switch {
 	case have:
@@ -67,7 +67,7 @@ func unless(have bool, err error) error {
 	return errors.New("the system does not say")
 }
 
-// portableCPU names the first processor.
+// portableCPU returns the model of the first processor.
 func portableCPU() (string, error) {
 	list, err := cpu.Info()
 	if len(list) == 0 {
@@ -85,8 +85,8 @@ func portableMemory() (measure.Memory, error) {
 	return measure.Memory{Total: int64(m.Total), Available: int64(m.Available)}, unless(m.Total > 0, nil)
 }
 
-// portableInterfaces lists what Go itself knows of the interfaces. Without
-// the driver it cannot tell whether a speed would be more than a name.
+// portableInterfaces lists Go's own facts about the interfaces. Without the
+// driver it cannot say whether a speed is only nominal.
 func portableInterfaces(n *notes) []measure.Interface {
 	list, err := net.Interfaces()
 	if err != nil {
@@ -115,15 +115,15 @@ func portableInterfaces(n *notes) []measure.Interface {
 	return all
 }
 
-// portableRoute finds the interface that the system would take to dst: it
+// portableRoute finds the interface that the system uses towards dst: it
 // connects a UDP socket, which sends nothing, and looks for the interface
-// that has the source address. The gateway stays unknown. With one address
-// on two interfaces the first is named.
+// with the source address. The gateway stays unknown. Where two interfaces
+// have the address it returns the first.
 func portableRoute(dst netip.Addr) (measure.Route, error) {
 	if !dst.IsValid() {
 		return measure.Route{}, errors.New("host: looking up a route: no address given")
 	}
-	const discard = 9 // any port does (RFC 863)
+	const discard = 9 // any port serves (RFC 863)
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(dst.Unmap(), discard)))
 	if err != nil {
 		return measure.Route{}, fault.Failf("see the routing table of this host: `netstat -rn`", "host: looking up the route to %s: %w", dst, err)
@@ -146,13 +146,13 @@ func portableRoute(dst netip.Addr) (measure.Route, error) {
 	return measure.Route{}, fmt.Errorf("host: looking up the route to %s: no interface has the source address %s", dst, local)
 }
 
-// holds tells whether an interface's address ("192.0.2.1/24") is addr.
+// holds reports whether an interface's address ("192.0.2.1/24") is addr.
 func holds(a net.Addr, addr netip.Addr) bool {
 	p, err := netip.ParsePrefix(a.String())
 	return err == nil && p.Addr().Unmap().WithZone("") == addr
 }
 
-// portableRead reads the counters that gopsutil has.
+// portableRead reads the counters that gopsutil provides.
 func portableRead(iface string, pid int) Snapshot {
 	var n notes
 	s := Snapshot{Taken: time.Now()}
@@ -176,8 +176,9 @@ func portableRead(iface string, pid int) Snapshot {
 	return s
 }
 
-// portableTimes reads the times of each core, given in seconds. Systems
-// without a kind of time (softirq, steal) give zero, and have it in system.
+// portableTimes reads the CPU times of each core, given in seconds. Systems
+// that lack a kind of time (softirq, steal) report zero and count it as
+// system time.
 func portableTimes() ([]CPUTimes, error) {
 	list, err := cpu.Times(true)
 	if err != nil || len(list) == 0 {
@@ -211,8 +212,8 @@ func portableNIC(name string) (measure.NICSpan, error) {
 	}, nil
 }
 
-// portableActivity reads what the load is made of. Systems count no packets
-// that the kernel had no time for; processes are not read.
+// portableActivity reads the load counters. Other systems do not count
+// packets dropped for want of CPU time; processes are not read.
 func portableActivity(n *notes) activity {
 	a := activity{taken: time.Now()}
 	if v := keeper[[]CPUTimes](n, "load.cpu_pct")(portableTimes()); v != nil {

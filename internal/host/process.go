@@ -12,8 +12,8 @@ import (
 )
 
 // process reads what a process has used since it began. Its times and memory
-// are of the whole process; the switches that /proc/PID/status shows are of
-// the main thread alone, so that those of all threads are added up.
+// are those of the whole process. /proc/PID/status shows the context switches
+// of the main thread only, so process adds up those of all threads.
 func (f FS) process(pid int) (measure.Process, error) {
 	dir := path.Join("proc", strconv.Itoa(pid))
 	p, err := tree.Parsed(f.Read, path.Join(dir, "stat"), parseProcStat)
@@ -42,8 +42,8 @@ func (f FS) process(pid int) (measure.Process, error) {
 }
 
 // parseProcStat reads the times of /proc/PID/stat (proc_pid_stat(5), fields
-// 14 and 15). The name of the program may hold spaces and brackets: what
-// counts begins after the last bracket, with field 3.
+// 14 and 15). The program name may hold spaces and brackets: field 3 begins
+// after the last bracket.
 func parseProcStat(line string) (measure.Process, error) {
 	end := strings.LastIndexByte(line, ')')
 	f := strings.Fields(line[end+1:])
@@ -61,13 +61,14 @@ func parseProcStat(line string) (measure.Process, error) {
 	return measure.Process{UserNs: ns[0], SystemNs: ns[1]}, nil
 }
 
-// status is what thru reads of /proc/PID/status.
+// status holds fields of /proc/PID/status.
 type status struct {
 	resident               int64 // bytes; 0 for a kernel thread, which has no such line
 	voluntary, involuntary int64
 }
 
-// parseStatus reads /proc/PID/status or that of a thread (proc_pid_status(5)).
+// parseStatus reads /proc/PID/status or the same file of a thread
+// (proc_pid_status(5)).
 func parseStatus(text string) (status, error) {
 	st := status{voluntary: -1, involuntary: -1}
 	for line := range strings.Lines(text) {

@@ -15,11 +15,12 @@ import (
 	"thru/internal/measure"
 )
 
-// cpuDir is where the kernel shows its processors
+// cpuDir is the kernel's folder of processors
 // (Documentation/ABI/testing/sysfs-devices-system-cpu).
 const cpuDir = "sys/devices/system/cpu"
 
-// processors reads how the CPUs are built and driven. model names the first one.
+// processors reads the topology, clocks and idle states of the CPUs. model is
+// that of the first one.
 func (h *Host) processors(n *notes, model *string) *measure.Processors {
 	f := h.fs
 	online, err := f.cpuList(path.Join(cpuDir, "online"))
@@ -44,7 +45,7 @@ func (h *Host) processors(n *notes, model *string) *measure.Processors {
 	return p
 }
 
-// lengthOf counts what was read.
+// lengthOf returns the length of a list that was read.
 func lengthOf(list []int, err error) (int, error) { return len(list), err }
 
 // usable lists the CPUs that this process may use: its affinity within its
@@ -57,9 +58,9 @@ func (f FS) usable() ([]int, error) {
 	return parseCPUList(all["Cpus_allowed_list"])
 }
 
-// groups counts the sets of CPUs that belong together, by asking one CPU of
-// each set for the others: a file a socket or a core, not a file a CPU. The
-// first name that a kernel knows is taken; since 5.3 there are clearer ones.
+// groups counts sockets or cores by asking one CPU of each for the others:
+// this reads one file for each socket or core, not for each CPU. It uses the
+// first file name that the kernel has; since 5.3 there are clearer ones.
 func (f FS) groups(online []int, names ...string) (int, error) {
 	seen := map[int]bool{}
 	found := 0
@@ -86,8 +87,9 @@ func (f FS) groups(online []int, names ...string) (int, error) {
 	return found, nil
 }
 
-// smt tells whether cores have several threads, and counts the cores. The
-// kernel says so since 4.19; before, there are fewer cores than threads then.
+// smt reports whether cores have several threads, and counts the cores. The
+// kernel reports it since 4.19; before, SMT is on where there are fewer cores
+// than threads.
 func (f FS) smt(n *notes, online []int) (active *bool, cores *int) {
 	s := f.Optional(path.Join(cpuDir, "smt/active"))
 	if s == "0" {
@@ -106,8 +108,8 @@ func (f FS) smt(n *notes, online []int) (active *bool, cores *int) {
 	return active, cores
 }
 
-// policies are the folders of the frequency driver: one for each group of
-// CPUs that share a clock, or before Linux 4.3 one a CPU
+// policies lists the folders of the frequency driver: one for each group of
+// CPUs that share a clock, or before Linux 4.3 one for each CPU
 // (Documentation/admin-guide/pm/cpufreq.rst).
 func (f FS) policies(online []int) []string {
 	var all []string
@@ -125,8 +127,8 @@ func (f FS) policies(online []int) []string {
 	return all
 }
 
-// frequency reads clocks, governors and turbo. A guest has most often none of
-// them: then one note stands for all.
+// frequency reads clocks, governors and turbo. A guest mostly has none of
+// them: then one note covers all.
 func (f FS) frequency(n *notes, p *measure.Processors, online []int, model *string) {
 	all := f.policies(online)
 	p.BaseHz = f.baseClock(all, model)
@@ -168,7 +170,7 @@ func (f FS) frequency(n *notes, p *measure.Processors, online []int, model *stri
 	p.CurrentHz = keeper[int64](n, "cpu.current_hz")(f.currentClock(all))
 }
 
-// kiloHertz reads a clock in kHz, as Hz.
+// kiloHertz reads a clock in kHz and returns Hz.
 func (f FS) kiloHertz(name string) (int64, error) {
 	khz, err := f.Number64(name)
 	if err == nil && (khz <= 0 || khz > math.MaxInt64/1000) {
@@ -177,9 +179,9 @@ func (f FS) kiloHertz(name string) (int64, error) {
 	return khz * 1000, err
 }
 
-// currentClock is the fastest of the clocks now. Some kernels wait 10 ms for
-// each of them (arch/x86/kernel/cpu/aperfmperf.c before 5.18), so that no more
-// are read after that.
+// currentClock returns the fastest of the present clocks. Some kernels wait
+// 10 ms for each clock (arch/x86/kernel/cpu/aperfmperf.c before 5.18);
+// currentClock stops reading after one that does.
 func (f FS) currentClock(policies []string) (fastest int64, err error) {
 	began := time.Now()
 	for _, policy := range policies {
@@ -198,8 +200,8 @@ func (f FS) currentClock(policies []string) (fastest int64, err error) {
 	return 0, err
 }
 
-// boost tells whether turbo is allowed: intel_pstate says it the other way
-// round, others for all CPUs, amd-pstate for each policy.
+// boost reports whether turbo is allowed: intel_pstate has an inverted flag,
+// others one flag for all CPUs, amd-pstate one for each policy.
 func (f FS) boost(policy string) (bool, error) {
 	s, err := f.Text(path.Join(cpuDir, "intel_pstate/no_turbo"))
 	if err == nil {
@@ -213,8 +215,8 @@ func (f FS) boost(policy string) (bool, error) {
 	return false, errors.New("the frequency driver does not tell")
 }
 
-// baseClock is the guaranteed clock, by the driver (kHz), by ACPI (MHz), or by
-// the name of the model: "Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz".
+// baseClock returns the guaranteed clock by the driver (kHz), by ACPI (MHz),
+// or by the model name: "Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz".
 func (f FS) baseClock(policies []string, model *string) *int64 {
 	if len(policies) > 0 {
 		if hz, err := f.kiloHertz(path.Join(policies[0], "base_frequency")); err == nil {
@@ -243,8 +245,9 @@ func (f FS) baseClock(policies []string, model *string) *int64 {
 }
 
 // idle reads the deepest idle state that the first CPU may enter
-// (Documentation/admin-guide/pm/cpuidle.rst): not disabled, and left within
-// the time that programs such as tuned allow (PM QoS).
+// (Documentation/admin-guide/pm/cpuidle.rst): one that is not disabled and
+// whose exit latency is within the limit that programs such as tuned set (PM
+// QoS).
 func (h *Host) idle(n *notes, p *measure.Processors, cpu int) {
 	f := h.fs
 	p.IdleDriver = keeper[string](n, "cpu.idle_driver")(f.Text(path.Join(cpuDir, "cpuidle/current_driver")))

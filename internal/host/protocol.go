@@ -33,8 +33,8 @@ func parseProtocols(text string) (map[string]uint64, error) {
 	return all, tree.UnlessEmpty(len(all), "no counters")
 }
 
-// pair adds the counters of one group. Other groups than those of IP, ICMP,
-// TCP and UDP are left out, and so is what is no counter.
+// pair parses the counters of one group. It leaves out groups other than IP,
+// ICMP, TCP and UDP, and values that are no counters.
 func pair(all map[string]uint64, group string, names, values []string) error {
 	if len(names) != len(values) {
 		return fmt.Errorf("%.40q has %d names and %d values", group, len(names), len(values))
@@ -55,8 +55,8 @@ func pair(all map[string]uint64, group string, names, values []string) error {
 	return nil
 }
 
-// gauge tells settings and levels from counters: they may fall, and a
-// difference of them says nothing. Tcp.MaxConn is even negative.
+// gauge reports whether a value is a setting or a level and not a counter: it
+// may fall, and its difference means nothing. Tcp.MaxConn is even negative.
 func gauge(group, name string) bool {
 	switch group {
 	case "Ip":
@@ -68,7 +68,7 @@ func gauge(group, name string) bool {
 }
 
 // parseSNMP6 reads /proc/net/snmp6, which has one "Ip6InReceives 0" a line
-// (net/ipv6/proc.c). Keys become "Ip6.InReceives", as for version 4.
+// (net/ipv6/proc.c). Keys become "Ip6.InReceives", as for IPv4.
 func parseSNMP6(text string) (map[string]uint64, error) {
 	all := map[string]uint64{}
 	for line := range tree.Lines(text) {
@@ -93,9 +93,9 @@ func parseSNMP6(text string) (map[string]uint64, error) {
 
 // parseConntrack reads /proc/net/stat/nf_conntrack: names, then a line of
 // hexadecimal counts for each CPU (net/netfilter/nf_conntrack_standalone.c).
-// What the tracking of connections has refused is kept, as "Conntrack.Drop":
-// packets for whose connection there was no room, connections that had to make
-// room for others, and those that could not be entered.
+// It returns the sum of refusals as "Conntrack.Drop": packets dropped since
+// the table was full, connections evicted for others, and connections that
+// could not be inserted.
 func parseConntrack(text string) (map[string]uint64, error) {
 	head, text, _ := strings.Cut(text, "\n")
 	if head == "" {

@@ -8,10 +8,10 @@ import (
 	"thru/internal/measure"
 )
 
-// qdisc is one queueing discipline as the kernel reports it.
+// qdisc is one queueing discipline.
 type qdisc struct {
 	kind           string
-	index          int32  // of its interface
+	index          int32  // interface number
 	handle, parent uint32 // major number in the upper, minor in the lower 16 bits (tc(8))
 
 	backlog, drops, requeues, overlimits uint64
@@ -39,32 +39,33 @@ func parseQdisc(b []byte) (qdisc, error) {
 	if q.kind == "" || len(s) < 20 {
 		return q, errors.New("the kernel shows a queueing discipline without kind or counters")
 	}
-	// Bytes 0 to 3 are its length in packets.
+	// Bytes 0 to 3 are the queue length in packets.
 	q.backlog, q.drops, q.requeues, q.overlimits = uint64(u32(s[4:])), uint64(u32(s[8:])), uint64(u32(s[12:])), uint64(u32(s[16:]))
 	return q, nil
 }
 
-// queueing adds up what all disciplines of one interface have counted, each
+// queueing adds up the counters of all disciplines of one interface, each
 // packet once.
 //
-// Drops and backlog: a classful discipline counts what its children drop as
-// well, when they refuse a packet (tbf_enqueue, htb_enqueue and so on) and when
-// they drop one later (qdisc_tree_reduce_backlog); mq and mqprio show the sum
-// of their children. So the root has it all. Some do not pass everything up
-// (taprio, disciplines that the NIC does, old kernels): then the
-// sum of the root's children is more, and counts.
+// Drops and backlog: a classful discipline includes the drops of its
+// children, both when they refuse a packet (tbf_enqueue, htb_enqueue and so
+// on) and when they drop one later (qdisc_tree_reduce_backlog); mq and mqprio
+// show the sum of their children. So the root has the total. Some do not pass
+// all drops up (taprio, offloaded disciplines, old kernels): then the sum of
+// the root's children is larger and is used.
 //
-// Overlimits and requeues are counted where they happen, and are summed over
-// all but mq and mqprio, which again show sums.
+// Overlimits and requeues are counted where they happen. queueing sums them
+// over all disciplines but mq and mqprio, which show sums.
 //
-// What classifies received packets (ingress, clsact) is no queue and left out.
+// Disciplines for received packets (ingress, clsact) are no queues and are
+// left out.
 //
-// A drop is one buffer of the kernel: with segmentation offload that may be
-// many packets of the wire. What its queue refuses counts again as
+// A drop is one kernel buffer: with segmentation offload that may be many
+// packets on the wire. A packet that the queue refuses also counts as
 // Udp.SndbufErrors (Udp6) and Ip.OutDiscards, though the send call succeeds
-// (net/ipv4/udp.c, udp_send_skb, without IP_RECVERR). So does a call that
-// finds the buffer of a socket full that does not block (udp_sendmsg,
-// SOCK_NOSPACE), where nothing is lost: those two are no measure of loss.
+// (net/ipv4/udp.c, udp_send_skb, without IP_RECVERR). So does a non-blocking
+// call that finds the socket buffer full (udp_sendmsg, SOCK_NOSPACE), where
+// no packet is lost: those two counters do not measure loss.
 func queueing(all []qdisc) (measure.Qdisc, error) {
 	var sum measure.Qdisc
 	var root *qdisc
@@ -76,7 +77,7 @@ func queueing(all []qdisc) (measure.Qdisc, error) {
 	if root == nil {
 		return sum, errors.New("the kernel shows no queueing discipline at the root: the interface may be down")
 	}
-	var drops, backlog uint64 // of the root's children
+	var drops, backlog uint64 // sums over the root's children
 	for _, q := range all {
 		if q.kind == "ingress" || q.kind == "clsact" {
 			continue
@@ -93,8 +94,8 @@ func queueing(all []qdisc) (measure.Qdisc, error) {
 	return sum, nil
 }
 
-// kindsBelow names the kinds of discipline below the root of an interface, in order
-// and each once.
+// kindsBelow returns the kinds of discipline below the root of an interface,
+// in order and each once.
 func kindsBelow(all []qdisc, index int32) []string {
 	root := -1
 	for i, q := range all {

@@ -9,8 +9,8 @@ import (
 )
 
 // Values of the netlink family "netdev" (include/uapi/linux/netdev.h): the
-// kernel's own counters of queues, since Linux 6.9, for drivers that have moved
-// theirs there (virtio_net, gve, bnxt).
+// kernel's own queue counters, since Linux 6.9, for drivers that support them
+// (virtio_net, gve, bnxt).
 const (
 	netdevFamily    = "netdev"
 	cmdQstatsGet    = 12
@@ -52,8 +52,8 @@ func parseQstats(b []byte) (c measure.QueueCounter, err error) {
 	return c, nil
 }
 
-// unsigned is a number of 4 or 8 bytes, as large as it needs to be (netlink's
-// "uint"); nil where there is none.
+// unsigned returns a number of 4 or 8 bytes (netlink's "uint"); nil where
+// there is none.
 func unsigned(b []byte) *uint64 {
 	switch len(b) {
 	case 4:

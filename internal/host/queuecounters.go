@@ -11,7 +11,7 @@ import (
 	"thru/internal/measure"
 )
 
-// queueCount is what a driver's counter tells of one queue.
+// queueCount is one counter of one queue.
 type queueCount struct {
 	direction string // "rx" or "tx"
 	queue     int
@@ -53,7 +53,7 @@ func newQueueNames() queueNames {
 	return q
 }
 
-// read tells what a counter counts, if it is one of a queue.
+// read returns what a counter counts, and whether it belongs to a queue.
 func (q queueNames) read(name string) (queueCount, bool) {
 	for _, form := range q.forms {
 		m := form.FindStringSubmatch(name)
@@ -76,13 +76,14 @@ func (q queueNames) read(name string) (queueCount, bool) {
 	return queueCount{}, false
 }
 
-// queueCounters gathers the counters of queues, receive queues first, each in
-// order. A queue of which packets are not counted is left out.
+// queueCounters returns the counters of queues, receive queues first, each in
+// order. It leaves out queues without a packet counter.
 func queueCounters(driver map[string]uint64) []measure.QueueCounter {
 	return gatherQueues(driver, newQueueNames().read)
 }
 
-// gatherQueues does so with what reads the name of a counter.
+// gatherQueues is queueCounters with a function that parses the name of a
+// counter.
 func gatherQueues(driver map[string]uint64, read func(string) (queueCount, bool)) []measure.QueueCounter {
 	all, counted := map[string]*measure.QueueCounter{}, map[string]bool{}
 	for name, n := range driver {
@@ -118,7 +119,7 @@ func byQueue(a, b measure.QueueCounter) int {
 	return cmp.Or(strings.Compare(a.Queue[:2], b.Queue[:2]), number(a)-number(b))
 }
 
-// add adds to a number that may not be there yet.
+// add adds n to a number that may be nil.
 func add(to **uint64, n uint64) {
 	if *to == nil {
 		*to = new(uint64)
@@ -126,9 +127,9 @@ func add(to **uint64, n uint64) {
 	**to += n
 }
 
-// driverErrors picks the counters of a driver that mean errors or drops and are
-// not zero. Left out are programs' drops (XDP), what forward error correction
-// mended, and what counts nothing (fcoe_last_error).
+// driverErrors returns the driver counters that mean errors or drops and are
+// not zero. It leaves out drops by programs (XDP), errors that forward error
+// correction fixed, and values that are no counts (fcoe_last_error).
 func driverErrors(driver map[string]uint64) map[string]uint64 {
 	bad := regexp.MustCompile(`(?i)err|drop|discard|fail|crc|miss(ed|es)|no_?buf|no_mem|no_space|oob|overrun|overflow|fifo|out_of|ring full|runt|oversize|undersize|jabber|fragments|time_?out|exceeded|collision`)
 	good := regexp.MustCompile(`(?i)xdp|corrected|err_lane|last_error|pause`)

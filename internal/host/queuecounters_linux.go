@@ -8,8 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// describeCounters reads what each queue has carried, and what went wrong.
-// Where the driver's own counters do not tell of queues, the kernel's may.
+// describeCounters reads the packets and errors of each queue. Where the
+// driver's own counters have no queues, it reads the kernel's.
 func (u *subject) describeCounters() {
 	c, err := ask(u, kernel.counters)
 	if err == nil {
@@ -32,7 +32,7 @@ func (u *subject) describeCounters() {
 	u.out.Counters = u.bounded(u.out.Counters)
 }
 
-// bounded keeps the first queues of each direction.
+// bounded limits the list to the first queues of each direction.
 func (u *subject) bounded(all []measure.QueueCounter) []measure.QueueCounter {
 	seen := map[string]int{}
 	list := slices.DeleteFunc(all, func(c measure.QueueCounter) bool {

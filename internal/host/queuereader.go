@@ -6,24 +6,24 @@ import (
 	"thru/internal/measure"
 )
 
-// QueueReader reads the packets of each queue of one interface again and
-// again. It reads a name of the driver's counters once, which costs more than
-// asking for them. It is for one goroutine.
+// QueueReader reads the packet counters of each queue of one interface
+// repeatedly. It parses the names of the driver's counters once, which costs
+// more than reading the values. It is for one goroutine.
 type QueueReader struct {
 	host  *Host
 	iface string
 	names queueNames
-	known map[string]queueCount // those that are of a queue
+	known map[string]queueCount // the names of queue counters
 	other map[string]bool
 }
 
-// Queues returns the reader of an interface's queues.
+// Queues returns a reader of an interface's queues.
 func (h *Host) Queues(iface string) *QueueReader {
 	return &QueueReader{host: h, iface: iface, names: newQueueNames(), known: map[string]queueCount{}, other: map[string]bool{}}
 }
 
-// Read returns the counters of all queues since the driver was loaded, receive
-// queues first; an error where its driver does not tell.
+// Read returns the counters of all queues since the driver was loaded,
+// receive queues first; an error where the driver has none.
 func (r *QueueReader) Read() ([]measure.QueueCounter, error) {
 	if r.host.kernel == nil {
 		return nil, errors.New("only the running kernel tells them")
@@ -39,7 +39,7 @@ func (r *QueueReader) Read() ([]measure.QueueCounter, error) {
 	return all, nil
 }
 
-// read is that of its names, remembered.
+// read is queueNames.read with a cache.
 func (r *QueueReader) read(name string) (queueCount, bool) {
 	if c, ok := r.known[name]; ok || r.other[name] {
 		return c, ok

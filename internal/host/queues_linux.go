@@ -12,13 +12,13 @@ import (
 	"thru/internal/unit"
 )
 
-// maxQueues bounds what is read of each queue; a NIC may have thousands, of
-// which the first are as good as any.
+// maxQueues limits how many queues are read; a NIC may have thousands, and
+// the first ones are representative.
 const maxQueues = 512
 
-// describeQueues counts the queues, and reads which CPUs software spreads
-// their packets to. Of veth and tap, of which a host may have a thousand, the
-// latter is not read.
+// describeQueues counts the queues, and reads the CPUs that software spreads
+// their packets to. It skips the latter for veth and tap, of which a host may
+// have a thousand.
 func (u *subject) describeQueues() {
 	if u.up {
 		c, err := ask(u, kernel.channels)
@@ -92,7 +92,7 @@ func (u *subject) describeSteering() {
 	tx := measure.Value(u.out.TxQueues)
 	for i := range min(tx, maxQueues) {
 		if tx == 1 {
-			break // no choice
+			break // a single queue: no choice
 		}
 		q := "tx-" + strconv.Itoa(i)
 		u.steer("xps", &u.out.XPS, q, path.Join(dir, q, "xps_cpus"))
@@ -103,7 +103,7 @@ func (u *subject) describeSteering() {
 }
 
 // steer reads the CPUs of one queue, if any are set. A kernel without the
-// feature has no such file, and one queue alone has no XPS.
+// feature has no such file, and a single queue has no XPS.
 func (u *subject) steer(key string, to *map[string]string, queue, file string) {
 	s, err := u.fs.Text(file)
 	if err != nil {
@@ -123,7 +123,7 @@ func (u *subject) steer(key string, to *map[string]string, queue, file string) {
 	(*to)[queue] = unit.List(cpus)
 }
 
-// describeDevice asks what only a device has.
+// describeDevice reads the facts that only a device has.
 func (u *subject) describeDevice() {
 	u.out.Rings = kept[measure.Rings](u, "rings")(ask(u, kernel.rings))
 	u.out.Coalesce = kept[measure.Coalesce](u, "coalescing")(ask(u, kernel.coalescing))

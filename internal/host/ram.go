@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// ram reads the memory and how it is handed out (proc_meminfo(5)).
+// ram reads the memory and its use (proc_meminfo(5)).
 func (f FS) ram(n *notes, hypervisor *string) *measure.RAM {
 	var r measure.RAM
 	info, err := f.Fields("proc/meminfo")
@@ -46,7 +46,7 @@ func (f FS) ram(n *notes, hypervisor *string) *measure.RAM {
 	return &r
 }
 
-// choice reads a file of which one word is marked as chosen.
+// choice reads a file that marks one word as chosen.
 func (f FS) choice(name string) (string, error) {
 	s, err := f.Text(name)
 	if err != nil {
@@ -58,10 +58,10 @@ func (f FS) choice(name string) (string, error) {
 	return s, nil
 }
 
-// balloon is the memory that the hypervisor has taken back: by the kernel's
-// own sum (since 6.16), by its counters of pages in and out, which the drivers
-// of Hyper-V and Xen do not keep (mm/balloon_compaction.c), or by VMware's
-// driver (drivers/misc/vmw_balloon.c, for root).
+// balloon returns the memory that the hypervisor has taken back: by the
+// kernel's own sum (since 6.16), by its counters of pages in and out, which
+// the drivers of Hyper-V and Xen do not keep (mm/balloon_compaction.c), or by
+// VMware's driver (drivers/misc/vmw_balloon.c, for root).
 func (f FS) balloon(info map[string]string, hypervisor *string) (int64, error) {
 	if s, ok := info["Balloon"]; ok {
 		return tree.Kilobytes(s)
@@ -96,7 +96,8 @@ func (f FS) balloon(info map[string]string, hypervisor *string) (int64, error) {
 	return max(in-out, 0) * page, nil
 }
 
-// vmwareBalloon reads the pages of 4 KiB that VMware's driver holds now.
+// vmwareBalloon reads the number of 4 KiB pages that VMware's driver holds
+// now.
 func vmwareBalloon(text string) (int64, error) {
 	all, err := tree.Fields(text)
 	if err != nil {
@@ -110,7 +111,7 @@ func vmwareBalloon(text string) (int64, error) {
 	return held << 12, nil
 }
 
-// tcpMemory is what all TCP sockets of the host hold, in bytes
+// tcpMemory returns the memory of all TCP sockets of the host, in bytes
 // (net/ipv4/proc.c, sockstat_seq_show: pages).
 func (f FS) tcpMemory() (int64, error) {
 	all, err := tree.Parsed(f.net, "sockstat", tree.Fields)
@@ -126,8 +127,8 @@ func (f FS) tcpMemory() (int64, error) {
 	return 0, errors.New("/proc/net/sockstat has no memory of TCP")
 }
 
-// tcpMemoryMax is the last of the three limits of tcp_mem, which are pages
-// (tcp(7)). A network namespace of its own does not show them.
+// tcpMemoryMax returns the last of the three limits of tcp_mem, in bytes
+// (tcp(7): pages). A separate network namespace does not show them.
 func (f FS) tcpMemoryMax() (int64, error) {
 	s, err := f.Text("proc/sys/net/ipv4/tcp_mem")
 	if err != nil {
@@ -140,7 +141,7 @@ func (f FS) tcpMemoryMax() (int64, error) {
 	return pages(words[2])
 }
 
-// pages turns a number of pages into bytes.
+// pages converts a number of pages to bytes.
 func pages(s string) (int64, error) {
 	n, err := tree.Count(s)
 	size := int64(os.Getpagesize())
