@@ -9,21 +9,20 @@ import (
 	"thru/internal/measure"
 )
 
-// Watch reads the counters of a host again and again, those of one interface
-// and of the process that moves the data among them. It has found out once
-// where they are. It is for one goroutine.
+// Watch reads the counters of a host repeatedly, with those of one interface
+// and of the process that moves the data. It finds the counters once. It is
+// for one goroutine.
 type Watch struct {
 	host  *Host
 	iface string
 	pid   int
-	quota quota // the least of the control groups around thru
-	irqs  []int // interrupts of the interface
-	notes notes // what is not known of these
+	quota quota // the lowest of the control groups around thru
+	irqs  []int // of the interface
+	notes notes // notes of the search
 }
 
-// Watch finds out where the counters are of this host, of one interface, and of
-// the process that moves the data. An empty name or a zero pid leaves that
-// part out.
+// Watch finds the counters of this host, of one interface, and of the process
+// that moves the data. An empty name or a zero pid leaves that part out.
 func (h *Host) Watch(iface string, pid int) *Watch {
 	w := &Watch{host: h, iface: iface, pid: pid}
 	w.findQuota()
@@ -40,7 +39,7 @@ func (h *Host) Watch(iface string, pid int) *Watch {
 	return w
 }
 
-// Read is one reading of a Watch.
+// Read takes one reading of a Watch.
 func (h *Host) Read(iface string, pid int) Snapshot { return h.Watch(iface, pid).Read() }
 
 // Read reads all counters. It takes about a millisecond, and more where a
@@ -85,7 +84,7 @@ func (f FS) protocols(n *notes) map[string]uint64 {
 	}
 	v, err := tree.Parsed(f.net, "stat/nf_conntrack", parseConntrack)
 	maps.Copy(all, v)
-	if unlessAbsent(err) != nil { // where nothing tracks connections there is no such file
+	if unlessAbsent(err) != nil { // the file does not exist without connection tracking
 		n.add("protocol.conntrack", err.Error())
 	}
 	if len(all) == 0 {
@@ -94,7 +93,7 @@ func (f FS) protocols(n *notes) map[string]uint64 {
 	return all
 }
 
-// findQuota finds the quota that binds first.
+// findQuota finds the lowest quota.
 func (w *Watch) findQuota() {
 	var err error
 	if w.quota, err = w.host.fs.quotaAround("self"); err != nil {
@@ -102,8 +101,9 @@ func (w *Watch) findQuota() {
 	}
 }
 
-// readQuota reads what the quota has done; nil where there is none. A group
-// that is gone has left the process to another one.
+// readQuota reads the counters of the quota; nil where there is none. Where
+// its group is gone, readQuota searches again, since the process is in
+// another group.
 func (w *Watch) readQuota(n *notes) *measure.QuotaSpan {
 	if w.quota.dir != "" && !w.host.fs.Exists(w.quota.dir) {
 		w.findQuota()
@@ -114,10 +114,10 @@ func (w *Watch) readQuota(n *notes) *measure.QuotaSpan {
 	return keeper[measure.QuotaSpan](n, "cpu_quota")(w.host.fs.throttling(w.quota))
 }
 
-// onlyKernel is why a recorded tree lacks something.
+// onlyKernel is the reason why a recorded tree lacks a fact.
 const onlyKernel = "only the running kernel tells them"
 
-// readQdisc reads what queues before one interface.
+// readQdisc reads the queueing counters of one interface.
 func (h *Host) readQdisc(n *notes, name string) *measure.Qdisc {
 	if h.kernel == nil {
 		n.add("qdisc", onlyKernel)

@@ -13,15 +13,15 @@ import (
 	"thru/internal/measure"
 )
 
-// Route is how the kernel would send a packet to dst (`ip route get`). The
-// MTU is that of the interface, or what the route knows of the path where
-// that is less. An error means that there is no way.
+// Route returns the kernel's route to dst (`ip route get`). The MTU is that
+// of the interface, or the path MTU that the route knows where that is less.
+// An error means that there is no route.
 func (h *Host) Route(dst netip.Addr) (measure.Route, error) {
 	return h.RouteFrom(dst, netip.Addr{}, "")
 }
 
 // RouteFrom is Route for a socket that is bound to a source address, to a
-// device, or to both; invalid and empty: it is not.
+// device, or to both; an invalid src and an empty device mean unbound.
 func (h *Host) RouteFrom(dst, src netip.Addr, device string) (measure.Route, error) {
 	if !dst.IsValid() {
 		return measure.Route{}, errors.New("host: looking up a route: no address given")
@@ -55,14 +55,15 @@ func (h *Host) RouteFrom(dst, src netip.Addr, device string) (measure.Route, err
 	if r.Src != nil {
 		out.Source = r.Src.String()
 	} else if src.IsValid() {
-		out.Source = src.Unmap().String() // the kernel does not repeat what it was told
+		out.Source = src.Unmap().String() // the kernel does not repeat a given source
 	}
 	out.NextHops, out.Hash = h.nextHops(dst, src, device)
 	return out, nil
 }
 
-// nextHops are those of the entry of the routing table that dst matches, where it
-// has several, and the policy that chooses one. Kernels before 4.13 tell none.
+// nextHops returns the next hops of the routing table entry that dst matches,
+// where it has several, and the hash policy that chooses one. Kernels before
+// 4.13 report no hash policy.
 func (h *Host) nextHops(dst, src netip.Addr, device string) (all []measure.NextHop, hash string) {
 	o := routeOptions(src, device)
 	o.FIBMatch = true

@@ -10,15 +10,16 @@ import (
 	"thru/internal/measure"
 )
 
-// running is the kernel that this program runs on. Drivers are asked by
-// ethtool, the rest by rtnetlink, which answers for the calling thread's
-// network namespace (rtnetlink(7)). Each question opens a socket and closes it.
+// running is the kernel that this program runs on. It asks drivers by ethtool
+// and the rest by rtnetlink, which answers for the calling thread's network
+// namespace (rtnetlink(7)). Each request opens and closes a socket.
 type running struct{ ethtool }
 
 func runningKernel() kernel { return running{} }
 
-// rxRing asks for one interface. The virtual functions of a NIC, which take
-// long to list, are left out by not asking for them (IFLA_EXT_MASK).
+// rxRing requests the statistics of one interface. It leaves out the virtual
+// functions of a NIC, which take long to list, by not asking for them
+// (IFLA_EXT_MASK).
 func (running) rxRing(name string) (uint64, error) {
 	req := nl.NewNetlinkRequest(unix.RTM_GETLINK, 0)
 	req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
@@ -33,7 +34,7 @@ func (running) rxRing(name string) (uint64, error) {
 	return parseRxRing(answers[0])
 }
 
-// qdisc adds up the disciplines of one interface.
+// qdisc adds up the queueing disciplines of one interface.
 func (r running) qdisc(name string) (measure.Qdisc, error) {
 	index, err := r.index(name)
 	if err != nil {
@@ -46,7 +47,7 @@ func (r running) qdisc(name string) (measure.Qdisc, error) {
 	return queueing(own)
 }
 
-// index is the number of an interface (netdevice(7), SIOCGIFINDEX).
+// index returns the number of an interface (netdevice(7), SIOCGIFINDEX).
 func (r running) index(name string) (index int32, err error) {
 	err = withSocket(func(fd int) error {
 		i, err := unix.NewIfreq(name)

@@ -9,11 +9,11 @@ import (
 	"thru/internal/measure"
 )
 
-// errHidden is why a file system that is there tells nothing: containers lay
-// an empty one over it.
+// errHidden is the reason for an empty file system: containers mount an empty
+// one over it.
 func errHidden(name string) error { return errors.New(name + " is empty: a container hides it") }
 
-// security reads what may slow or forbid system calls.
+// security reads what may slow down or forbid system calls.
 func (f FS) security(n *notes) *measure.Security {
 	var s measure.Security
 	if v := keeper[string](n, "security.security_modules")(f.Text("sys/kernel/security/lsm")); v != nil {
@@ -91,8 +91,9 @@ func (f FS) seccomp() (string, error) {
 	return "", errors.New(notShown)
 }
 
-// mitigations reads how the kernel was told to treat the faults of CPUs
-// (Documentation/admin-guide/kernel-parameters.txt); "default" where it was not told.
+// mitigations reads the kernel parameter for CPU vulnerabilities
+// (Documentation/admin-guide/kernel-parameters.txt); "default" where it is
+// not set.
 func (f FS) mitigations() (string, error) {
 	line, err := f.Text("proc/cmdline")
 	if err != nil {
@@ -101,10 +102,10 @@ func (f FS) mitigations() (string, error) {
 	value := "default"
 	for _, word := range strings.Fields(line) {
 		if word == "--" {
-			break // the rest is for the first program
+			break // the rest goes to init
 		}
 		if v, ok := strings.CutPrefix(word, "mitigations="); ok {
-			value = v // of several the last one counts
+			value = v // the last one counts
 		}
 	}
 	return value, nil

@@ -10,9 +10,9 @@ import (
 	"thru/internal/measure"
 )
 
-// describeSlot fills in the slot and the NUMA node of a device. What a
-// hypervisor offers is in no slot, though it may show one. A virtual function
-// has the link of the physical one.
+// describeSlot sets the slot and the NUMA node of a device. A virtual NIC is
+// in no slot, though it may show one. A virtual function has the link of its
+// physical function.
 func (u *subject) describeSlot() {
 	dir := u.fs.pciFolder(u.device)
 	if dir == "" {
@@ -37,7 +37,8 @@ func (u *subject) describeSlot() {
 	u.describePCIe(dir)
 }
 
-// describePCIe reads the link of a function, and of the port above it, its slot.
+// describePCIe reads the link of a PCI function, and that of the port above
+// it, its slot.
 func (u *subject) describePCIe(dir string) {
 	p := u.out.PCI
 	gen, lanes, err := u.fs.pcieLink(dir, "current")
@@ -63,8 +64,8 @@ func (u *subject) describePCIe(dir string) {
 	}
 }
 
-// numaNode is the node of a device. Firmware need not tell it (-1) where there
-// is only one.
+// numaNode returns the NUMA node of a device. Firmware may leave it unset
+// (-1) where there is only one.
 func (u *subject) numaNode(dir string) (int, error) {
 	node, err := u.fs.Number(path.Join(dir, "numa_node"))
 	if err == nil && node >= 0 {
@@ -78,9 +79,9 @@ func (u *subject) numaNode(dir string) (int, error) {
 	return 0, cmp.Or(err, errors.New("the firmware does not tell"))
 }
 
-// card names the card that a port is on: the address without its function.
-// Virtual functions, whose traffic is that of a port, and what a hypervisor
-// offers belong to none.
+// card identifies the card of a port: the PCI address without the function.
+// Virtual functions, whose traffic is that of a port, and virtual NICs belong
+// to none.
 func (u *subject) card() string {
 	if !u.hardware() || u.out.Kind == nil || *u.out.Kind != "physical" {
 		return ""
@@ -90,8 +91,8 @@ func (u *subject) card() string {
 	return card
 }
 
-// joinPorts tells the ports of each card of each other, and adds up the rates
-// of those that have a link: the others carry nothing.
+// joinPorts lists for each port the other ports of its card, and adds up the
+// rates of the ports with a link: the others carry nothing.
 func joinPorts(all []measure.Interface, cards map[string][]int) {
 	for _, ports := range cards {
 		var sum int64

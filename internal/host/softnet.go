@@ -10,10 +10,11 @@ import (
 )
 
 // parseSoftnet reads /proc/net/softnet_stat: one line of hexadecimal columns
-// a core (net/core/net-procfs.c, softnet_seq_show). Column 1 is packets
-// processed, 2 dropped for a full backlog, 3 the times that the budget ran
+// a core (net/core/net-procfs.c, softnet_seq_show). Column 1 counts packets
+// processed, 2 packets dropped for a full backlog, 3 how often the budget ran
 // out. Kernels have 9 columns at least; since 5.10 column 13 is the core's
-// number. Before, lines are numbered, which is wrong where a core is off line.
+// number. Before that the line number stands for it, which is wrong where a
+// core is offline.
 func parseSoftnet(text string) ([]measure.Softnet, error) {
 	var cores []measure.Softnet
 	for line := range tree.Lines(text) {

@@ -9,12 +9,12 @@ import (
 	"thru/internal/measure"
 )
 
-// Span is what the counters did between two snapshots of one host. Origin is
-// when the measured time began, on the same clock. A part that one of the
-// snapshots lacks is absent.
+// Span returns the change of the counters between two snapshots of one host.
+// Origin is the start of the measured time, on the same clock. A part that
+// one of the snapshots lacks is absent.
 //
-// A counter that went back was reset or wrapped. It is counted on where a
-// wrap at 32 bits explains it, else left out; both are named in Missing.
+// A counter that went back was reset or wrapped. Span accounts for a wrap at
+// 32 bits and leaves out any other; it names both in Missing.
 func Span(before, after Snapshot, origin time.Time) measure.HostSpan {
 	var n notes
 	span := measure.HostSpan{
@@ -36,8 +36,8 @@ func Span(before, after Snapshot, origin time.Time) measure.HostSpan {
 	return span
 }
 
-// cpuSpan turns times into percent of each core's own time. A core that was
-// off line at one of the ends is left out.
+// cpuSpan converts times to percent of each core's own time. It leaves out
+// cores that were offline at one of the ends.
 func cpuSpan(n *notes, before, after []CPUTimes) []measure.CPU {
 	var all []measure.CPU
 	for _, a := range after {
@@ -55,11 +55,11 @@ func cpuSpan(n *notes, before, after []CPUTimes) []measure.CPU {
 	return all
 }
 
-// jitter is how far a time may go back without meaning anything: the kernel
-// computes idle, I/O wait and steal anew at each reading (proc_stat(5)).
+// jitter is how far a time may go back without a reset: the kernel recomputes
+// idle, I/O wait and steal at each reading (proc_stat(5)).
 const jitter = int64(time.Second)
 
-// corePercent is the share of each kind of time in the sum of all.
+// corePercent returns the share of each kind of time in the sum of all.
 func corePercent(b, a CPUTimes) (measure.CPU, error) {
 	d := []int64{a.User - b.User, a.System - b.System, a.IRQ - b.IRQ, a.SoftIRQ - b.SoftIRQ, a.Steal - b.Steal, a.Idle - b.Idle}
 	total := int64(0)
@@ -79,7 +79,8 @@ func corePercent(b, a CPUTimes) (measure.CPU, error) {
 	}, nil
 }
 
-// workerSpan is what the process used. A thread that ended took its switches along.
+// workerSpan returns what the process used. The switches of a thread that has
+// ended are lost.
 func workerSpan(n *notes, b, a *measure.Process) *measure.Process {
 	if b == nil || a == nil {
 		return nil
@@ -94,7 +95,7 @@ func workerSpan(n *notes, b, a *measure.Process) *measure.Process {
 	return &p
 }
 
-// switches is the difference of one sum over threads.
+// switches returns the difference of two sums over threads.
 func switches(n *notes, fact string, b, a *int64) *int64 {
 	if b == nil || a == nil {
 		return nil
@@ -106,8 +107,8 @@ func switches(n *notes, fact string, b, a *int64) *int64 {
 	return new(*a - *b)
 }
 
-// nicSpan is the difference of the interface's counters. They are reset
-// together: one that went back takes the others along.
+// nicSpan returns the difference of the interface's counters. They are reset
+// together: where one went back, all are left out.
 func nicSpan(n *notes, b, a *measure.NICSpan) *measure.NICSpan {
 	if b == nil || a == nil || b.Name != a.Name {
 		return nil
@@ -139,8 +140,9 @@ func nicSpan(n *notes, b, a *measure.NICSpan) *measure.NICSpan {
 	return &out
 }
 
-// qdiscSpan is the difference of the queueing's counters. Another discipline
-// at the root has begun anew, as has one whose counters went back.
+// qdiscSpan returns the difference of the queueing counters. Another
+// discipline at the root, or counters that went back, mean that they began
+// anew.
 func qdiscSpan(n *notes, b, a *measure.Qdisc) *measure.Qdisc {
 	if b == nil || a == nil {
 		return nil
@@ -158,8 +160,8 @@ func qdiscSpan(n *notes, b, a *measure.Qdisc) *measure.Qdisc {
 	return &measure.Qdisc{Kind: a.Kind, Drops: drops, Overlimits: overlimits, Requeues: requeues, Backlog: a.Backlog}
 }
 
-// softnetSpan is the difference a core. The kernel keeps 32 bits, so that the
-// difference modulo 2^32 is right through a wrap.
+// softnetSpan returns the difference for each core. The kernel keeps 32 bits,
+// so the difference modulo 2^32 is right even after a wrap.
 func softnetSpan(before, after []measure.Softnet) []measure.Softnet {
 	var all []measure.Softnet
 	for _, a := range after {
@@ -178,8 +180,8 @@ func softnetSpan(before, after []measure.Softnet) []measure.Softnet {
 	return all
 }
 
-// quotaSpan is what a quota has done. Counters that went back are of another
-// group than before.
+// quotaSpan returns the difference of a quota's counters. Counters that went
+// back belong to another group than before.
 func quotaSpan(n *notes, b, a *measure.QuotaSpan) *measure.QuotaSpan {
 	if b == nil || a == nil {
 		return nil
@@ -192,12 +194,12 @@ func quotaSpan(n *notes, b, a *measure.QuotaSpan) *measure.QuotaSpan {
 	return &q
 }
 
-// irqSpan is the difference a core, of those that took any interrupt.
+// irqSpan returns the difference for each core that took any interrupt.
 func irqSpan(n *notes, before, after []measure.IRQSpan) []measure.IRQSpan {
 	var all []measure.IRQSpan
 	for _, a := range after {
 		i := slices.IndexFunc(before, func(b measure.IRQSpan) bool { return b.Core == a.Core })
-		if i < 0 { // off line at the other reading
+		if i < 0 { // offline at the other reading
 			continue
 		}
 		if d, ok := rise(n, fmt.Sprintf("interrupts.%d", a.Core), before[i].Count, a.Count); ok && d > 0 {
@@ -207,7 +209,7 @@ func irqSpan(n *notes, before, after []measure.IRQSpan) []measure.IRQSpan {
 	return all
 }
 
-// swapSpan is what was swapped, where anything was.
+// swapSpan returns the pages swapped, where there are any.
 func swapSpan(b, a *measure.SwapSpan) *measure.SwapSpan {
 	if b == nil || a == nil || *a == *b || a.InPages < b.InPages || a.OutPages < b.OutPages {
 		return nil
@@ -215,8 +217,9 @@ func swapSpan(b, a *measure.SwapSpan) *measure.SwapSpan {
 	return &measure.SwapSpan{InPages: a.InPages - b.InPages, OutPages: a.OutPages - b.OutPages}
 }
 
-// moved returns the counters that rose, or nil where a snapshot has none. A
-// counter that came up in between is left out: where it began is not known.
+// moved returns the counters that rose, or nil where a snapshot has none. It
+// leaves out counters that appeared in between: their start value is not
+// known.
 func moved(n *notes, part string, before, after map[string]uint64) map[string]uint64 {
 	if before == nil || after == nil {
 		return nil
@@ -234,9 +237,9 @@ func moved(n *notes, part string, before, after map[string]uint64) map[string]ui
 	return out
 }
 
-// rise is how far a counter rose. One that fell from the upper half of 32
-// bits by more than half of them has wrapped, on a 32-bit kernel or in the
-// NIC; any other fall is a reset, and ok is false.
+// rise returns how far a counter rose. A counter that fell from the upper
+// half of 32 bits by more than half of the range has wrapped, on a 32-bit
+// kernel or in the NIC; any other fall is a reset, and ok is false.
 func rise(n *notes, fact string, before, after uint64) (d uint64, ok bool) {
 	if after >= before {
 		return after - before, true

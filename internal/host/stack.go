@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// lower names the interfaces that a VLAN, a bond or a macvlan lies on. A
-// bridge has such too, but its traffic need not leave by them.
+// lower names the lower interfaces of a VLAN, a bond or a macvlan. A bridge
+// has some too, but its traffic need not leave by them.
 func (f FS) lower(name string) []string {
 	dir := path.Join("sys/class/net", name)
 	if !slices.Contains([]string{"vlan", "bond", "macvlan", "macvtap"}, uevent(f.Optional(path.Join(dir, "uevent")), "DEVTYPE")) {

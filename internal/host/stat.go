@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// CPUTimes is what one core has done since boot, in nanoseconds.
+// CPUTimes is the time that one core has spent since boot, in nanoseconds.
 type CPUTimes struct {
 	Core    int
-	User    int64 // with nice, and with the guests of a hypervisor
+	User    int64 // includes nice and guests of this hypervisor
 	System  int64
 	IRQ     int64
 	SoftIRQ int64
-	Steal   int64 // wanted to run, but the hypervisor ran something else
-	Idle    int64 // with waiting for I/O
+	Steal   int64 // ready to run, but the hypervisor ran another guest
+	Idle    int64 // includes waiting for I/O
 }
 
 // tick is one unit of the kernel's times: USER_HZ is 100 on every system that
 // thru builds for (include/asm-generic/param.h).
 const tick = int64(10 * time.Millisecond)
 
-// CPUs are the times of all cores that are on line.
+// CPUs returns the times of all online cores.
 func (h *Host) CPUs() ([]CPUTimes, error) { return tree.Parsed(h.fs.Read, "proc/stat", parseStat) }
 
 // parseStat reads the cores of /proc/stat (proc_stat(5); fs/proc/stat.c).
-// Cores that are off line have no line.
+// Offline cores have no line.
 func parseStat(text string) ([]CPUTimes, error) {
 	var cores []CPUTimes
 	for line := range tree.Lines(text) {

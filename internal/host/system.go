@@ -10,14 +10,14 @@ import (
 	"thru/internal/measure"
 )
 
-// system tells of the host what no file shows.
+// system returns facts about the host that no file shows.
 type system interface {
 	rules() (ruleset, error)           // of nftables, in the calling thread's network namespace
 	entries(table string) (int, error) // of a table of iptables, "ip filter"
-	adjtime() (timex, error)           // the state of the clock
-	readCost() time.Duration           // of one reading of the clock
+	adjtime() (timex, error)           // state of the clock
+	readCost() time.Duration           // of one clock reading
 	free(path string) (int64, error)   // bytes of a file system that a user may still fill
-	latencyLimit() (usec int, _ error) // longest time to leave an idle state that programs allow
+	latencyLimit() (usec int, _ error) // longest exit latency of idle states that programs allow
 }
 
 // Reasons in words for people.
@@ -26,13 +26,13 @@ const (
 	notShown = "this kernel does not show it"
 )
 
-// denied tells whether a reason is want of rights. Notes hold text, and all
-// errors of the kernel end in one of these words.
+// denied reports whether a reason is a lack of rights. Notes hold text, and
+// the kernel's errors for a lack of rights end in one of these words.
 func denied(why string) bool {
 	return strings.Contains(why, tree.OnlyRoot) || strings.HasSuffix(why, syscall.EACCES.Error()) || strings.HasSuffix(why, syscall.EPERM.Error())
 }
 
-// rootAdds names, each once, the facts that were denied, for one line for people.
+// rootAdds names the denied facts, each once, for one line for people.
 func rootAdds(n notes) []string {
 	var all []string
 	facts := measure.NewVocabulary()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runningSystem asks the kernel that this program runs on.
+// runningSystem returns the kernel that this program runs on.
 func runningSystem() system { return live{} }
 
 type live struct{}
@@ -36,8 +36,8 @@ func (live) adjtime() (timex, error) {
 	}, nil
 }
 
-// readCost is the time of one reading of the monotonic clock: of some batches
-// the shortest, so that an interruption does not count.
+// readCost returns the time of one reading of the monotonic clock: the
+// shortest of some batches, so that an interruption does not count.
 func (live) readCost() time.Duration {
 	const batches, readings = 5, 200
 	best := time.Hour
@@ -52,7 +52,8 @@ func (live) readCost() time.Duration {
 	return best / readings
 }
 
-// free is what a user may still write to the file system at path (statfs(2)).
+// free returns the bytes that a user may still write to the file system at
+// path (statfs(2)).
 func (live) free(path string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
@@ -61,9 +62,10 @@ func (live) free(path string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
-// latencyLimit reads the longest time that programs allow a CPU to take to
-// leave an idle state, in microseconds. Reading it asks for nothing
-// (Documentation/admin-guide/pm/cpuidle.rst, "Power Management Quality of Service").
+// latencyLimit returns the longest exit latency of idle states that programs
+// allow, in microseconds. Reading the file requests nothing
+// (Documentation/admin-guide/pm/cpuidle.rst, "Power Management Quality of
+// Service").
 func (live) latencyLimit() (int, error) {
 	file, err := os.Open("/dev/cpu_dma_latency")
 	if err != nil {

@@ -12,35 +12,36 @@ import (
 	"thru/internal/measure"
 )
 
-// PlacementFacts are what this host knows for Placement: where an interface
-// sits, and where its interrupts go. What could not be read is nil and named
-// in Missing.
+// PlacementFacts holds what this host knows for Placement: the NUMA node of
+// an interface and the CPUs of its interrupts. A fact that could not be read
+// is nil and named in Missing.
 type PlacementFacts struct {
 	Allowed  []int         // CPUs that this process may use
-	Node     *int          // NUMA node of the interface
+	Node     *int          // of the interface
 	Nodes    map[int][]int // CPUs of each NUMA node that has any
 	Local    []int         // CPUs of the interface's node; nil where the host has one node only
-	IRQs     map[int][]int // for each interrupt of the interface the CPUs that it may go to
-	Siblings map[int][]int // for each of Local the CPUs of its core
+	IRQs     map[int][]int // for each interrupt of the interface the CPUs that may handle it
+	Siblings map[int][]int // for each CPU of Local the CPUs of its core
 	Missing  []measure.NotChecked
 }
 
-// Query begins a question to Placement. The stream's part is left to the caller.
+// Query returns a query to Placement with the host's part set. The caller
+// sets the stream's part.
 func (f PlacementFacts) Query() PlacementQuery {
 	irqs := slices.Concat(slices.Collect(maps.Values(f.IRQs))...)
 	slices.Sort(irqs)
 	return PlacementQuery{Allowed: f.Allowed, LocalCPUs: f.Local, IRQCPUs: slices.Compact(irqs), Siblings: f.Siblings}
 }
 
-// placement reads the facts of one interface from the files of the kernel.
-// With hundreds of CPUs and interrupts it takes some milliseconds.
+// placement reads the facts of one interface from the kernel's files. With
+// hundreds of CPUs and interrupts it takes some milliseconds.
 func (f FS) placement(n *notes, iface string) PlacementFacts {
 	var p PlacementFacts
 	p.Nodes = orNote[map[int][]int](n, "numa_nodes")(f.numaNodes())
 	devices := f.devices(iface, maxStack)
 	p.Node = keeper[int](n, "numa_node")(f.numaNode(devices))
 	if p.Node != nil && len(p.Nodes) > 1 {
-		p.Local = p.Nodes[*p.Node] // what device/local_cpulist holds too (drivers/pci/pci-sysfs.c)
+		p.Local = p.Nodes[*p.Node] // the same as device/local_cpulist (drivers/pci/pci-sysfs.c)
 	}
 	p.IRQs = orNote[map[int][]int](n, "interrupts")(f.interrupts(devices))
 	for _, cpu := range p.Local {
@@ -55,7 +56,8 @@ func (f FS) placement(n *notes, iface string) PlacementFacts {
 }
 
 // numaNodes reads which CPUs each NUMA node has
-// (Documentation/ABI/stable/sysfs-devices-node). Nodes of memory alone have none.
+// (Documentation/ABI/stable/sysfs-devices-node). Nodes of memory alone have
+// none.
 func (f FS) numaNodes() (map[int][]int, error) {
 	const dir = "sys/devices/system/node"
 	numbers, err := f.Numbered(dir, "node")
@@ -78,11 +80,12 @@ func (f FS) numaNodes() (map[int][]int, error) {
 	return nodes, nil
 }
 
-// maxStack is how deep interfaces lie on each other: a bond over a VLAN over a bond.
+// maxStack is the depth of stacked interfaces: a bond over a VLAN over a
+// bond.
 const maxStack = 4
 
-// devices names the interfaces on a bus that an interface consists of: itself,
-// or those that a VLAN or a bond lies on.
+// devices names the physical interfaces of an interface: itself, or the lower
+// interfaces of a VLAN or a bond.
 func (f FS) devices(name string, depth int) []string {
 	if f.Exists(path.Join("sys/class/net", name, "device")) {
 		return []string{name}
@@ -97,8 +100,8 @@ func (f FS) devices(name string, depth int) []string {
 	return all
 }
 
-// numaNode reads the node that all devices sit at. The file holds -1 where
-// the firmware does not tell, and is there for PCI devices and some others.
+// numaNode returns the node that all devices share. The file holds -1 where
+// the firmware does not name the node; PCI devices and some others have it.
 func (f FS) numaNode(devices []string) (int, error) {
 	if len(devices) == 0 {
 		return 0, errors.New("the interface is on no bus")
@@ -120,8 +123,8 @@ func (f FS) numaNode(devices []string) (int, error) {
 	return node, nil
 }
 
-// interrupts reads where the interrupts of devices go: since Linux 4.15 where
-// the kernel really sends them, else where they may go
+// interrupts reads the CPUs of the devices' interrupts: since Linux 4.15
+// those that the kernel really uses, before that those that it may use
 // (Documentation/core-api/irq/irq-affinity.rst).
 func (f FS) interrupts(devices []string) (map[int][]int, error) {
 	all := map[int][]int{}

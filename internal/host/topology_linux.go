@@ -10,7 +10,7 @@ import (
 
 // Allowed lists the CPUs that this process may use, in order
 // (sched_getaffinity(2) of its main thread, which package native binds to
-// none); nil where the kernel does not say.
+// none); nil where the kernel does not report them.
 func Allowed() []int {
 	set := unix.NewCPUSet(maxCPU + 1)
 	if err := unix.SchedGetaffinityDynamic(os.Getpid(), set); err != nil {
@@ -39,8 +39,8 @@ func (h *Host) PlacementFacts(iface string) PlacementFacts {
 	return p
 }
 
-// OwnSysfs tells whether /sys speaks of the interface of that name that this
-// thread sees. A recorded tree does.
+// OwnSysfs returns an error where /sys does not show the interface of that
+// name in this thread's network namespace. A recorded tree does.
 func (h *Host) OwnSysfs(iface string) error {
 	if h.kernel == nil {
 		return nil
@@ -55,8 +55,8 @@ func (h *Host) OwnSysfs(iface string) error {
 	return h.fs.sameLink(linkOf(i))
 }
 
-// ownNeighbour tells whose /sys it is by another interface: all namespaces have
-// the same loopback.
+// ownNeighbour decides by another interface whether /sys is that of this
+// network namespace: the loopback looks equal in all.
 func (h *Host) ownNeighbour() error {
 	all, err := net.Interfaces()
 	if err != nil {

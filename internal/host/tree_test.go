@@ -38,7 +38,7 @@ func recordedTree(t *testing.T, name string) FS {
 	return FS{tree.Tree{Root: root}}
 }
 
-// noted tells whether a fact is among the notes, with a reason.
+// noted reports whether a fact is among the notes, with a reason.
 func noted(list []measure.NotChecked, fact string) bool {
 	return slices.ContainsFunc(list, func(n measure.NotChecked) bool { return n.Fact == fact && n.Why != "" })
 }

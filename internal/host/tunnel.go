@@ -9,14 +9,14 @@ import (
 	"thru/internal/measure"
 )
 
-// tunnelLayout is where a kind of tunnel keeps what we read: numbers of
-// attributes (0: it has none), and the bytes that it adds.
+// tunnelLayout describes the attributes of one kind of tunnel: their numbers
+// (0: it has none), and the bytes that it adds.
 type tunnelLayout struct {
 	link, id, local, remote uint16
-	local6, remote6         uint16 // where a kind has other attributes for IPv6
+	local6, remote6         uint16 // for kinds with other attributes for IPv6
 	bigEndianID             bool
-	ipv6                    bool // the outer packet is IPv6, always
-	headers                 int  // that it adds, without the outer IP header
+	ipv6                    bool // the outer packet is always IPv6
+	headers                 int  // bytes that it adds, without the outer IP header
 	flags, encap            uint16
 	outFlags                uint16
 }
@@ -30,9 +30,9 @@ const (
 	ipv6Header     = 40
 )
 
-// layoutOf knows the kinds of tunnels (include/uapi/linux/if_link.h,
-// if_tunnel.h). VXLAN (RFC 7348) and GENEVE (RFC 8926, without options) have 8
-// bytes after UDP, and carry Ethernet.
+// layoutOf returns the layout of a kind of tunnel
+// (include/uapi/linux/if_link.h, if_tunnel.h). VXLAN (RFC 7348) and GENEVE
+// (RFC 8926, without options) have 8 bytes after UDP, and carry Ethernet.
 func layoutOf(kind string) (tunnelLayout, bool) {
 	gre := tunnelLayout{link: 1, outFlags: 3, id: 5, local: 6, remote: 7, bigEndianID: true, headers: greHeader, flags: 13, encap: 14}
 	ip := tunnelLayout{link: 1, local: 2, remote: 3, flags: 8, encap: 15}
@@ -66,9 +66,9 @@ func layoutOf(kind string) (tunnelLayout, bool) {
 	return tunnelLayout{}, false
 }
 
-// parseTunnel reads what an interface of software says of the packets that it
-// wraps (IFLA_INFO_DATA), and the number of the interface that they are bound
-// to, 0 where they follow the routes. It is nil where kind is no tunnel.
+// parseTunnel reads the encapsulation of a tunnel interface (IFLA_INFO_DATA),
+// and the number of the interface that it is bound to; 0 where its packets
+// follow the routes. It returns nil where kind is no tunnel.
 func parseTunnel(kind string, data []byte) (*measure.Tunnel, int) {
 	l, ok := layoutOf(kind)
 	if !ok {
@@ -90,14 +90,14 @@ func parseTunnel(kind string, data []byte) (*measure.Tunnel, int) {
 		t.ID = new(int64(id))
 	}
 	if metadata(kind, data) {
-		t.ID = nil // each packet brings its own
+		t.ID = nil // each packet has its own
 	} else {
 		t.Overhead = l.overhead(kind, data, ipv6)
 	}
 	return t, number32(l.get(data, l.link))
 }
 
-// get returns an attribute, or nil for the number 0.
+// get returns an attribute; nil for number 0.
 func (l tunnelLayout) get(data []byte, number uint16) []byte {
 	if number == 0 {
 		return nil
@@ -108,7 +108,7 @@ func (l tunnelLayout) get(data []byte, number uint16) []byte {
 // Flags of GRE, each with a field of 4 bytes in the header (RFC 2784, 2890).
 const greChecksum, greKey, greSequence = 0x8000, 0x2000, 0x1000
 
-// greFlags are those of sent packets.
+// greFlags returns the flags of sent packets.
 func (l tunnelLayout) greFlags(data []byte) uint16 {
 	v := l.get(data, l.outFlags)
 	if len(v) < 2 {
@@ -117,8 +117,8 @@ func (l tunnelLayout) greFlags(data []byte) uint16 {
 	return binary.BigEndian.Uint16(v)
 }
 
-// metadata tells whether the packets of a tunnel bring the address that they
-// are sent to with them, as those of Open vSwitch and of containers do.
+// metadata reports whether each packet carries its own tunnel destination, as
+// with Open vSwitch and containers.
 func metadata(kind string, data []byte) bool {
 	const vxlan, geneve, gre, ip = 25, 6, 18, 19 // the first is a byte, the others have no value
 	switch kind {
@@ -134,8 +134,9 @@ func metadata(kind string, data []byte) bool {
 	return false
 }
 
-// overhead is what wrapping adds to a packet, in bytes; 0 where the link alone
-// does not tell: WireGuard may use either version of IP, IPsec any cipher.
+// overhead returns the bytes that encapsulation adds to a packet; 0 where the
+// link does not determine them: WireGuard may use either version of IP, IPsec
+// any cipher.
 func (l tunnelLayout) overhead(kind string, data []byte, ipv6 bool) int {
 	switch kind {
 	case "wireguard", "xfrm", "vti", "vti6", "erspan", "ip6erspan":
@@ -152,7 +153,7 @@ func (l tunnelLayout) overhead(kind string, data []byte, ipv6 bool) int {
 	}
 	const ignoresLimit = 1 // IP6_TNL_F_IGN_ENCAP_LIMIT (ip6_tunnel.h)
 	if l.ipv6 && number32(l.get(data, l.flags))&ignoresLimit == 0 {
-		sum += 8 // an option that bounds tunnels in tunnels (RFC 2473)
+		sum += 8 // tunnel encapsulation limit option (RFC 2473)
 	}
 	if v := l.get(data, l.encap); len(v) >= 2 {
 		switch binary.NativeEndian.Uint16(v) { // enum tunnel_encap_types
@@ -165,7 +166,8 @@ func (l tunnelLayout) overhead(kind string, data []byte, ipv6 bool) int {
 	return sum
 }
 
-// overheadUnknown is why the overhead of a kind of tunnel is not known.
+// overheadUnknown is the reason why the overhead of a kind of tunnel is not
+// known.
 func overheadUnknown(kind string) error {
 	switch kind {
 	case "wireguard":
@@ -178,12 +180,14 @@ func overheadUnknown(kind string) error {
 	return errors.New("each packet brings the address that it is sent to")
 }
 
-// pppoeHeaders are those of PPPoE and PPP (RFC 2516, section 7).
+// pppoeHeaders is the length of the PPPoE and PPP headers (RFC 2516, section
+// 7).
 const pppoeHeaders = 8
 
-// parsePPPoE reads the sessions of the kernel (/proc/net/pppoe: identifier,
-// peer, interface). Which of several a PPP interface is they do not tell, so
-// their interface is known where all have the same; nil of none.
+// parsePPPoE reads the kernel's PPPoE sessions (/proc/net/pppoe: identifier,
+// peer, interface). The file does not say which session belongs to which PPP
+// interface, so the lower interface is known only where all sessions share
+// it; nil without sessions.
 func parsePPPoE(b []byte) *measure.Tunnel {
 	var t *measure.Tunnel
 	for line := range strings.Lines(string(b)) {
@@ -199,7 +203,8 @@ func parsePPPoE(b []byte) *measure.Tunnel {
 	return t
 }
 
-// address is an IP address in bytes; empty where it is none, or 0.0.0.0 or ::.
+// address returns an IP address as text; empty where the bytes are none, or
+// 0.0.0.0 or ::.
 func address(b []byte) string {
 	a, ok := netip.AddrFromSlice(b)
 	if !ok || a.IsUnspecified() {

@@ -9,9 +9,9 @@ import (
 	"thru/internal/measure"
 )
 
-// vnic tells what kind of device of a hypervisor a driver drives:
-// "paravirtual", "emulated" (a driver of an old real NIC in a guest), or empty
-// for a real one. The speed of either is a name only.
+// vnic returns the kind of virtual NIC by its driver: "paravirtual",
+// "emulated" (the driver of an old physical NIC in a guest), or empty for a
+// physical NIC. The speed of a virtual NIC is only nominal.
 func vnic(driver string, virtual bool) string {
 	switch {
 	case measure.ParavirtualDriver(driver) || driver == "netdevsim":
@@ -22,22 +22,22 @@ func vnic(driver string, virtual bool) string {
 	return ""
 }
 
-// virtualFunction tells whether a device is a virtual function of a NIC, which
-// a guest sees without its physical one: by drivers that drive nothing else,
-// or by the number of the device where one driver drives both (ConnectX-3 to
-// ConnectX-7).
+// virtualFunction reports whether a device is an SR-IOV virtual function,
+// which a guest sees without its physical function: by drivers for virtual
+// functions only, or by the device number where one driver handles both
+// (ConnectX-3 to ConnectX-7).
 func virtualFunction(driver, device string) bool {
 	drivers := []string{"ixgbevf", "igbvf", "iavf", "i40evf", "cxgb4vf", "fm10k", "mana", "ena"}
 	mellanox := []string{"0x1004", "0x1012", "0x1014", "0x1016", "0x1018", "0x101a", "0x101c", "0x101e"}
 	return slices.Contains(drivers, driver) || strings.HasPrefix(driver, "mlx") && slices.Contains(mellanox, device)
 }
 
-// ofKernel tells whether the driver of a device came with the kernel and was
-// built for it: it is built in, or its module taints the kernel neither as
-// built elsewhere (O), nor as unsigned where modules are signed (E), nor as
+// ofKernel reports whether the driver of a device came with the kernel and
+// was built for it: it is built in, or its module taints the kernel neither
+// as out of tree (O), nor as unsigned where modules are signed (E), nor as
 // loaded by force (F) (Documentation/admin-guide/tainted-kernels.rst). The
-// driver's version says nothing about it: many in-tree drivers have numbers of
-// their own.
+// driver's version does not show it: many in-tree drivers have their own
+// version numbers.
 func (f FS) ofKernel(device string) (bool, error) {
 	if device == "" {
 		return false, errors.New("/sys does not show its device")
@@ -53,7 +53,7 @@ func (f FS) ofKernel(device string) (bool, error) {
 	taint, err := f.Text(path.Join(module, "taint"))
 	if err != nil {
 		if !f.Exists(path.Join(module, "initstate")) {
-			return true, nil // built in, and has parameters
+			return true, nil // built in, with parameters
 		}
 		return false, err // Linux before 3.5
 	}

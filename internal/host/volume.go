@@ -14,22 +14,22 @@ import (
 	"thru/internal/measure"
 )
 
-// Volume is what a file lies on. What could not be read is empty, and named in
-// Missing with the key of measure.DiskTest.
+// Volume describes the file system and disk of a file. A fact that could not
+// be read is empty, and named in Missing with the key of measure.DiskTest.
 type Volume struct {
 	FileSystem string // "ext4"
-	Mount      string // where it is mounted
+	Mount      string // mount point
 	Options    string // "rw,relatime,discard"
 	Device     string // the whole disk: "nvme0n1", also where the file system is on a part of it
-	Model      string // as the disk says; empty too where it says none
+	Model      string // as reported by the disk; also empty where it reports none
 	Scheduler  string
 	Rotational *bool
 	Missing    []measure.NotChecked
 }
 
-// Volume tells what an open file of this process lies on, by its descriptor: the
-// kernel says of which mount it is (proc_pid_fdinfo(5)), so no link and no mount
-// over a path can mislead.
+// Volume returns the volume of an open file of this process, by its
+// descriptor: the kernel names its mount (proc_pid_fdinfo(5)), so links and
+// mounts over a path cannot mislead.
 func (h *Host) Volume(fd uintptr) Volume {
 	var n notes
 	v := h.volume(&n, fd)
@@ -66,7 +66,8 @@ func (h *Host) volume(n *notes, fd uintptr) (v Volume) {
 	return v
 }
 
-// diskOf is the folder of the disk that a mount is on (Documentation/ABI/stable/sysfs-block).
+// diskOf returns the folder of the disk that a mount is on
+// (Documentation/ABI/stable/sysfs-block).
 func (h *Host) diskOf(m mount) (string, error) {
 	device := h.fs.deviceOf(m)
 	if device == "" || !strings.HasPrefix(m.source, "/dev/") {
@@ -82,7 +83,7 @@ func (h *Host) diskOf(m mount) (string, error) {
 	return at, nil
 }
 
-// joinOptions names each option of the mount and of the file system once.
+// joinOptions lists each option of the mount and of the file system once.
 func joinOptions(lists ...string) string {
 	var all []string
 	for _, word := range strings.Split(strings.Join(lists, ","), ",") {
@@ -102,13 +103,13 @@ func parseMountID(text string) (int, error) {
 	return 0, cmp.Or(err, errors.New("no line mnt_id"))
 }
 
-// DiskBusy is how long a disk has had something to do since boot: field 10 of
-// its line in /proc/diskstats (Documentation/admin-guide/iostats.rst).
+// DiskBusy returns how long a disk has been busy since boot: field 10 of its
+// line in /proc/diskstats (Documentation/admin-guide/iostats.rst).
 func (h *Host) DiskBusy(device string) (time.Duration, error) {
 	return tree.Parsed(h.fs.Read, "proc/diskstats", func(text string) (time.Duration, error) { return parseDiskBusy(text, device) })
 }
 
-// parseDiskBusy reads one device's line: major, minor, name, and then the fields.
+// parseDiskBusy reads one device's line: major, minor, name, then the fields.
 func parseDiskBusy(text, device string) (time.Duration, error) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)

@@ -1,25 +1,25 @@
-// Package pcie knows what a link of PCI Express carries, for every system
-// that tells its generation and lanes. It is pure.
+// Package pcie computes what a PCI Express link carries from its generation
+// and lanes, for every system that reports these. It is pure.
 package pcie
 
 import "slices"
 
-// MostLanes is the widest link that the specification has.
+// MostLanes is the width of the widest link that the specification allows.
 const MostLanes = 32
 
-// Generation is that of PCI Express with so many GT/s on a lane; 0: none that
-// we know.
+// Generation returns the PCI Express generation of a rate in GT/s per lane; 0
+// for an unknown rate.
 func Generation(rate float64) int {
 	return 1 + slices.Index([]float64{2.5, 5, 8, 16, 32, 64}, rate)
 }
 
-// UsableBps is what a link carries in each direction, in bit/s (methods.md,
-// formula 7); 0 for a link that does not exist.
+// UsableBps returns what a link carries in each direction, in bit/s
+// (methods.md, formula 7); 0 for a link that does not exist.
 //
-// Encoding takes 2 of 10 bits up to generation 2 and 2 of 130 up to 5. Then
-// each packet of 256 bytes has 24 bytes around it, and 5% are allowed for the
-// packets of the link itself. Generation 6 sends flits of 256 bytes, of which
-// 242 carry packets and what the link needs; the bytes around a packet are 16.
+// Encoding takes 2 of 10 bits up to generation 2 and 2 of 130 up to 5. Each
+// packet of 256 bytes has 24 bytes of overhead, and 5% are allowed for the
+// link's own packets. Generation 6 sends flits of 256 bytes, of which 242
+// carry packets and link overhead; the overhead of a packet is 16 bytes.
 func UsableBps(gen, lanes int) int64 {
 	const payload = 256.0
 	perLane := 0.0 // bit/s

@@ -16,7 +16,7 @@ import (
 // This file reads what FreeBSD and macOS have in common: ifconfig, netstat,
 // ntpq and the settings of their TCP stacks.
 
-// readID takes the answer of `id -u`: 0 is root.
+// readID reads the output of `id -u`: 0 is root.
 func readID(all []string, r *reading) error {
 	n, ok := number(all[0])
 	if !ok {
@@ -26,8 +26,8 @@ func readID(all []string, r *reading) error {
 	return nil
 }
 
-// readNTP takes the peers of `ntpq -pn`: the one with a star is what the
-// clock follows (ntpq(8)). The column before the last is its offset in ms.
+// readNTP reads the peers of `ntpq -pn`: the clock follows the one with a
+// star (ntpq(8)). The column before the last is its offset in ms.
 func readNTP(all []string, r *reading) error {
 	if !strings.Contains(all[0], "remote") {
 		return fmt.Errorf("no list of peers: %.60q", all[0])
@@ -47,7 +47,7 @@ func readNTP(all []string, r *reading) error {
 	return nil
 }
 
-// readIfconfig takes `ifconfig -a` in the format of FreeBSD and macOS: a line
+// readIfconfig reads `ifconfig -a` in the format of FreeBSD and macOS: a line
 // that is not indented begins an interface.
 func readIfconfig(all []string, r *reading) error {
 	var name string
@@ -74,14 +74,15 @@ func readIfconfig(all []string, r *reading) error {
 	return nil
 }
 
-// The formats of ifconfig: the head of an interface, and the parts of lines.
+// The formats of ifconfig: the first line of an interface, and parts of its
+// other lines.
 var (
 	head  = regexp.MustCompile(`^([^\s:]+): flags=[0-9a-fx]+<([^>]*)>(?:.* mtu (\d+))?`)
 	angle = regexp.MustCompile(`<([^>]*)>`)
 	media = regexp.MustCompile(`(?i)\b(\d{1,6}(?:\.\d)?)(G?)base`)
 )
 
-// readHead takes "ix0: flags=8863<UP,...> metric 0 mtu 1500".
+// readHead reads "ix0: flags=8863<UP,...> metric 0 mtu 1500".
 func readHead(i *measure.Interface, m []string) {
 	flags := strings.Split(m[2], ",")
 	i.Up = new(slices.Contains(flags, "UP"))
@@ -91,7 +92,7 @@ func readHead(i *measure.Interface, m []string) {
 	}
 }
 
-// readDetail takes one indented line of an interface: a keyword and values.
+// readDetail reads one indented line of an interface: a keyword and values.
 func readDetail(i *measure.Interface, line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	parts := strings.Fields(rest)
@@ -110,7 +111,7 @@ func readDetail(i *measure.Interface, line string) {
 	case "inet", "inet6":
 		addAddr(i, parts...)
 	case "media":
-		if strings.HasSuffix(word, ":") { // those without are the supported ones
+		if strings.HasSuffix(word, ":") { // words without a colon are supported values
 			readMedia(i, line)
 		}
 	case "status":
@@ -139,7 +140,7 @@ func listed(line string) []string {
 	return nil
 }
 
-// bsdNames are the offloads of ifconfig(8) by ethtool's names.
+// bsdNames maps the offloads of ifconfig(8) to ethtool's names.
 func bsdNames() map[string][]string {
 	return map[string][]string{
 		"tcp-segmentation-offload": {"TSO4", "TSO6"},
@@ -151,8 +152,8 @@ func bsdNames() map[string][]string {
 	}
 }
 
-// bsdOffloads takes the options that are on, or the capabilities, which say
-// what could be: what is not among them is fixed.
+// bsdOffloads reads the options that are on, or the capabilities: an offload
+// that is not a capability is fixed.
 func bsdOffloads(i *measure.Interface, options string, able []string) {
 	on := listed(options)
 	has := func(list, names []string) bool {
@@ -170,7 +171,7 @@ func bsdOffloads(i *measure.Interface, options string, able []string) {
 	i.Fixed = slices.Compact(i.Fixed)
 }
 
-// prefix writes an address of ifconfig with its prefix length.
+// prefix returns an address of ifconfig with its prefix length.
 func prefix(parts []string) string {
 	if len(parts) == 0 {
 		return ""
@@ -200,7 +201,7 @@ func prefix(parts []string) string {
 	return a.String()
 }
 
-// maskLength counts the ones of "0xffffff00"; -1: it is no mask.
+// maskLength counts the ones of "0xffffff00"; -1 where it is no mask.
 func maskLength(mask string) int {
 	v, err := strconv.ParseUint(mask, 0, 32)
 	if err != nil {
@@ -213,14 +214,14 @@ func maskLength(mask string) int {
 	return n
 }
 
-// addAddr adds an address of ifconfig to an interface, if it is one.
+// addAddr adds an address of ifconfig to an interface, if it is valid.
 func addAddr(i *measure.Interface, parts ...string) {
 	if a := prefix(parts); a != "" {
 		i.Addrs = append(i.Addrs, a)
 	}
 }
 
-// readMedia takes "media: Ethernet autoselect (10Gbase-T <full-duplex,rxpause>)".
+// readMedia reads "media: Ethernet autoselect (10Gbase-T <full-duplex,rxpause>)".
 func readMedia(i *measure.Interface, line string) {
 	_, used, chosen := strings.Cut(line, "(")
 	if !chosen {
@@ -249,7 +250,7 @@ func readMedia(i *measure.Interface, line string) {
 	}
 }
 
-// readStacked takes the lines of interfaces that lie on others.
+// readStacked reads the lines of interfaces that have lower interfaces.
 func readStacked(i *measure.Interface, word, first, line string) {
 	switch word {
 	case "laggproto":
@@ -285,8 +286,8 @@ func readStacked(i *measure.Interface, word, first, line string) {
 	}
 }
 
-// settle says what kind an interface is that has not said so itself: one with
-// a link is physical, but for those that macOS makes for its own services.
+// settle sets the kind of an interface that has none yet: one with a link is
+// physical, except those that macOS creates for its own services.
 func settle(i *measure.Interface) {
 	driver := strings.TrimRight(i.Name, "0123456789")
 	if i.Kind == nil && slices.Contains([]string{"awdl", "llw", "ap", "anpi", "utun", "gif", "stf", bridge}, driver) {
@@ -303,9 +304,9 @@ func settle(i *measure.Interface) {
 	}
 }
 
-// readNetstat takes `netstat -i -d -b -n`: the rows of links, whose Network
-// is "<Link#1>", and of their columns the errors and drops. A row without an
-// address has one column less.
+// readNetstat reads errors and drops of `netstat -i -d -b -n`, from the link
+// rows, whose Network is "<Link#1>". A row without an address has one column
+// less.
 func readNetstat(all []string, r *reading) error {
 	heads := strings.Fields(all[0])
 	if len(heads) < 6 || heads[0] != "Name" {
@@ -319,7 +320,7 @@ func readNetstat(all []string, r *reading) error {
 		if len(parts) == len(heads)-1 {
 			parts = slices.Insert(parts, 3, "")
 		}
-		i := r.known(strings.TrimSuffix(parts[0], "*")) // the star: it is down
+		i := r.known(strings.TrimSuffix(parts[0], "*")) // a star means that it is down
 		if i == nil || len(parts) != len(heads) {
 			continue
 		}
@@ -333,7 +334,7 @@ func readNetstat(all []string, r *reading) error {
 	return nil
 }
 
-// countError keeps a counter of errors that is not zero.
+// countError stores an error counter that is not zero.
 func countError(i *measure.Interface, name, value string) {
 	n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
 	if err != nil || n == 0 {
@@ -342,7 +343,7 @@ func countError(i *measure.Interface, name, value string) {
 	measure.Put(&i.Errors, name, n)
 }
 
-// keep copies the settings of the TCP stack among the values of sysctl.
+// keep stores the TCP stack settings among the values of sysctl.
 func keep(values map[string]string, r *reading) {
 	for name, v := range values {
 		for _, group := range []string{"kern.ipc.", "net.inet.", "net.isr.", "net.link.", "net.route.", "hw.ix", "hw.vmx"} {
@@ -353,7 +354,7 @@ func keep(values map[string]string, r *reading) {
 	}
 }
 
-// processors fills in the counts that sysctl has; each may be absent.
+// processors sets the processor counts that sysctl has; each may be absent.
 func processors(r *reading, sockets, cores, threads *int) {
 	c := at(&r.facts.CPU)
 	c.Sockets, c.Cores, c.Threads = sockets, cores, threads

@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// darwin are the commands of macOS 11 and later (sysctl(8), ifconfig(8),
+// darwin returns the commands of macOS 11 and later (sysctl(8), ifconfig(8),
 // netstat(1), system_profiler(8), pmset(1)).
 func darwin() system {
 	return system{commands: []command{
@@ -29,7 +29,7 @@ func darwin() system {
 	}}
 }
 
-// darwinSettings are the names that are asked of sysctl; releases differ.
+// darwinSettings lists the sysctl names to read; releases differ.
 func darwinSettings() []string {
 	return strings.Fields(`kern.hostname kern.osrelease kern.osproductversion hw.machine hw.model hw.memsize hw.packages hw.physicalcpu
 		hw.logicalcpu hw.cpufrequency hw.cpufrequency_max machdep.cpu.brand_string kern.hv_vmm_present
@@ -41,8 +41,8 @@ func darwinSettings() []string {
 		net.inet.udp.recvspace net.inet.udp.maxdgram net.inet.ip.forwarding net.link.generic.system.sndq_maxlen`)
 }
 
-// readDarwin takes the values of sysctl. Which congestion control is in use
-// macOS says only in part: not by a name.
+// readDarwin reads the values of sysctl. macOS does not name the congestion
+// control in use.
 func readDarwin(v map[string]string, r *reading) error {
 	f := &r.facts
 	f.Hostname, f.Kernel, f.Arch, f.CPUModel = text(v["kern.hostname"]), text(v["kern.osrelease"]), text(v["hw.machine"]), text(v["machdep.cpu.brand_string"])
@@ -68,7 +68,7 @@ func readDarwin(v map[string]string, r *reading) error {
 	return nil
 }
 
-// readProfiler takes the Ethernet devices of system_profiler.
+// readProfiler reads the Ethernet devices of system_profiler.
 func readProfiler(in string, r *reading) error {
 	var doc struct {
 		Devices []struct {
@@ -98,7 +98,7 @@ func readProfiler(in string, r *reading) error {
 	return nil
 }
 
-// readPmset takes " lowpowermode   0".
+// readPmset reads " lowpowermode   0".
 func readPmset(all []string, r *reading) error {
 	for _, line := range all {
 		if parts := strings.Fields(line); len(parts) > 1 && (parts[0] == "lowpowermode" || parts[0] == "powermode") {
@@ -111,7 +111,8 @@ func readPmset(all []string, r *reading) error {
 	return nil
 }
 
-// readSocketFilter takes "Firewall is enabled. (State = 1)"; 2 lets nothing in.
+// readSocketFilter reads "Firewall is enabled. (State = 1)"; 2 blocks all
+// incoming connections.
 func readSocketFilter(all []string, r *reading) error {
 	_, state, ok := strings.Cut(all[0], "State = ")
 	if n, digit := number(strings.Trim(state, ") ")); ok && digit {
@@ -121,13 +122,13 @@ func readSocketFilter(all []string, r *reading) error {
 	return fmt.Errorf("no state in %.60q", all[0])
 }
 
-// readNetworkTime takes "Network Time: On" or Off. Only the latter tells of
-// the clock: a server that is asked need not have answered.
+// readNetworkTime reads "Network Time: On" or Off. Only Off says something
+// about the clock: a configured server need not have answered.
 func readNetworkTime(all []string, r *reading) error {
 	_, state, _ := strings.Cut(all[0], "Network Time:")
 	on := Truth(state)
 	switch {
-	case on == nil: // without root it says that root is needed, and ends with 0
+	case on == nil: // without root it asks for root, and exits with 0
 		return fmt.Errorf("%.100s", all[0])
 	case *on:
 		return errors.New("network time is on, but not whether it has set the clock")

@@ -10,9 +10,9 @@ import (
 	"thru/internal/measure"
 )
 
-// esxi are the commands of ESXi 6.7 and later (ESXCLI reference; vim-cmd).
-// They only read. Their text is the same in every language; tables and
-// "key: value" blocks are what the references print.
+// esxi returns the commands of ESXi 6.7 and later (ESXCLI reference;
+// vim-cmd). They only read. Their text is the same in every language; tables
+// and "key: value" blocks are as the references print them.
 func esxi() system {
 	return system{finish: finishESXi, commands: []command{
 		{line: run("esxcli system version get"), facts: []string{"kernel", "distribution"}, read: inBlock(readVersion)},
@@ -54,7 +54,7 @@ func esxi() system {
 	}}
 }
 
-// readVersion takes version and build.
+// readVersion reads version and build.
 func readVersion(w Row, r *reading) error {
 	if product, version := said(w["product"]), said(w["version"]); product != "" && version != "" {
 		name := product + " " + version
@@ -69,7 +69,7 @@ func readVersion(w Row, r *reading) error {
 	return nil
 }
 
-// readProfile adds the image that the host was installed from.
+// readProfile reads the image that the host was installed from.
 func readProfile(w Row, r *reading) error {
 	if name := said(w["name"]); name != "" && r.facts.Distro != nil {
 		r.facts.Distro = new(*r.facts.Distro + " (" + name + ")")
@@ -77,7 +77,7 @@ func readProfile(w Row, r *reading) error {
 	return nil
 }
 
-// readHostname takes the whole name where there is one.
+// readHostname reads the full name where there is one.
 func readHostname(w Row, r *reading) error {
 	if r.facts.Hostname = text(w["fullyqualifieddomainname"]); r.facts.Hostname == nil {
 		r.facts.Hostname = text(w["hostname"])
@@ -85,13 +85,13 @@ func readHostname(w Row, r *reading) error {
 	return nil
 }
 
-// readArch takes the answer of `uname -m`.
+// readArch reads the output of `uname -m`.
 func readArch(all []string, r *reading) error {
 	r.facts.Arch = text(all[0])
 	return nil
 }
 
-// readPlatform takes maker and model; some makers are hypervisors.
+// readPlatform reads maker and model; some makers are hypervisors.
 func readPlatform(w Row, r *reading) error {
 	m := at(&r.facts.Machine)
 	m.Vendor, m.Product, m.UUID = said(w["vendorname"]), said(w["productname"]), measure.UUID(w["uuid"])
@@ -102,8 +102,8 @@ func readPlatform(w Row, r *reading) error {
 	return nil
 }
 
-// readHostHardware takes of vim-cmd's tree, whose lines are "name = value,":
-// the firmware, the model of the processors, and the policy of their power.
+// readHostHardware reads three values of vim-cmd's tree, whose lines are
+// "name = value,": the firmware, the processor model, and the power policy.
 func readHostHardware(all []string, r *reading) error {
 	v, part := map[string]string{}, ""
 	for _, line := range all {
@@ -136,7 +136,7 @@ func readHostHardware(all []string, r *reading) error {
 	return nil
 }
 
-// readCPUGlobal takes the counts of processors.
+// readCPUGlobal reads the counts of processors.
 func readCPUGlobal(w Row, r *reading) error {
 	processors(r, Count(w["cpupackages"]), Count(w["cpucores"]), Count(w["cputhreads"]))
 	if active := Truth(w["hyperthreadingactive"]); active != nil {
@@ -145,15 +145,14 @@ func readCPUGlobal(w Row, r *reading) error {
 	return nil
 }
 
-// readHardwareMemory takes "137386909696 Bytes".
+// readHardwareMemory reads "137386909696 Bytes".
 func readHardwareMemory(w Row, r *reading) error {
 	r.facts.Memory = Many(strings.TrimSuffix(w["physicalmemory"], " Bytes"), 1)
 	at(&r.facts.RAM).Total = r.facts.Memory
 	return nil
 }
 
-// readBoot takes the device that the host was started from: a volume, or an
-// interface.
+// readBoot reads the boot device of the host: a volume, or an interface.
 func readBoot(w Row, r *reading) error {
 	for _, key := range []string{"bootfilesystemuuid", "bootnic", "statelessbootnic"} {
 		r.facts.Boot = cmp.Or(r.facts.Boot, text(w[key]))
@@ -161,19 +160,19 @@ func readBoot(w Row, r *reading) error {
 	return nil
 }
 
-// changed keeps a setting that is not the system's default.
+// changed stores a setting that differs from the system's default.
 func (r *reading) changed(name, value string) {
 	measure.Put(&r.facts.Changed, name, value)
 }
 
-// readKernelChanged takes the kernel options that are not the default:
-// allowLegacyCPU is how a processor that is not supported was let in.
+// readKernelChanged reads the kernel options that differ from the default:
+// allowLegacyCPU is the option that admits an unsupported processor.
 func readKernelChanged(in string, r *reading) error {
 	rows, err := Table(in)
 	if err != nil {
 		return err
 	}
-	r.seen["settings_changed"] = true // perhaps none
+	r.seen["settings_changed"] = true // there may be none
 	for _, w := range rows {
 		if name := said(w["name"]); name != "" {
 			r.changed(name, w["runtime"]+" (default "+w["default"]+", configured "+w["configured"]+")")
@@ -182,15 +181,15 @@ func readKernelChanged(in string, r *reading) error {
 	return nil
 }
 
-// readKernelOption takes the value in force of one kernel option.
+// readKernelOption reads the effective value of one kernel option.
 func readKernelOption(w Row, r *reading) {
 	if name, value := said(w["name"]), said(w["runtime"]); name != "" && value != "" {
 		r.sysctl(name, value)
 	}
 }
 
-// readAdvanced takes the advanced settings of the network and of the power
-// policy, and notes those that are not the default.
+// readAdvanced reads the advanced settings of the network and of the power
+// policy, and stores those that differ from the default.
 func readAdvanced(w Row, r *reading) {
 	path := said(w["path"])
 	value, usual := w["intvalue"], w["defaultintvalue"]
@@ -211,13 +210,14 @@ func readAdvanced(w Row, r *reading) {
 	}
 }
 
-// readNetstack takes the congestion control of the VMkernel's own traffic.
+// readNetstack reads the congestion control of the VMkernel's own traffic.
 func readNetstack(w Row, r *reading) error {
 	r.facts.Congestion = text(w["congestioncontrolalgorithm"])
 	return nil
 }
 
-// readFirewall takes whether the host's firewall filters its own traffic.
+// readFirewall reads whether the host's firewall filters the host's own
+// traffic.
 func readFirewall(w Row, r *reading) error {
 	enabled, loaded := Truth(w["enabled"]), Truth(w["loaded"])
 	if enabled == nil || loaded == nil {
@@ -227,7 +227,7 @@ func readFirewall(w Row, r *reading) error {
 	return nil
 }
 
-// readFilesystems takes the volumes with the version of VMFS.
+// readFilesystems reads the volumes with the version of VMFS.
 func readFilesystems(w Row, r *reading) {
 	name := cmp.Or(said(w["volumename"]), w["uuid"])
 	if kind := said(w["type"]); strings.HasPrefix(kind, "VMFS-") || strings.HasPrefix(kind, "NFS") || kind == "vsan" {
@@ -236,8 +236,8 @@ func readFilesystems(w Row, r *reading) {
 	}
 }
 
-// readGuests counts the virtual machines that run: one block each. Without
-// any it prints nothing at all.
+// readGuests counts the running virtual machines: one block each. Without any
+// the command prints nothing.
 func readGuests(in string, r *reading) error {
 	list, err := Blocks(in)
 	if err != nil && !errors.Is(err, errNothing) {
@@ -253,8 +253,8 @@ func readGuests(in string, r *reading) error {
 	return nil
 }
 
-// finishESXi sets the rings whose two halves are both there, and names to
-// each uplink its switch.
+// finishESXi sets the rings whose two halves are both known, and the switch
+// of each uplink.
 func finishESXi(r *reading) {
 	for n := range r.facts.Interfaces {
 		i := &r.facts.Interfaces[n]

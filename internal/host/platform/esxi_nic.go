@@ -13,8 +13,8 @@ import (
 // This file reads ESXi's physical interfaces, virtual switches and VMkernel
 // interfaces.
 
-// readNICList takes the physical interfaces. Speed is in Mb/s, 0 without a
-// link; a column "Link" instead of two was that of old versions.
+// readNICList reads the physical interfaces. Speed is in Mb/s, 0 without a
+// link; old versions have one column "Link" instead of two.
 func readNICList(in string, r *reading) error {
 	rows, err := Table(in)
 	if err != nil {
@@ -30,7 +30,7 @@ func readNICList(in string, r *reading) error {
 		i.Up, i.Carrier = Truth(w["adminstatus"]), cmp.Or(Truth(w["linkstatus"]), Truth(w["link"]))
 		if bps := Many(w["speed"], 1_000_000); bps != nil && *bps > 0 {
 			i.SpeedBps = bps
-			if d := strings.ToLower(w["duplex"]); d == "full" || d == "half" { // without a link it says Half
+			if d := strings.ToLower(w["duplex"]); d == "full" || d == "half" { // Half is shown without a link
 				i.Duplex = &d
 			}
 		}
@@ -41,24 +41,25 @@ func readNICList(in string, r *reading) error {
 	return nil
 }
 
-// readPCIList takes the numbers of the devices, and their NUMA node.
+// readPCIList reads the device numbers and NUMA nodes.
 func readPCIList(i *measure.Interface, w Row, _ *reading) {
 	p := at(&i.PCI)
 	p.Vendor, p.Device = said(w["vendorid"]), said(w["deviceid"])
 	i.NUMANode = Count(w["numanode"])
 }
 
-// nics takes the rows of a table about interfaces that are known.
+// nics passes on the table rows of known interfaces.
 func nics(each func(*measure.Interface, Row, *reading)) func(string, *reading) error {
 	return eachRow(Table, ofPort("nic", each))
 }
 
-// readQueueCount takes the NetQueues in use.
+// readQueueCount reads the number of NetQueues in use.
 func readQueueCount(i *measure.Interface, w Row, _ *reading) {
 	i.Queues, i.TxQueues = Count(w["rxnetqueuecount"]), Count(w["txnetqueuecount"])
 }
 
-// readCoalesce takes the interrupt moderation, where the driver says all of it.
+// readCoalesce reads the interrupt moderation, where the driver reports all
+// of it.
 func readCoalesce(i *measure.Interface, w Row, r *reading) {
 	rx, tx := Many(w["rxmicroseconds"], 1000), Many(w["txmicroseconds"], 1000)
 	rxFrames, txFrames := Count(w["rxmaximumframes"]), Count(w["txmaximumframes"])
@@ -71,7 +72,7 @@ func readCoalesce(i *measure.Interface, w Row, r *reading) {
 		w["rxmicroseconds"], w["txmicroseconds"], w["rxmaximumframes"], w["txmaximumframes"]))
 }
 
-// readPause takes the flow control.
+// readPause reads the flow control.
 func readPause(i *measure.Interface, w Row, _ *reading) {
 	rx, tx, auto := Truth(w["pauserx"]), Truth(w["pausetx"]), Truth(w["autonegotiation"])
 	if rx != nil && tx != nil && auto != nil {
@@ -79,8 +80,8 @@ func readPause(i *measure.Interface, w Row, _ *reading) {
 	}
 }
 
-// nicOffload takes one offload of each interface, which is under one of these
-// headings: "Value", or in some versions "RX Checksum Offload".
+// nicOffload reads one offload of each interface under one of these headings:
+// "Value", or in some versions "RX Checksum Offload".
 func nicOffload(name string, headings ...string) func(*measure.Interface, Row, *reading) {
 	return func(i *measure.Interface, w Row, _ *reading) {
 		for _, h := range headings {
@@ -91,19 +92,19 @@ func nicOffload(name string, headings ...string) func(*measure.Interface, Row, *
 	}
 }
 
-// nicChecksum takes the checksum offloads.
+// nicChecksum reads the checksum offloads.
 func nicChecksum(i *measure.Interface, w Row, r *reading) {
 	nicOffload("rx-checksumming", "rxchecksumoffload")(i, w, r)
 	nicOffload("tx-checksumming", "txchecksumoffload", "value")(i, w, r)
 }
 
-// readSwitches takes virtual switches of a kind: a block each, titled with
-// the name.
+// readSwitches reads virtual switches of one kind: a block each, whose title
+// is the name.
 func readSwitches(kind string) func(string, *reading) error {
 	return func(in string, r *reading) error {
 		list, err := Blocks(in)
 		if errors.Is(err, errNothing) {
-			return nil // there is none of the kind
+			return nil // no switch of this kind
 		}
 		for _, w := range list {
 			name := said(w["name"])
@@ -120,12 +121,12 @@ func readSwitches(kind string) func(string, *reading) error {
 	}
 }
 
-// Words are the parts of a list that are separated by commas.
+// Words splits a comma-separated list.
 func Words(list string) []string {
 	return strings.FieldsFunc(list, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
-// readVmk takes the interfaces of the VMkernel itself: a block each.
+// readVmk reads the VMkernel interfaces: a block each.
 func readVmk(w Row, r *reading) {
 	name := said(w["name"])
 	if !Plain(name) {
@@ -134,14 +135,14 @@ func readVmk(w Row, r *reading) {
 	i := r.port(name)
 	i.Kind, i.MTU, i.MAC, i.Up, i.Nominal = new("vmkernel"), Count(w["mtu"]), text(w["macaddress"]), Truth(w["enabled"]), new(true)
 	i.Master = cmp.Or(i.Master, text(w["portset"]), text(w["vdsname"]))
-	// "TSO MSS" is the largest burst that the VMkernel port gives to the
+	// "TSO MSS" is the largest burst that the VMkernel port passes to the
 	// interface: 0 is off (C-25).
 	if n, ok := w.number("tsomss"); ok {
 		offload(i, "tcp-segmentation-offload", n > 0)
 	}
 }
 
-// readVmkAddrs takes the addresses of the VMkernel's interfaces.
+// readVmkAddrs reads the addresses of the VMkernel interfaces.
 func readVmkAddrs(w Row, r *reading) {
 	i := r.known(w["name"])
 	a, err1 := netip.ParseAddr(w["ipv4address"])
@@ -155,7 +156,7 @@ func readVmkAddrs(w Row, r *reading) {
 	}
 }
 
-// readNIC takes driver and firmware of one interface.
+// readNIC reads driver and firmware of one interface.
 func readNIC(w Row, r *reading) error {
 	i := r.known(r.nic)
 	if i == nil {
@@ -172,7 +173,7 @@ func readNIC(w Row, r *reading) error {
 	return nil
 }
 
-// readRings takes the descriptors in use, readRingsMax those that could be.
+// readRings reads the configured descriptors, readRingsMax the possible ones.
 func readRings(w Row, r *reading) error {
 	return r.ring(w, func(g *measure.Rings, rx, tx int) { g.RX, g.TX = rx, tx })
 }
@@ -181,7 +182,7 @@ func readRingsMax(w Row, r *reading) error {
 	return r.ring(w, func(g *measure.Rings, rx, tx int) { g.RXMax, g.TXMax = rx, tx })
 }
 
-// ring reads one half of what Rings has; both are needed for it.
+// ring reads one half of Rings, which needs both.
 func (r *reading) ring(w Row, set func(g *measure.Rings, rx, tx int)) error {
 	rx, tx := Count(w["rx"]), Count(w["tx"])
 	if rx == nil || tx == nil {
@@ -191,7 +192,7 @@ func (r *reading) ring(w Row, set func(g *measure.Rings, rx, tx int)) error {
 	return nil
 }
 
-// readNICStats takes the counters of errors and drops that are not zero.
+// readNICStats reads the counters of errors and drops that are not zero.
 func readNICStats(all []string, r *reading) error {
 	i := r.known(r.nic)
 	if i == nil {
@@ -215,8 +216,8 @@ func readNICStats(all []string, r *reading) error {
 	return nil
 }
 
-// readParameters takes the parameters of a driver that somebody has set: its
-// queues (RSS, DRSS) among them.
+// readParameters reads the driver parameters that somebody has set, among
+// them its queues (RSS, DRSS).
 func readParameters(in string, r *reading) error {
 	rows, err := Table(in)
 	if i := r.known(r.nic); err == nil && i != nil && i.Driver != nil {

@@ -15,11 +15,12 @@ import (
 // local runs programs of this machine.
 type local struct{}
 
-// Local returns the runner of this machine: without a shell, and in the
+// Local returns a runner for this machine: without a shell, and in the
 // language C, so that outputs are not translated.
 func Local() Runner { return local{} }
 
-// Run finds the program also where it lies beside an ordinary user's PATH.
+// Run also finds programs in administrators' folders that a user's PATH
+// lacks.
 func (local) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	file, err := exec.LookPath(name)
 	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/libexec/ApplicationFirewall"} {
@@ -37,13 +38,13 @@ func (local) Run(ctx context.Context, name string, args ...string) ([]byte, erro
 	})
 }
 
-// output runs a command within the bounds of a Runner: one that is over them
-// is killed.
+// output runs a command within the limits of a Runner and kills one that
+// exceeds them.
 func output(ctx context.Context, start func(context.Context) *exec.Cmd) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	cmd := start(ctx)
-	cmd.WaitDelay = time.Second // for a grandchild that keeps the pipes open
+	cmd.WaitDelay = time.Second // a grandchild may keep the pipes open
 	out, said := &bounded{most: commandSize, full: cancel}, &bounded{most: 4 << 10}
 	cmd.Stdout, cmd.Stderr = out, said
 	err := cmd.Run()
@@ -56,15 +57,15 @@ func output(ctx context.Context, start func(context.Context) *exec.Cmd) ([]byte,
 	case ctx.Err() != nil:
 		return out.kept.Bytes(), fmt.Errorf("platform: running %s: %w", filepath.Base(cmd.Path), ctx.Err())
 	case errors.As(err, &exit) && exit.Exited():
-		return out.kept.Bytes(), fmt.Errorf("platform: %w", // by ssh it is the command there that has ended so
+		return out.kept.Bytes(), fmt.Errorf("platform: %w", // for ssh this is the exit of the remote command
 			&Exit{Code: exit.ExitCode(), Stderr: strings.TrimSpace(said.kept.String())})
 	}
 	return out.kept.Bytes(), fmt.Errorf("platform: running %s: %w", filepath.Base(cmd.Path), err)
 }
 
-// bounded keeps so many bytes of what is written. More goes nowhere; where
-// full is set it is called then. It does not embed the buffer, whose ReadFrom
-// would pass by the bound.
+// bounded keeps a limited number of the written bytes and discards the rest;
+// the first excess byte calls full where it is set. It does not embed the
+// buffer, whose ReadFrom would bypass the limit.
 type bounded struct {
 	kept bytes.Buffer
 	most int

@@ -10,8 +10,8 @@ import (
 	"thru/internal/measure"
 )
 
-// freebsd are the commands of FreeBSD 12 and later (sysctl(8), ifconfig(8),
-// kenv(1), pciconf(8), netstat(1), vmstat(8), pfctl(8)).
+// freebsd returns the commands of FreeBSD 12 and later (sysctl(8),
+// ifconfig(8), kenv(1), pciconf(8), netstat(1), vmstat(8), pfctl(8)).
 func freebsd() system {
 	return system{commands: []command{
 		{line: run("id -u"), facts: []string{"privileged"}, read: inLines(readID)},
@@ -30,8 +30,8 @@ func freebsd() system {
 	}}
 }
 
-// freebsdSettings are the names that are asked of sysctl. Those that a
-// release does not have are left out by its option -i.
+// freebsdSettings lists the sysctl names to read. Option -i skips those that
+// a release does not have.
 func freebsdSettings() []string {
 	return strings.Fields(`kern.hostname kern.ostype kern.osrelease kern.version hw.machine_arch hw.model hw.ncpu hw.physmem hw.pagesize
 		vm.stats.vm.v_free_count vm.stats.vm.v_inactive_count kern.vm_guest kern.smp.cpus kern.smp.cores kern.smp.threads_per_core
@@ -47,7 +47,7 @@ func freebsdSettings() []string {
 		net.inet.rss.bits net.link.ifqmaxlen hw.ix.enable_aim`)
 }
 
-// readFreeBSD takes the values of sysctl.
+// readFreeBSD reads the values of sysctl.
 func readFreeBSD(in string, r *reading) error {
 	v, err := pairs(in)
 	if err != nil {
@@ -81,14 +81,14 @@ func readFreeBSD(in string, r *reading) error {
 	}
 	f.Congestion, f.CongAvail = text(v["net.inet.tcp.cc.algorithm"]), available(in)
 	keep(v, r)
-	delete(r.facts.Sysctls, "net.inet.tcp.cc.available") // a table, read above
+	delete(r.facts.Sysctls, "net.inet.tcp.cc.available") // a table, parsed above
 	if on := Truth(v["net.inet.ip.fw.enable"]); on != nil {
 		r.firewall("ipfw", *on)
 	}
 	return nil
 }
 
-// guestName is kern.vm_guest by the names that Linux hosts have here.
+// guestName maps kern.vm_guest to the name that Linux hosts report.
 func guestName(name string) *string {
 	other := map[string]string{"hv": "hyperv", "vbox": "virtualbox", "generic": "unknown hypervisor"}
 	if n, ok := other[name]; ok {
@@ -123,7 +123,7 @@ func available(text string) []string {
 	return list
 }
 
-// readKenv takes the SMBIOS variables of the kernel's environment.
+// readKenv reads the SMBIOS variables of the kernel's environment.
 func readKenv(v map[string]string, r *reading) error {
 	said := func(key string) string { return said(v["smbios."+key]) }
 	*at(&r.facts.Machine) = measure.Machine{
@@ -138,7 +138,7 @@ func readKenv(v map[string]string, r *reading) error {
 	return nil
 }
 
-// The formats of pciconf and vmstat, and the queues in the names of sysctl.
+// The formats of pciconf and vmstat, and the queues in sysctl names.
 var (
 	pciHead  = regexp.MustCompile(`^([a-z_]+\d+)@(pci\d+:\d+:\d+:\d+):.*?(?:\svendor=(0x[0-9a-f]+) device=(0x[0-9a-f]+)|\schip=(0x[0-9a-f]{4})([0-9a-f]{4}))`)
 	pciLink  = regexp.MustCompile(`link x(\d+)\(x(\d+)\)`)
@@ -148,7 +148,7 @@ var (
 	txQueue  = regexp.MustCompile(`\.(?:iflib\.)?(?:txq|tx_?queue|txqueue|queue|txstat)(\d+)\.`)
 )
 
-// readPciconf takes devices by driver and unit, which are the interface's
+// readPciconf reads devices by driver and unit, which are the interface's
 // name, with "cap 10" (PCI Express) where root asks.
 func readPciconf(all []string, r *reading) error {
 	var i *measure.Interface
@@ -190,7 +190,7 @@ func generation(rate string) *int {
 	return nil
 }
 
-// readVmstat takes the interrupts: "irq256: ix0:rxq0   1234   5".
+// readVmstat reads the interrupts: "irq256: ix0:rxq0   1234   5".
 func readVmstat(all []string, r *reading) error {
 	for _, line := range all {
 		m := irqLine.FindStringSubmatch(strings.TrimSpace(line))
@@ -204,7 +204,7 @@ func readVmstat(all []string, r *reading) error {
 	return nil
 }
 
-// readPf takes "Status: Enabled for 1 days".
+// readPf reads "Status: Enabled for 1 days".
 func readPf(all []string, r *reading) error {
 	for _, line := range all {
 		if parts := strings.Fields(line); len(parts) > 1 && parts[0] == "Status:" {
@@ -216,7 +216,7 @@ func readPf(all []string, r *reading) error {
 	return nil
 }
 
-// readDevice takes the tree of sysctl below one device: "dev.ix.0.%driver=ix".
+// readDevice reads the tree of sysctl below one device: "dev.ix.0.%driver=ix".
 func readDevice(v map[string]string, r *reading) error {
 	i := r.known(r.nic)
 	if i == nil {

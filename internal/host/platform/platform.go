@@ -83,7 +83,7 @@ func systems() map[string]system {
 	}
 }
 
-// Known tells whether the commands of a system are known.
+// Known reports whether the commands of a system are known.
 func Known(name string) bool { _, ok := systems()[name]; return ok }
 
 // ErrUnknown is of a system whose commands are not known.
@@ -169,7 +169,7 @@ func unitOf(nic string) string {
 	return driver + "." + nic[len(driver):]
 }
 
-// each tells whether the command is run for each interface.
+// each reports whether the command is run for each interface.
 func (c command) each() bool {
 	all := strings.Join(c.line, " ")
 	return placeholders(&measure.Interface{Name: "x0"}).Replace(all) != all

@@ -13,14 +13,14 @@ import (
 	"thru/internal/measure"
 )
 
-// reading is what the commands have told so far.
+// reading holds what the commands have reported so far.
 type reading struct {
 	facts    measure.Facts
-	nic      string            // interface that the command at hand was run for
-	failed   map[string]string // fact: why the command that tells it failed
-	seen     map[string]bool   // facts that were told although the document has nothing of them: no errors counted
-	switches []string          // virtual switches, named once the number of guests is known
-	guests   *int              // virtual machines that run
+	nic      string            // interface that the present command was run for
+	failed   map[string]string // fact: why its command failed
+	seen     map[string]bool   // facts that were read although the document has no value: zero errors
+	switches []string          // virtual switches, reported once the number of guests is known
+	guests   *int              // running virtual machines
 	rings    map[string]*measure.Rings
 }
 
@@ -34,7 +34,8 @@ const (
 	tunnel   = "tunnel"
 )
 
-// at returns what a field points to, and makes it where it is nil.
+// at returns the target of a pointer field, which it allocates where it is
+// nil.
 func at[T any](field **T) *T {
 	if *field == nil {
 		*field = new(T)
@@ -42,11 +43,11 @@ func at[T any](field **T) *T {
 	return *field
 }
 
-// maxPorts bounds the interfaces of a host: more is a broken output.
+// maxPorts limits the interfaces of a host: more means a broken output.
 const maxPorts = 1024
 
-// port returns the interface of that name, which may be new. One too many is
-// not kept.
+// port returns the interface of that name, adding it if needed. Beyond
+// maxPorts it is not kept.
 func (r *reading) port(name string) *measure.Interface {
 	if i := r.facts.Interface(name); i != nil {
 		return i
@@ -58,10 +59,10 @@ func (r *reading) port(name string) *measure.Interface {
 	return &r.facts.Interfaces[len(r.facts.Interfaces)-1]
 }
 
-// known returns the interface of that name if a list has named it, or nil.
+// known returns the interface of that name if it exists, or nil.
 func (r *reading) known(name string) *measure.Interface { return r.facts.Interface(name) }
 
-// ringsOf is where the halves of an interface's rings are gathered.
+// ringsOf returns where the halves of an interface's rings are collected.
 func (r *reading) ringsOf(name string) *measure.Rings {
 	if r.rings == nil {
 		r.rings = map[string]*measure.Rings{}
@@ -72,30 +73,32 @@ func (r *reading) ringsOf(name string) *measure.Rings {
 	return r.rings[name]
 }
 
-// seePorts marks a fact as told of all interfaces, though some have none.
+// seePorts marks a fact as read for all interfaces, though some have no
+// value.
 func (r *reading) seePorts(key string) {
 	for i := range r.facts.Interfaces {
 		r.seen[portFact(r.facts.Interfaces[i].Name, key)] = true
 	}
 }
 
-// sysctl keeps a setting under the system's own name.
+// sysctl stores a setting under the system's own name.
 func (r *reading) sysctl(name, value string) {
 	measure.Put(&r.facts.Sysctls, name, value)
 }
 
-// offload keeps whether an offload of an interface is on, by ethtool's name.
+// offload stores whether an offload of an interface is on, under ethtool's
+// name.
 func offload(i *measure.Interface, name string, on bool) {
 	measure.Put(&i.Offloads, name, on)
 }
 
-// firewall keeps whether a firewall is on.
+// firewall stores whether a firewall is on.
 func (r *reading) firewall(name string, on bool) {
 	f := at(&r.facts.Firewall)
 	measure.Put(&f.On, name, on)
 }
 
-// fail keeps why the facts of a command may be missing.
+// fail stores why the facts of a command may be missing.
 func (r *reading) fail(j job, err error) {
 	reason := "`" + strings.Join(j.names(j.line), "`, `") + "`: " + Why(err)
 	if len(j.shows) > 0 {
@@ -113,17 +116,17 @@ func (r *reading) fail(j job, err error) {
 	}
 }
 
-// blame keeps the first reason why a fact may be missing.
+// blame stores the first reason why a fact may be missing.
 func (r *reading) blame(fact, reason string) {
 	if _, ok := r.failed[fact]; !ok {
 		r.failed[fact] = reason
 	}
 }
 
-// onlyRoot is the reason of what needs privileges, on every system.
+// onlyRoot is the reason for facts that need privileges, on every system.
 const onlyRoot = "only root may read it"
 
-// Why says in a few words why a command failed.
+// Why returns in a few words why a command failed.
 func Why(err error) string {
 	var exit *Exit
 	text := err.Error()
@@ -142,11 +145,11 @@ func Why(err error) string {
 	return first
 }
 
-// portFact is the key of a fact of an interface.
+// portFact returns the key of an interface's fact.
 func portFact(name, key string) string { return "interfaces." + name + "." + key }
 
-// wanted are the facts that every host and every physical interface should
-// have; those that no command of its system tells are named too.
+// wanted lists the facts that every host and every physical interface should
+// have; not_checked also names those that no command of the system reports.
 func wanted() (host, port []string) {
 	return strings.Fields(`hostname distribution kernel arch cpu_model cores memory_bytes hypervisor
 			congestion_control congestion_available sysctls machine cpu.sockets cpu.physical_cores cpu.threads cpu.governors
@@ -155,7 +158,7 @@ func wanted() (host, port []string) {
 			rx_queues tx_queues offloads rings coalescing pause rss interrupts queue_counters error_counters`)
 }
 
-// close drops what stayed empty and names what is not known.
+// close drops empty parts and names the facts that are not known.
 func (r *reading) close(commands []command) {
 	r.count()
 	r.weigh()
@@ -184,7 +187,7 @@ func (r *reading) close(commands []command) {
 	r.facts.RootAdds = slices.Compact(r.facts.RootAdds)
 }
 
-// note names those of the keys that a part of the document lacks.
+// note names the wanted keys that a part of the document lacks.
 func (r *reading) note(has keys, prefix string, wanted []string) {
 	slices.Sort(wanted)
 	for _, key := range slices.Compact(wanted) {
@@ -206,8 +209,8 @@ func (r *reading) note(has keys, prefix string, wanted []string) {
 	}
 }
 
-// count says what this host hypervises: only where its guests were counted,
-// since without it a zero would stand for them.
+// count sets what this host hypervises, only where its guests were counted,
+// since otherwise it would report zero guests.
 func (r *reading) count() {
 	if r.guests != nil && (*r.guests > 0 || len(r.switches) > 0) {
 		r.facts.Hypervises = &measure.Hypervises{Guests: *r.guests, Switch: r.switches}
@@ -217,7 +220,7 @@ func (r *reading) count() {
 	}
 }
 
-// weigh says what the slots carry whose link is known.
+// weigh sets what each slot with a known link carries.
 func (r *reading) weigh() {
 	for i := range r.facts.Interfaces {
 		p := r.facts.Interfaces[i].PCI
@@ -230,7 +233,7 @@ func (r *reading) weigh() {
 	}
 }
 
-// prune takes away parts in which nothing came to stand.
+// prune removes empty parts.
 func (r *reading) prune() {
 	f := &r.facts
 	drop(&f.Machine)
@@ -243,17 +246,17 @@ func (r *reading) prune() {
 	}
 }
 
-// drop sets a field to nil where all that it points to is empty.
+// drop sets a field to nil where all values in its target are empty.
 func drop[T any](field **T) {
 	if *field != nil && reflect.ValueOf(**field).IsZero() {
 		*field = nil
 	}
 }
 
-// keys are the facts as the JSON document has them.
+// keys holds the facts as in the JSON document.
 type keys map[string]any
 
-// document turns facts into the keys that they have in the document.
+// document converts facts to JSON keys.
 func document(f measure.Facts) keys {
 	var k keys
 	if b, err := json.Marshal(f); err != nil || json.Unmarshal(b, &k) != nil {
@@ -262,7 +265,7 @@ func document(f measure.Facts) keys {
 	return k
 }
 
-// holds tells whether a key, with dots between its parts, has a value.
+// holds reports whether a key, with dots between its parts, has a value.
 func (k keys) holds(key string) bool {
 	first, rest, nested := strings.Cut(key, ".")
 	v, ok := k[first]
@@ -273,7 +276,7 @@ func (k keys) holds(key string) bool {
 	return keys(part).holds(rest)
 }
 
-// port returns the part of one interface.
+// port returns the keys of one interface.
 func (k keys) port(name string) keys {
 	list, _ := k["interfaces"].([]any)
 	for _, v := range list {

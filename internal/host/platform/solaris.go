@@ -10,9 +10,10 @@ import (
 	"thru/internal/measure"
 )
 
-// solaris are the commands of Solaris 11 and of illumos, which share them
+// solaris returns the commands of Solaris 11 and of illumos, which share them
 // (dladm(8), ipadm(8), kstat(8), prtconf(8), smbios(8), modinfo(8), svcs(1)).
-// What only one of them has is in not_checked on the other.
+// A command that only one of them has leaves its facts in not_checked on the
+// other.
 func solaris() system {
 	link := []string{"mtu_bytes", "carrier"}
 	return system{finish: finishSolaris, commands: []command{
@@ -42,16 +43,16 @@ func solaris() system {
 	}}
 }
 
-// everyLink takes all interfaces but the loopback.
+// everyLink selects all interfaces but the loopback.
 func everyLink(i *measure.Interface) bool { return i.Kind == nil || *i.Kind != loopback }
 
-// kind takes the interfaces of one kind.
+// kind returns a selector of the interfaces of one kind.
 func kind(name string) func(*measure.Interface) bool {
 	return func(i *measure.Interface) bool { return i.Kind != nil && *i.Kind == name }
 }
 
-// readUname takes node, release, version and processor, in this order
-// whatever the order of the options is.
+// readUname reads node, release, version and processor; uname prints them in
+// this order whatever the order of its options.
 func readUname(all []string, r *reading) error {
 	parts := strings.Fields(all[0])
 	if len(parts) != 4 {
@@ -61,13 +62,13 @@ func readUname(all []string, r *reading) error {
 	return nil
 }
 
-// readRelease takes the first line of /etc/release.
+// readRelease reads the first line of /etc/release.
 func readRelease(all []string, r *reading) error {
 	r.facts.Distro = text(all[0])
 	return nil
 }
 
-// readPrtconf takes the memory in MB.
+// readPrtconf reads the memory in MB.
 func readPrtconf(all []string, r *reading) error {
 	if r.facts.Memory = Many(all[0], 1<<20); r.facts.Memory == nil {
 		return fmt.Errorf("%.40q is no size", all[0])
@@ -96,7 +97,7 @@ func stats(in string, each func(name, statistic, value string)) error {
 	return nil
 }
 
-// readCPUStats counts the processors by their chips and cores.
+// readCPUStats counts chips and cores.
 func readCPUStats(in string, r *reading) error {
 	chip, core := map[string]string{}, map[string]string{}
 	err := stats(in, func(name, statistic, value string) {
@@ -119,7 +120,7 @@ func readCPUStats(in string, r *reading) error {
 	chips, cores := map[string]bool{}, map[string]bool{}
 	for cpu, id := range chip {
 		chips[id] = true
-		if c, ok := core[cpu]; ok { // a core's number is not unique over chips on every release
+		if c, ok := core[cpu]; ok { // on some releases a core's number is not unique over chips
 			cores[id+" "+c] = true
 		}
 	}
@@ -131,7 +132,7 @@ func readCPUStats(in string, r *reading) error {
 	return nil
 }
 
-// readSMBIOSSystem takes maker and model.
+// readSMBIOSSystem reads maker and model.
 func readSMBIOSSystem(in string, r *reading) error {
 	v, err := smbios(in)
 	m := at(&r.facts.Machine)
@@ -140,7 +141,7 @@ func readSMBIOSSystem(in string, r *reading) error {
 	return err
 }
 
-// readSMBIOSBIOS takes the firmware.
+// readSMBIOSBIOS reads the firmware.
 func readSMBIOSBIOS(in string, r *reading) error {
 	v, err := smbios(in)
 	m := at(&r.facts.Machine)
@@ -165,7 +166,7 @@ func smbios(in string) (Row, error) {
 	return v, err
 }
 
-// said is the text of a value that says something, or "".
+// said returns the text of a value, or "" for a placeholder.
 func said(s string) string {
 	if p := text(s); p != nil {
 		return *p
@@ -173,7 +174,7 @@ func said(s string) string {
 	return ""
 }
 
-// readShowLink takes the links by their classes.
+// readShowLink reads the links and their classes.
 func readShowLink(w Row, r *reading) {
 	if !Plain(w["link"]) {
 		return
@@ -192,10 +193,10 @@ func readShowLink(w Row, r *reading) {
 	}
 }
 
-// deviceName is a driver and the number of its device.
+// deviceName matches a driver name and the device's number.
 var deviceName = regexp.MustCompile(`^([a-z][a-z0-9_]*?)\d+$`)
 
-// readShowPhys takes speed (Mb/s) and duplex; a speed of 0 is no link.
+// readShowPhys reads speed (Mb/s) and duplex; a speed of 0 is no link.
 func readShowPhys(i *measure.Interface, w Row, _ *reading) {
 	if bps := Many(w["speed"], 1_000_000); bps != nil && *bps > 0 {
 		i.SpeedBps = bps
@@ -208,15 +209,15 @@ func readShowPhys(i *measure.Interface, w Row, _ *reading) {
 	}
 }
 
-// readShowMAC takes the factory addresses, the first of each link.
+// readShowMAC reads the factory address of each link, which comes first.
 func readShowMAC(i *measure.Interface, w Row, _ *reading) {
 	i.MAC = cmp.Or(i.MAC, text(w["address"]))
 }
 
-// readShowVLAN takes the numbers of VLANs.
+// readShowVLAN reads the VLAN numbers.
 func readShowVLAN(i *measure.Interface, w Row, _ *reading) { i.VLAN = Count(w["vid"]) }
 
-// readShowAggr takes the policy that chooses a port: L2, L3, L4.
+// readShowAggr reads the policy that chooses a port: L2, L3, L4.
 func readShowAggr(i *measure.Interface, w Row, _ *reading) {
 	mode := "static"
 	if a := said(w["lacpactivity"]); a != "" && a != "off" && a != "-" {
@@ -225,7 +226,7 @@ func readShowAggr(i *measure.Interface, w Row, _ *reading) {
 	i.Bond = &measure.Bond{Mode: mode, Hash: w["policy"], Members: []measure.BondMember{}}
 }
 
-// readShowAggrPorts takes the ports; the row of the link itself has none.
+// readShowAggrPorts reads the ports; the row of the link itself has none.
 func readShowAggrPorts(i *measure.Interface, w Row, r *reading) {
 	if i.Bond == nil || said(w["port"]) == "" {
 		return
@@ -237,14 +238,14 @@ func readShowAggrPorts(i *measure.Interface, w Row, r *reading) {
 	i.Bond.Members = append(i.Bond.Members, m)
 }
 
-// readLinkProps takes the properties of links that bear on throughput.
+// readLinkProps reads the link properties that affect throughput.
 func readLinkProps(i *measure.Interface, w Row, r *reading) {
 	if i.Kind == nil || *i.Kind != physical {
 		return
 	}
 	value := w["value"]
 	switch p := w["property"]; p {
-	case "flowctrl": // bi is both; auto leaves it open
+	case "flowctrl": // bi means both; auto is undecided
 		if slices.Contains([]string{"no", "rx", "tx", "bi"}, value) {
 			i.Pause = &measure.Pause{RX: value == "rx" || value == "bi", TX: value == "tx" || value == "bi"}
 		}
@@ -255,7 +256,7 @@ func readLinkProps(i *measure.Interface, w Row, r *reading) {
 	}
 }
 
-// readShowAddr takes addresses: the object "net0/v4" lies on net0.
+// readShowAddr reads addresses: the object "net0/v4" belongs to net0.
 func readShowAddr(w Row, r *reading) {
 	name, _, _ := strings.Cut(w["addrobj"], "/")
 	if i := r.known(name); i != nil {
@@ -264,10 +265,10 @@ func readShowAddr(w Row, r *reading) {
 	}
 }
 
-// readShowIf takes whether IP uses an interface.
+// readShowIf reads whether IP uses an interface.
 func readShowIf(i *measure.Interface, w Row, _ *reading) { i.Up = new(w["state"] == "ok") }
 
-// readShowProp takes the settings of the TCP stack, as "tcp.max_buf".
+// readShowProp reads the settings of the TCP stack, as "tcp.max_buf".
 func readShowProp(w Row, r *reading) {
 	value := w["current"]
 	if !slices.Contains([]string{"tcp", "udp", "ip", "ipv4"}, w["proto"]) || said(value) == "" {
@@ -283,13 +284,14 @@ func readShowProp(w Row, r *reading) {
 	}
 }
 
-// module is a line of modinfo: its last part names the driver and describes it.
+// module matches a line of modinfo: the driver's name and description come
+// last.
 var module = regexp.MustCompile(`\s(\S+) \((.*)\)$`)
 
-// versionIn finds a version at the end of a description.
+// versionIn matches a version at the end of a description.
 var versionIn = regexp.MustCompile(`\bv?(\d+(?:\.\d+)+\S*)$`)
 
-// readModinfo takes the versions that drivers write into their descriptions.
+// readModinfo reads the versions that drivers write into their descriptions.
 func readModinfo(all []string, r *reading) error {
 	for _, line := range all {
 		m := module.FindStringSubmatch(line)
@@ -306,7 +308,7 @@ func readModinfo(all []string, r *reading) error {
 	return nil
 }
 
-// readLinkStats takes the errors of links.
+// readLinkStats reads the errors of links.
 func readLinkStats(in string, r *reading) error {
 	return stats(in, func(name, statistic, value string) {
 		if i := r.known(name); i != nil {
@@ -316,8 +318,9 @@ func readLinkStats(in string, r *reading) error {
 	})
 }
 
-// readSvcs takes the states of services: "online svc:/network/firewall:default".
-// It ends with 1 where one of them does not exist, and prints the others.
+// readSvcs reads the states of services: "online
+// svc:/network/firewall:default". The command exits with 1 where a service
+// does not exist, and prints the others.
 func readSvcs(all []string, r *reading) error {
 	for _, line := range all {
 		parts := strings.Fields(line)
@@ -335,15 +338,15 @@ func readSvcs(all []string, r *reading) error {
 	return nil
 }
 
-// finishSolaris names the hypervisor by what it writes into SMBIOS.
+// finishSolaris sets the hypervisor by its SMBIOS strings.
 func finishSolaris(r *reading) {
 	if m := r.facts.Machine; m != nil {
 		r.facts.Hypervisor = byMaker(m.Vendor + " " + m.Product)
 	}
 }
 
-// byMaker knows the hypervisors that name themselves as the machine's maker;
-// nil: it names none, which does not prove that there is none.
+// byMaker returns the hypervisor by the machine's maker; nil for another
+// maker, which does not prove that there is no hypervisor.
 func byMaker(machine string) *string {
 	for _, n := range [][2]string{{"VMware", "vmware"}, {"VirtualBox", "virtualbox"}, {"innotek", "virtualbox"},
 		{"Microsoft Corporation Virtual Machine", "hyperv"}, {"BHYVE", "bhyve"}, {"Parallels", "parallels"},

@@ -18,22 +18,23 @@ import (
 	"thru/internal/fault"
 )
 
-// Remote runs programs of another host by the system's ssh client. One login
-// serves all of them, where the client can share a connection (not on
-// Windows). It may be used by many goroutines; Close ends the login.
+// Remote runs programs of another host by the system's ssh client. All share
+// one login where the client can share a connection (not on Windows). It may
+// be used by many goroutines; Close ends the login.
 type Remote struct {
 	destination string
 	port        int
 	config      string // file instead of the user's configuration; "": that
 	mu          sync.Mutex
 	login       *login        // nil: not yet
-	err         error         // why there is none: it is not tried again, but where one had stood
-	ended       time.Time     // when one that had stood was found to have ended; zero: never
-	again       time.Duration // until it is tried again then
+	err         error         // why the login failed: not tried again, except after a login that had worked
+	ended       time.Time     // when a working login was found to have ended; zero: never
+	again       time.Duration // delay before the next login after that
 }
 
-// login is the ssh process that the others share, alive as long as its
-// standard input is open: it ends with this process, however that ends.
+// login is the ssh process whose connection all commands share. It lives as
+// long as its standard input is open, so it ends with this process in any
+// case.
 type login struct {
 	cmd   *exec.Cmd
 	dir   string
@@ -41,23 +42,23 @@ type login struct {
 	done  chan struct{}
 }
 
-// The bounds of a login: for the connection, for the whole, and for its end.
+// The time limits of a login: to connect, in total, and to end.
 const (
 	connectTime = 10 * time.Second
 	loginTime   = 15 * time.Second
 	endTime     = 2 * time.Second
-	againTime   = 30 * time.Second // from one that has ended to the next: what runs meanwhile fails at once
+	againTime   = 30 * time.Second // between the end of a login and the next; commands meanwhile fail at once
 )
 
-// SSH returns a runner on another host: destination is "user@host", a port of
-// 0 is the configured one. Nothing is sent before the first command. It never
-// asks for anything: no password, and no host key that is not known already.
+// SSH returns a runner on another host: destination is "user@host", port 0
+// means the configured one. It sends nothing before the first command. It
+// never prompts: neither for a password nor for an unknown host key.
 func SSH(destination string, port int) *Remote {
 	return &Remote{destination: destination, port: port, again: againTime}
 }
 
-// Run runs a program on the host, in the language C. Its arguments arrive as
-// they are, whatever they hold.
+// Run runs a program on the host, in the language C. Its arguments arrive
+// unchanged, whatever they hold.
 func (s *Remote) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	shared, err := s.connected(ctx)
 	if err != nil {
@@ -67,14 +68,14 @@ func (s *Remote) Run(ctx context.Context, name string, args ...string) ([]byte, 
 		return s.client(ctx, shared, "-o", "ControlMaster=no", remote(name, args))
 	})
 	var exit *Exit
-	if errors.As(err, &exit) && exit.Code == 255 { // of ssh itself (ssh(1), EXIT STATUS)
+	if errors.As(err, &exit) && exit.Code == 255 { // ssh's own exit code (ssh(1), EXIT STATUS)
 		return out, s.explain(exit.Stderr, errors.New("the connection failed"))
 	}
 	return out, err
 }
 
-// remote is the line for the far end's login shell, whichever that is: it
-// runs sh with one word. The folders at the end of PATH are those of
+// remote returns the command line for the remote login shell, whichever that
+// is: it runs sh with one word. The folders at the end of PATH are those of
 // administrators, which some systems leave out of it for a command.
 func remote(name string, args []string) string {
 	line := `PATH="$PATH:/usr/sbin:/sbin"; LC_ALL=C; export PATH LC_ALL; exec ` + quote(name)
@@ -84,7 +85,7 @@ func remote(name string, args []string) string {
 	return "/bin/sh -c " + quote(line)
 }
 
-// client is a call of ssh with the options that every call has. The folder of
+// client returns an ssh command with the options of every call. The folder of
 // a shared connection may be empty.
 func (s *Remote) client(ctx context.Context, shared string, more ...string) *exec.Cmd {
 	args := []string{}
@@ -106,8 +107,9 @@ func (s *Remote) client(ctx context.Context, shared string, more ...string) *exe
 	return exec.CommandContext(ctx, "ssh", append(append(args, more[:len(more)-1]...), "--", s.destination, more[len(more)-1])...)
 }
 
-// SSHOptions are those of every call of ssh: nothing of a user's configuration
-// may add to the connection, and one that is dead is noticed.
+// SSHOptions returns the options of every ssh call: they disable what a
+// user's configuration may add to the connection, and detect a dead
+// connection.
 func SSHOptions() []string {
 	args := []string{"-T", "-x", "-a"} // no terminal, no X11, no agent there
 	for _, o := range []string{
@@ -119,8 +121,8 @@ func SSHOptions() []string {
 	return args
 }
 
-// connected logs in, once, and returns the folder of the shared connection,
-// or "" where each command logs in by itself.
+// connected logs in once and returns the folder of the shared connection, or
+// "" where each command logs in by itself.
 func (s *Remote) connected(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +130,7 @@ func (s *Remote) connected(ctx context.Context) (string, error) {
 		return "", fault.Usagef("name a host: ssh://root@esx1", "platform: connecting by ssh: %q is no destination", s.destination)
 	}
 	if s.err != nil && !s.ended.IsZero() && time.Since(s.ended) >= s.again {
-		s.err = nil // the host was away, or the network
+		s.err = nil // the host or the network was down
 	}
 	if s.err != nil || s.login != nil && s.login.alive() {
 		return s.login.folder(), s.err
@@ -144,7 +146,7 @@ func (s *Remote) connected(ctx context.Context) (string, error) {
 	}
 	l, err := s.begin(ctx)
 	if err != nil && ctx.Err() != nil {
-		return "", err // nobody waits for it any more: the next may
+		return "", err // the caller has given up; the next call may try again
 	}
 	if s.login, s.err = l, err; err != nil && !s.ended.IsZero() {
 		s.ended = time.Now()
@@ -152,13 +154,13 @@ func (s *Remote) connected(ctx context.Context) (string, error) {
 	return s.login.folder(), s.err
 }
 
-// greeting is what the far end says when the login is through: it may print
-// other things before.
+// greeting is what the remote host prints once the login is complete; other
+// output may come before.
 const greeting = "thru is in"
 
-// begin starts the shared connection and waits until it stands.
+// begin starts the shared connection and waits until it is up.
 func (s *Remote) begin(ctx context.Context) (*login, error) {
-	dir, err := os.MkdirTemp("", "thru-ssh-") // only its owner may look into it
+	dir, err := os.MkdirTemp("", "thru-ssh-") // only the owner has access
 	if err != nil {
 		return nil, fmt.Errorf("platform: connecting by ssh: %w", err)
 	}
@@ -187,7 +189,7 @@ func (s *Remote) begin(ctx context.Context) (*login, error) {
 		if ok {
 			return l, nil
 		}
-		<-l.done // all that it had to say is in said
+		<-l.done // then all output is in said
 		err = s.explain(said.kept.String(), errors.New("the login failed"))
 	case <-ctx.Done():
 		err = fmt.Errorf("platform: connecting to %s by ssh: %w", s.destination, ctx.Err())
@@ -198,7 +200,7 @@ func (s *Remote) begin(ctx context.Context) (*login, error) {
 	return nil, err
 }
 
-// greeted reads up to the greeting; false: the output ended before it.
+// greeted reads up to the greeting; false where the output ends before it.
 func greeted(r io.Reader) bool {
 	s := bufio.NewScanner(io.LimitReader(r, 1<<20))
 	for s.Scan() {
@@ -209,13 +211,13 @@ func greeted(r io.Reader) bool {
 	return false
 }
 
-// explain makes an error of what ssh said.
+// explain makes an error of ssh's output.
 func (s *Remote) explain(said string, otherwise error) error {
 	return SSHFault(s.destination, s.port, said, otherwise)
 }
 
-// SSHFault makes an error of what ssh said before it ended, with what to do
-// about it; otherwise is the error where it said nothing.
+// SSHFault makes an error of ssh's last output, with a fix; otherwise is the
+// error where ssh printed nothing.
 func SSHFault(destination string, port int, said string, otherwise error) error {
 	byHand := "ssh " + destination
 	if port != 0 {
@@ -257,7 +259,7 @@ func (s *Remote) Close() error {
 	return nil
 }
 
-// alive tells whether the shared connection still stands.
+// alive reports whether the shared connection is up.
 func (l *login) alive() bool {
 	select {
 	case <-l.done:
@@ -267,7 +269,7 @@ func (l *login) alive() bool {
 	}
 }
 
-// folder is where the socket of the shared connection lies.
+// folder returns the folder with the socket of the shared connection.
 func (l *login) folder() string {
 	if l == nil {
 		return ""
@@ -275,13 +277,13 @@ func (l *login) folder() string {
 	return l.dir
 }
 
-// end closes the shared connection, waits for its process, and removes what
-// it left.
+// end closes the shared connection, waits for its process, and removes its
+// files.
 func (l *login) end() {
 	l.stdin.Close()
 	select {
 	case <-l.done:
-	case <-time.After(endTime): // a command still runs there
+	case <-time.After(endTime): // a command is still running
 		l.cmd.Process.Kill()
 		<-l.done
 	}

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Streamer is a Runner that also runs programs whose output is read while it
-// comes, however long that takes.
+// Streamer is a Runner that also runs programs of any duration and passes on
+// their output as it comes.
 type Streamer interface {
 	Runner
-	// Stream starts a program. Close ends it, as the context does; what it says of
-	// its end comes as an error of Read or Close.
+	// Stream starts a program. Close or the end of the context ends it; a
+	// failure of the program comes as an error of Read or Close.
 	Stream(ctx context.Context, name string, args ...string) (io.ReadCloser, error)
 }
 
-// stream is the output of a program under way.
+// stream is the output of a running program.
 type stream struct {
 	out  io.Reader
-	over bool // it has come to its end by itself
+	over bool // it ended by itself
 	cmd  *exec.Cmd
 	said *bounded
 	stop context.CancelFunc
@@ -51,14 +51,14 @@ func started(cmd *exec.Cmd, cancel context.CancelFunc) (io.ReadCloser, error) {
 	return &stream{out: out, cmd: cmd, said: said, stop: cancel}, nil
 }
 
-// Read reads what has come.
+// Read reads available output.
 func (s *stream) Read(b []byte) (int, error) {
 	n, err := s.out.Read(b)
 	s.over = s.over || errors.Is(err, io.EOF)
 	return n, err
 }
 
-// Close ends the program, and says how it had ended where it was over by itself.
+// Close ends the program, and returns its error where it had ended by itself.
 func (s *stream) Close() error {
 	s.stop()
 	err := s.cmd.Wait()

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// Clean makes foreign output fit to be shown: valid UTF-8, "\n" at the ends
-// of lines, and no control characters, which could steer a terminal.
+// Clean makes foreign output safe to show: valid UTF-8, "\n" at line ends,
+// and no control characters, which could control a terminal.
 func Clean(text string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -25,8 +25,8 @@ func Clean(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// Plain tells whether a name may be an argument as it stands: the names of
-// interfaces come from the host, and must not become options.
+// Plain reports whether a name may be an argument unchanged: interface names
+// come from the host, and must not become options.
 func Plain(name string) bool {
 	ok := func(c rune) bool {
 		return unicode.IsLetter(c) || unicode.IsDigit(c) || strings.ContainsRune("._-:@/", c)
@@ -44,18 +44,18 @@ func quoteOdd(word string) string {
 	return quote(word)
 }
 
-// quote makes one word of any text, for sh (POSIX, 2.2.2) and for csh, where
-// "!" has its meaning also between quotes.
+// quote makes one shell word of any text, for sh (POSIX, 2.2.2) and for csh,
+// which interprets "!" even within quotes.
 func quote(word string) string {
 	word = strings.ReplaceAll(word, `'`, `'\''`)
 	return `'` + strings.ReplaceAll(word, `!`, `'\!'`) + `'`
 }
 
-// errNothing is an output without a line.
+// errNothing means an output without a line.
 var errNothing = errors.New("it printed nothing")
 
-// lines returns the lines of an output. A last line without its end is left
-// out: it may have been cut, and half a number is a wrong one.
+// lines returns the lines of an output. It drops a last line without a line
+// end: it may be cut, and half a number is a wrong one.
 func lines(in string) ([]string, error) {
 	whole := strings.LastIndexByte(in, '\n')
 	if whole <= 0 {
@@ -64,7 +64,8 @@ func lines(in string) ([]string, error) {
 	return strings.Split(in[:whole], "\n"), nil
 }
 
-// inLines, inBlock and inPairs hand an output of their form to what reads it.
+// inLines, inBlock and inPairs parse an output of their form and pass it to
+// read.
 func inLines(read func([]string, *reading) error) func(string, *reading) error {
 	return in(lines, read)
 }
@@ -85,7 +86,8 @@ func in[T any](parse func(string) (T, error), read func(T, *reading) error) func
 	}
 }
 
-// eachRow hands on the rows of an output one by one, as far as they go.
+// eachRow passes on the rows of an output one by one, as far as they can be
+// parsed.
 func eachRow(parse func(string) ([]Row, error), read func(Row, *reading)) func(string, *reading) error {
 	return func(text string, r *reading) error {
 		rows, err := parse(text)
@@ -96,7 +98,7 @@ func eachRow(parse func(string) ([]Row, error), read func(Row, *reading)) func(s
 	}
 }
 
-// ofPort hands on a row about an interface that is known, whose name is under key.
+// ofPort passes on a row about a known interface, whose name is under key.
 func ofPort(key string, read func(*measure.Interface, Row, *reading)) func(Row, *reading) {
 	return func(w Row, r *reading) {
 		if i := r.known(w[key]); i != nil {
@@ -105,8 +107,8 @@ func ofPort(key string, read func(*measure.Interface, Row, *reading)) func(Row, 
 	}
 }
 
-// normal is a heading without what versions write differently: case, spaces,
-// punctuation.
+// normal returns a heading without the case, spaces and punctuation that
+// differ between versions.
 func normal(s string) string {
 	return strings.Map(func(c rune) rune {
 		if !unicode.IsLetter(c) && !unicode.IsDigit(c) {
@@ -117,23 +119,23 @@ func normal(s string) string {
 }
 
 // Row is a line of a table, or a block of "key: value" lines, by headings
-// without spaces, punctuation and case: "portid" of "Port ID". The title of a
-// block is under "".
+// without spaces, punctuation and case: "portid" for "Port ID". The title of
+// a block is under "".
 type Row map[string]string
 
-// number returns a value as a number; false where it is none, or below 0.
+// number returns a value as a number; false where it is none, or negative.
 func (w Row) number(key string) (int64, bool) { return number(w[key]) }
 
-// flag returns a value that says yes or no in one of the usual words.
+// flag returns a value that means yes or no in one of the usual words.
 func (w Row) flag(key string) (on, ok bool) { return Flag(w[key]) }
 
-// number reads a whole number that is not negative.
+// number parses a whole number that is not negative.
 func number(s string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
 	return n, err == nil && n >= 0
 }
 
-// Flag reads yes or no.
+// Flag parses yes or no.
 func Flag(s string) (on, ok bool) {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "true", "on", "yes", "up", "enabled", "1":
@@ -144,7 +146,8 @@ func Flag(s string) (on, ok bool) {
 	return false, false
 }
 
-// text points to a value that says something, or is nil.
+// text returns a pointer to a value, or nil for an empty or placeholder
+// value.
 func text(s string) *string {
 	s = strings.TrimSpace(s)
 	switch strings.ToLower(s) {
@@ -154,7 +157,7 @@ func text(s string) *string {
 	return &s
 }
 
-// Count points to a number that is one, or is nil.
+// Count returns a pointer to a parsed number, or nil.
 func Count(s string) *int {
 	if n, ok := number(s); ok && n < 1<<31 {
 		return new(int(n))
@@ -162,7 +165,7 @@ func Count(s string) *int {
 	return nil
 }
 
-// Many points to a large number, times a unit, or is nil.
+// Many returns a pointer to a large number times a unit, or nil.
 func Many(s string, unit int64) *int64 {
 	if n, ok := number(s); ok && n <= 1<<62/unit {
 		return new(n * unit)
@@ -170,7 +173,7 @@ func Many(s string, unit int64) *int64 {
 	return nil
 }
 
-// Truth points to yes or no, or is nil.
+// Truth returns a pointer to a parsed yes or no, or nil.
 func Truth(s string) *bool {
 	if on, ok := Flag(s); ok {
 		return &on
@@ -178,8 +181,8 @@ func Truth(s string) *bool {
 	return nil
 }
 
-// Table reads a table of ESXi or the like: headings, a line of dashes as wide as
-// each column, and rows.
+// Table parses a table as ESXi prints it: headings, a line of dashes as wide
+// as each column, and rows.
 func Table(in string) ([]Row, error) {
 	all, err := lines(in)
 	if err != nil {
@@ -207,11 +210,10 @@ func Table(in string) ([]Row, error) {
 	return nil, fmt.Errorf("no table in %.40q", all[0])
 }
 
-// columns are the places where the columns of a table begin.
+// columns holds the offsets of a table's columns.
 type columns []int
 
-// dashes finds the columns below which a line draws dashes; nil: it is no
-// such line.
+// dashes returns the columns of a line of dashes; nil for any other line.
 func dashes(line string) columns {
 	if strings.Trim(line, "- ") != "" || !strings.Contains(line, "--") {
 		return nil
@@ -239,9 +241,9 @@ func (c columns) cut(line string) []string {
 	return parts
 }
 
-// Blocks reads "key: value" lines. A line that is not indented begins a new
-// block, whose title it is, and so does an empty line; keys below a heading
-// count to the block.
+// Blocks parses "key: value" lines. A line that is not indented begins a new
+// block and is its title; an empty line also begins one. Keys below a heading
+// belong to the block.
 func Blocks(in string) ([]Row, error) {
 	all, err := lines(in)
 	if err != nil {
@@ -272,7 +274,7 @@ func Blocks(in string) ([]Row, error) {
 	return list, nil
 }
 
-// block reads an output that is one block, with or without a title.
+// block parses an output of one block, with or without a title.
 func block(in string) (Row, error) {
 	list, err := Blocks(in)
 	if err != nil {
@@ -284,8 +286,8 @@ func block(in string) (Row, error) {
 	return list[0], nil
 }
 
-// pairs reads "name=value" lines of sysctl -e and kenv; quotes around a value
-// are taken off. A value of several lines keeps the first alone.
+// pairs parses "name=value" lines of sysctl -e and kenv, without the quotes
+// around a value. Of a value of several lines it keeps only the first.
 func pairs(in string) (map[string]string, error) {
 	all, err := lines(in)
 	if err != nil {
@@ -304,8 +306,9 @@ func pairs(in string) (map[string]string, error) {
 	return values, nil
 }
 
-// columnsOf reads lines of fields between colons, in which a backslash keeps a
-// colon (the parsable output of dladm(8) and ipadm(8)), by names with commas between.
+// columnsOf returns a parser of fields separated by colons, in which a
+// backslash escapes a colon (the parsable output of dladm(8) and ipadm(8)).
+// list holds the column names, separated by commas.
 func columnsOf(list string) func(string) ([]Row, error) {
 	names := strings.Split(list, ",")
 	return func(in string) ([]Row, error) {
@@ -326,7 +329,7 @@ func columnsOf(list string) func(string) ([]Row, error) {
 	}
 }
 
-// unescaped cuts a line at its colons.
+// unescaped splits a line at its unescaped colons.
 func unescaped(line string) []string {
 	var parts []string
 	var part strings.Builder

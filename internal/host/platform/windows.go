@@ -14,9 +14,9 @@ import (
 	"thru/internal/measure"
 )
 
-// query is one expression of PowerShell and the properties that are taken of
-// each object that it gives. Enumerations arrive by their names, which are
-// not translated; texts that are translated are not read.
+// query is one PowerShell expression and the properties to read of each
+// resulting object. Enumerations arrive by their names, which are not
+// translated; translated texts are not read.
 type query struct {
 	name, expression string
 	properties       string
@@ -24,7 +24,7 @@ type query struct {
 	read             func(*reading, []Row)
 }
 
-// windows asks all in one process of PowerShell, whose start is what takes
+// windows reads all in one PowerShell process, since its start takes most of
 // the time (Windows 10, Server 2016 and later: modules CimCmdlets,
 // NetAdapter, NetTCPIP, NetSecurity).
 func windows() system {
@@ -38,8 +38,8 @@ func windows() system {
 	return system{commands: []command{c}}
 }
 
-// windowsQueries are the questions, those that list the interfaces before
-// those that add to them.
+// windowsQueries lists the queries; those that list the interfaces come
+// before those that add facts to them.
 func windowsQueries() []query {
 	return []query{
 		{"admin", "[Security.Principal.WindowsPrincipal]::new([Security.Principal.WindowsIdentity]::GetCurrent()) | ForEach-Object { [pscustomobject]@{ Admin = $_.IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator) } }",
@@ -75,8 +75,9 @@ func windowsQueries() []query {
 	}
 }
 
-// script is the one program: each query's rows, or its error, by its name. It
-// holds no double quote, so that Windows' rules for arguments do not matter.
+// script returns the one program: it prints each query's rows, or its error,
+// by the query's name. It holds no double quote, so that Windows' rules for
+// arguments do not matter.
 func script(queries []query) string {
 	var b strings.Builder
 	b.WriteString("$ErrorActionPreference='Stop'; $ProgressPreference='SilentlyContinue'; [Console]::OutputEncoding=New-Object Text.UTF8Encoding $false; " +
@@ -91,7 +92,7 @@ func script(queries []query) string {
 	return b.String()
 }
 
-// readWindows takes the answers to all queries.
+// readWindows reads the results of all queries.
 func readWindows(in string, r *reading) error {
 	var doc map[string]struct {
 		Rows  json.RawMessage `json:"rows"`
@@ -118,7 +119,7 @@ func readWindows(in string, r *reading) error {
 	return nil
 }
 
-// jsonRows turns objects into rows: a list of them, one alone, or the
+// jsonRows converts objects to rows: a list, a single object, or the
 // {"value":[...],"Count":n} that PowerShell 5 makes of some lists.
 func jsonRows(raw json.RawMessage) ([]Row, error) {
 	if len(raw) == 0 {
@@ -152,7 +153,7 @@ func jsonRows(raw json.RawMessage) ([]Row, error) {
 	return rows, nil
 }
 
-// perPort hands on the rows about interfaces that are known.
+// perPort passes on the rows of known interfaces.
 func perPort(read func(*reading, *measure.Interface, Row)) func(*reading, []Row) {
 	return func(r *reading, rows []Row) {
 		for _, w := range rows {
@@ -163,7 +164,7 @@ func perPort(read func(*reading, *measure.Interface, Row)) func(*reading, []Row)
 	}
 }
 
-// one is the first row; none counts as an empty one.
+// one returns the first row, or an empty row where there is none.
 func one(rows []Row) Row {
 	if len(rows) == 0 {
 		return Row{}
@@ -188,7 +189,7 @@ func winComputer(r *reading, rows []Row) {
 	at(&r.facts.RAM).Total = r.facts.Memory
 	m := at(&r.facts.Machine)
 	m.Vendor, m.Product = said(w["Manufacturer"]), said(w["Model"])
-	// HypervisorPresent is true also on a host that runs Hyper-V itself.
+	// HypervisorPresent is also true on a host that runs Hyper-V itself.
 	r.facts.Hypervisor = byMaker(m.Vendor + " " + m.Product)
 	if on := Truth(w["HypervisorPresent"]); on != nil && !*on && r.facts.Hypervisor == nil {
 		r.facts.Hypervisor = new("none")
@@ -207,7 +208,7 @@ func winProduct(r *reading, rows []Row) {
 	}
 }
 
-// winCPU has one row for each socket. The architectures are those of
+// winCPU reads one row for each socket. The architectures are those of
 // Win32_Processor.
 func winCPU(r *reading, rows []Row) {
 	if len(rows) == 0 {
@@ -232,7 +233,8 @@ func winCPU(r *reading, rows []Row) {
 	}
 }
 
-// winPlan knows the power plan by its number: its name is translated.
+// winPlan identifies the power plan by its number, since its name is
+// translated.
 func winPlan(r *reading, rows []Row) {
 	said := strings.ToLower(one(rows)["Text"])
 	for id, name := range map[string]string{
@@ -248,7 +250,7 @@ func winPlan(r *reading, rows []Row) {
 }
 
 // winClock reads the first line of w32tm, the leap indicator, by its number:
-// 3 is a clock that is not synchronised (RFC 5905, figure 9).
+// 3 means a clock that is not synchronised (RFC 5905, figure 9).
 func winClock(r *reading, rows []Row) {
 	first, _, _ := strings.Cut(one(rows)["Text"], "\n")
 	_, value, ok := strings.Cut(first, ":")
@@ -266,8 +268,8 @@ func winFirewall(r *reading, rows []Row) {
 	}
 }
 
-// winTCP takes the templates of TCP; "Internet" is the one that connections
-// have unless a filter or a short RTT gives them another.
+// winTCP reads the TCP templates; connections use "Internet" unless a filter
+// or a short RTT selects another one.
 func winTCP(r *reading, rows []Row) {
 	for _, w := range rows {
 		name := said(w["SettingName"])
@@ -325,7 +327,7 @@ func winAdapters(r *reading, rows []Row) {
 	}
 }
 
-// connected is MediaConnectState by its name or number (NDIS).
+// connected parses MediaConnectState by its name or number (NDIS).
 func connected(state string) *bool {
 	switch state {
 	case "1", "Connected":
@@ -346,7 +348,7 @@ func winAddresses(r *reading, rows []Row) {
 	r.seePorts("addresses")
 }
 
-// winAdvanced takes settings of drivers by their keywords, which are not
+// winAdvanced reads driver settings by their keywords, which are not
 // translated; those without a star are vmxnet3's.
 func winAdvanced(r *reading, i *measure.Interface, w Row) {
 	value, most := Count(w["RegistryValue"]), Count(w["NumericParameterMaxValue"])
@@ -400,8 +402,8 @@ func winLSO(_ *reading, i *measure.Interface, w Row) {
 	either(i, "tx-tcp6-segmentation", w["IPv6Enabled"])
 }
 
-// either keeps an offload as on where one of the values is yes, as off where
-// all are no, and else not at all.
+// either stores an offload as on where one of the values is yes, as off where
+// all are no, and otherwise not at all.
 func either(i *measure.Interface, name string, values ...string) {
 	known := 0
 	for _, v := range values {
@@ -420,7 +422,7 @@ func either(i *measure.Interface, name string, values ...string) {
 	}
 }
 
-// winChecksum takes Disabled, TxEnabled, RxEnabled, RxTxEnabled, by name or
+// winChecksum reads Disabled, TxEnabled, RxEnabled, RxTxEnabled, by name or
 // by number.
 func winChecksum(_ *reading, i *measure.Interface, w Row) {
 	states := []string{"Disabled", "TxEnabled", "RxEnabled", "RxTxEnabled"}
@@ -448,7 +450,7 @@ func winHardware(_ *reading, i *measure.Interface, w Row) {
 	p.Lanes, p.MaxLanes = between(w["PciExpressCurrentLinkWidth"], pcie.MostLanes), between(w["PciExpressMaxLinkWidth"], pcie.MostLanes)
 }
 
-// between points to a number from 1 to most, or is nil.
+// between returns a pointer to a number from 1 to most, or nil.
 func between(s string, most int) *int {
 	if n := Count(s); n != nil && *n >= 1 && *n <= most {
 		return n
@@ -465,7 +467,7 @@ func winStatistics(r *reading, i *measure.Interface, w Row) {
 	}
 }
 
-// winTeams takes the teams of LBFO; a member is up where its link is.
+// winTeams reads the LBFO teams; a member is up where its link is.
 func winTeams(r *reading, rows []Row) {
 	for _, w := range rows {
 		i := r.known(w["Name"])

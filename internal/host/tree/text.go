@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Lines walks over the lines of a text, without their ends.
+// Lines iterates over the lines of a text, without their ends.
 func Lines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {
@@ -19,9 +19,9 @@ func Lines(text string) iter.Seq[string] {
 	}
 }
 
-// Fields reads lines "Name: value", as /proc/meminfo, /proc/self/status,
-// /proc/net/sockstat and the files of balloons have them. Lines without a
-// colon are passed over; of two lines with one name the first counts.
+// Fields parses lines "Name: value", as in /proc/meminfo, /proc/self/status,
+// /proc/net/sockstat and balloon files. It skips lines without a colon; of
+// two lines with one name the first counts.
 func Fields(text string) (map[string]string, error) {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -34,8 +34,8 @@ func Fields(text string) (map[string]string, error) {
 	return all, UnlessEmpty(len(all), "no line with a name")
 }
 
-// Counts reads lines "name value", as cpu.stat of a control group and
-// /proc/vmstat have them. What is no count is passed over.
+// Counts parses lines "name value", as in a control group's cpu.stat and in
+// /proc/vmstat. It skips values that are no counts.
 func Counts(text string) (map[string]int64, error) {
 	all := map[string]int64{}
 	for line := range strings.Lines(text) {
@@ -47,7 +47,7 @@ func Counts(text string) (map[string]int64, error) {
 	return all, UnlessEmpty(len(all), "no counts")
 }
 
-// UnlessEmpty is the error of a parser that has found none of what it looks for.
+// UnlessEmpty returns an error where a parser has found nothing.
 func UnlessEmpty(found int, why string) error {
 	if found == 0 {
 		return errors.New(why)
@@ -55,7 +55,7 @@ func UnlessEmpty(found int, why string) error {
 	return nil
 }
 
-// Count reads a number of events.
+// Count parses a number of events.
 func Count(s string) (int64, error) {
 	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 63)
 	if err != nil {
@@ -64,7 +64,8 @@ func Count(s string) (int64, error) {
 	return int64(n), nil
 }
 
-// Kilobytes reads "  123 kB" as bytes. The kernel's kB are 1024 bytes.
+// Kilobytes parses "  123 kB" and returns bytes. The kernel's kB are 1024
+// bytes.
 func Kilobytes(s string) (int64, error) {
 	digits, ok := strings.CutSuffix(strings.TrimSpace(s), " kB")
 	n, err := strconv.ParseUint(digits, 10, 53)

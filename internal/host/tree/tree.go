@@ -1,5 +1,5 @@
-// Package tree reads the files in which a kernel shows itself (/proc, /sys),
-// below a root that tests replace by a recorded tree. It changes nothing.
+// Package tree reads files of /proc and /sys below a root, which tests
+// replace by a recorded tree. It changes nothing.
 package tree
 
 import (
@@ -14,21 +14,22 @@ import (
 	"strings"
 )
 
-// Tree is where the files lie: "/" on the machine itself. Names are given
-// without the leading slash; errors name a file as it is called on the machine.
+// Tree is the root of the files: "/" on the machine itself. File names have
+// no leading slash; errors name a file as on the machine.
 type Tree struct{ Root string }
 
-// OnlyRoot is why a user may not read a file.
+// OnlyRoot is the reason where a user may not read a file.
 const OnlyRoot = "only root may read it"
 
-// maxFile bounds one file in bytes: /proc/stat of a machine with thousands of
-// interrupts has some hundred KB.
+// maxFile limits the size of one file in bytes: /proc/stat of a machine with
+// thousands of interrupts has some hundred KB.
 const maxFile = 16 << 20
 
 // Read returns a whole file.
 func (t Tree) Read(name string) ([]byte, error) { return t.Head(name, maxFile) }
 
-// Head returns the first bytes of a file, of those that grow with the machine.
+// Head returns the first bytes of a file, for files that grow with the
+// machine.
 func (t Tree) Head(name string, most int64) ([]byte, error) {
 	file, err := os.Open(filepath.Join(t.Root, name))
 	if err != nil {
@@ -42,7 +43,7 @@ func (t Tree) Head(name string, most int64) ([]byte, error) {
 	return b, nil
 }
 
-// Text returns a file of one line without the space around it.
+// Text returns a one-line file without the surrounding space.
 func (t Tree) Text(name string) (string, error) {
 	b, err := t.Read(name)
 	return strings.TrimSpace(string(b)), err
@@ -57,13 +58,13 @@ func (t Tree) Optional(name string) string {
 	return s
 }
 
-// Number returns a file of one decimal number.
+// Number returns the decimal number in a file.
 func (t Tree) Number(name string) (int, error) {
 	n, err := t.Number64(name)
 	return int(n), err
 }
 
-// Number64 returns a file of one decimal number that may be large.
+// Number64 returns the decimal number in a file as int64.
 func (t Tree) Number64(name string) (int64, error) {
 	s, err := t.Text(name)
 	if err != nil {
@@ -76,7 +77,7 @@ func (t Tree) Number64(name string) (int64, error) {
 	return n, nil
 }
 
-// Fields returns a file of lines "Name: value".
+// Fields returns the lines "Name: value" of a file.
 func (t Tree) Fields(name string) (map[string]string, error) { return Parsed(t.Read, name, Fields) }
 
 // Names lists a folder, sorted.
@@ -92,7 +93,7 @@ func (t Tree) Names(dir string) ([]string, error) {
 	return list, nil
 }
 
-// Numbered lists the numbers N of all "prefixN" in a folder, in order.
+// Numbered lists the numbers N of all names "prefixN" in a folder, in order.
 func (t Tree) Numbered(dir, prefix string) ([]int, error) {
 	names, err := t.Names(dir)
 	var all []int
@@ -106,13 +107,14 @@ func (t Tree) Numbered(dir, prefix string) ([]int, error) {
 	return all, err
 }
 
-// Exists tells whether a file or folder is there.
+// Exists reports whether a file or folder exists.
 func (t Tree) Exists(name string) bool {
 	_, err := os.Stat(filepath.Join(t.Root, name))
 	return err == nil
 }
 
-// Link is where a symbolic link leads, as it says; "" where there is none.
+// Link returns the target of a symbolic link as written; "" where there is
+// none.
 func (t Tree) Link(name string) string {
 	to, err := os.Readlink(filepath.Join(t.Root, name))
 	if err != nil {
@@ -121,8 +123,8 @@ func (t Tree) Link(name string) string {
 	return to
 }
 
-// Target follows the links in a name that exists below the root, and gives the
-// name that they lead to; the name itself where they lead out of it.
+// Target follows the links in a name that exists below the root, and returns
+// the resulting name; the name itself where they lead out of the root.
 func (t Tree) Target(name string) string {
 	root, err := filepath.EvalSymlinks(t.Root)
 	if err != nil {
@@ -139,7 +141,7 @@ func (t Tree) Target(name string) string {
 	return filepath.ToSlash(inside)
 }
 
-// Explain names a file without the root, which is no business of a reader.
+// Explain names a file in an error without the root.
 func Explain(name string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -151,7 +153,7 @@ func Explain(name string, err error) error {
 	return fmt.Errorf("/%s: %w", name, err)
 }
 
-// Parsed hands the text of a file to a parser; errors name the file.
+// Parsed passes the text of a file to a parser; errors name the file.
 func Parsed[T any](read func(string) ([]byte, error), name string, parse func(string) (T, error)) (T, error) {
 	b, err := read(name)
 	if err != nil {
