@@ -12,9 +12,10 @@ import (
 	"thru/internal/measure"
 )
 
-// Alter sets knobs, in order. Each change is in the journal, on the disk, before
-// it is made, and read back afterwards. One that is so already changes nothing
-// (outcome "as it was", no number). On an error those before it are undone.
+// Alter sets knobs, in order. It writes each change to the journal on disk
+// before making it, and reads the value back. A knob that has the value
+// already is not changed (outcome "as it was", no number). After an error
+// Alter undoes the changes before it.
 func (d *Tuner) Alter(client string, settings []measure.Setting) ([]measure.Changed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -36,7 +37,7 @@ func (d *Tuner) Alter(client string, settings []measure.Setting) ([]measure.Chan
 	return made, nil
 }
 
-// takeBack undoes what an Alter has changed before it failed.
+// takeBack undoes the changes that Alter made before it failed.
 func (d *Tuner) takeBack(t *tuning, made []measure.Changed, cause error) error {
 	numbers := map[int64]bool{}
 	for _, c := range made {
@@ -50,7 +51,8 @@ func (d *Tuner) takeBack(t *tuning, made []measure.Changed, cause error) error {
 	return cause
 }
 
-// check refuses what is not on the list of this host, before anything is changed.
+// check refuses settings that this host does not offer, before anything is
+// changed.
 func (d *Tuner) check(settings []measure.Setting) error {
 	if len(settings) > mostSettings {
 		return fmt.Errorf("tune: %d settings at a time are too many: at most %d", len(settings), mostSettings)
@@ -143,7 +145,7 @@ func (d *Tuner) make(t *tuning, c *change) error {
 	return nil
 }
 
-// setFailed says what to do about a host that refuses a setting.
+// setFailed adds a fix to the error of a host that refuses a setting.
 func setFailed(s measure.Setting, err error) error {
 	hint := fault.Hint(err)
 	if hint == "" && isBusy(err) {
@@ -152,7 +154,8 @@ func setFailed(s measure.Setting, err error) error {
 	return fault.Failf(hint, "tune: setting %s to %s: %w", nameOf(s), quote(s.Value), err)
 }
 
-// ready has the journal and the guard of a tuning stand before its first change.
+// ready creates the journal and the guard of a tuning before its first
+// change.
 func (d *Tuner) ready(t *tuning) error {
 	if t.journal != nil {
 		return nil
@@ -174,12 +177,13 @@ func (d *Tuner) ready(t *tuning) error {
 	return nil
 }
 
-// former is a Machine that knows the form that its values have.
+// former is a Machine that can put values into their canonical form.
 type former interface {
 	Form(knob, iface, value string) (string, error)
 }
 
-// holds tells whether a value is what was asked for, which may be some elements of many.
+// holds reports whether a value has what was requested, which may be some
+// elements of many.
 func holds(s measure.Setting, found string) bool {
 	return same(found, s.Value) || inForce(s.Knob, s.Value, found)
 }

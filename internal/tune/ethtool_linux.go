@@ -11,29 +11,30 @@ import (
 	"thru/internal/cause/knob"
 )
 
-// driver sends a request of ethtool about an interface to its driver, which
-// answers into it (host.Ethtool). Requests are structs of
-// include/uapi/linux/ethtool.h: words of 32 bits, the first is the command.
+// driver sends an ethtool request about an interface to its driver, which
+// writes its answer to it (host.Ethtool). Requests are structs of
+// include/uapi/linux/ethtool.h: 32-bit words, the first of which is the
+// command.
 type driver func(iface string, request []byte) error
 
-// word reads a word of a request, setWord writes it.
+// wordAt reads a word of a request, setWord writes it.
 func wordAt(b []byte, i int) uint32       { return binary.NativeEndian.Uint32(b[4*i:]) }
 func setWord(b []byte, i int, v uint32)   { binary.NativeEndian.PutUint32(b[4*i:], v) }
 func newRequest(cmd uint32, n int) []byte { b := make([]byte, n); setWord(b, 0, cmd); return b }
 
-// get asks for a struct of words after the command.
+// get requests a struct with this number of words after the command.
 func (d driver) get(iface string, cmd uint32, words int) ([]byte, error) {
 	b := newRequest(cmd, 4*(words+1))
 	return b, refused(d(iface, b))
 }
 
-// put sets a struct that was asked for before, and changed.
+// put sets a struct that get returned, with changes.
 func (d driver) put(iface string, cmd uint32, b []byte) error {
 	setWord(b, 0, cmd)
 	return refused(d(iface, b))
 }
 
-// refused says in words what the usual refusals of a driver mean.
+// refused puts the usual errors of a driver into words.
 func refused(err error) error {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP):
@@ -44,8 +45,8 @@ func refused(err error) error {
 	return err
 }
 
-// driverRows are the knobs of an interface's driver. privilege is why this
-// process may change none; empty: it may.
+// driverRows returns the knobs of an interface's driver. privilege returns
+// why this process may change none; empty: it may.
 func driverRows(d driver, privilege func() string) []row {
 	rows := []row{
 		ringRow(d, knob.RXRing, 1, 5), ringRow(d, knob.TXRing, 4, 8),
@@ -73,8 +74,8 @@ func driverRows(d driver, privilege func() string) []row {
 
 const ringWords = 8 // struct ethtool_ringparam without the command
 
-// ringRow is the descriptors of one direction: the words that hold the greatest
-// number and the one that is set.
+// ringRow is the number of descriptors of one direction: most is the word
+// with the maximum, now that with the present value.
 func ringRow(d driver, id string, most, now int) row {
 	return row{
 		knob: id, form: amounts(1),
@@ -107,30 +108,31 @@ func ringRow(d driver, id string, most, now int) row {
 	}
 }
 
-// fields is a knob that is some words of one struct of the driver.
+// fields is a knob of some words of one struct of the driver.
 type fields struct {
 	knob     string
 	get, set uint32
-	words    int // of the struct, without the command
+	words    int // words of the struct, without the command
 	list     []field
 }
 
-// field is one of them.
+// field is one word of a knob.
 type field struct {
 	name   string
 	word   int
 	toggle bool // "on" or "off"
-	most   int  // word that holds the greatest value; 0: none does. One of 0 means that there is no such field here.
+	most   int  // word with the maximum; 0: there is none. A maximum of 0 means that the field does not exist here.
 }
 
-// channelFields is struct ethtool_channels without the channels of other work.
+// channelFields describes struct ethtool_channels without the channels for
+// other purposes.
 func channelFields() fields {
 	return fields{knob.Channels, unix.ETHTOOL_GCHANNELS, unix.ETHTOOL_SCHANNELS, 8,
 		[]field{{"rx", 5, false, 1}, {"tx", 6, false, 2}, {"combined", 8, false, 4}}}
 }
 
-// coalesceFields are those of struct ethtool_coalesce that matter, named as
-// ethtool -C does.
+// coalesceFields describes the fields of struct ethtool_coalesce that matter,
+// named as by ethtool -C.
 func coalesceFields() fields {
 	return fields{knob.Coalescing, unix.ETHTOOL_GCOALESCE, unix.ETHTOOL_SCOALESCE, 22, []field{
 		{"adaptive-rx", 10, true, 0}, {"adaptive-tx", 11, true, 0},
@@ -138,13 +140,13 @@ func coalesceFields() fields {
 	}}
 }
 
-// pauseFields is struct ethtool_pauseparam.
+// pauseFields describes struct ethtool_pauseparam.
 func pauseFields() fields {
 	return fields{knob.Pause, unix.ETHTOOL_GPAUSEPARAM, unix.ETHTOOL_SPAUSEPARAM, 3,
 		[]field{{"autoneg", 1, true, 0}, {"rx", 2, true, 0}, {"tx", 3, true, 0}}}
 }
 
-// find is a field by its name.
+// find returns a field by its name.
 func (f fields) find(name string) (field, bool) {
 	for _, x := range f.list {
 		if x.name == name {
@@ -154,7 +156,7 @@ func (f fields) find(name string) (field, bool) {
 	return field{}, false
 }
 
-// fieldsRow makes the row of such a knob.
+// fieldsRow returns the row of such a knob.
 func fieldsRow(d driver, f fields) row {
 	form := namedPairs(func(name, value string) (string, error) {
 		x, known := f.find(name)
@@ -200,7 +202,7 @@ func fieldsRow(d driver, f fields) row {
 	}
 }
 
-// values reads the fields that there are.
+// values reads the fields that exist here.
 func (f fields) values(b []byte, word func(field) int) (list []pair) {
 	for _, x := range f.list {
 		v := wordAt(b, word(x))

@@ -11,20 +11,21 @@ import (
 	"thru/internal/cause/knob"
 )
 
-// offload is a knob that is some of the kernel's features of an interface.
+// offload is a knob of some of the kernel's features of an interface.
 //
-// The kernel keeps apart what is wanted of each feature and what is active: one
-// that needs another (TSO needs scatter-gather) is kept off without it, and comes
-// back with it (net/core/dev.c, netdev_fix_features). So a value is what is
-// wanted of the knob's own features; what hangs on them needs no undoing.
+// The kernel separates the requested from the active features: it keeps off a
+// feature whose prerequisite is off (TSO needs scatter-gather), and turns it
+// on again with the prerequisite (net/core/dev.c, netdev_fix_features). So a
+// value is the requested state of the knob's own features; dependent features
+// need no undo.
 type offload struct {
 	knob    string
-	members []string // features as `ethtool -k` names them
+	members []string // features as named by `ethtool -k`
 }
 
-// offloads groups the features as ethtool -K does, but for
+// offloads groups the features as ethtool -K does, except for
 // tx-tcp-mangleid-segmentation: it follows tx-tcp-segmentation, and adapters
-// have it off, since it gives several packets one id.
+// have it off, since it gives several packets the same IP ID.
 func offloads() []offload {
 	return []offload{
 		{knob.RXChecksum, []string{"rx-checksum"}},
@@ -37,15 +38,16 @@ func offloads() []offload {
 	}
 }
 
-// feature is one of an interface. Bit is its place in the kernel's masks.
+// feature is one feature of an interface. Bit is its position in the kernel's
+// masks.
 type feature struct {
 	name           string
 	bit            int
-	movable        bool // the driver lets it be changed
+	movable        bool // the driver allows changes
 	wanted, active bool
 }
 
-// row makes the row of an offload.
+// row returns the row of an offload.
 func (o offload) row(d driver) row {
 	return row{
 		knob: o.knob, form: featuresForm,
@@ -73,7 +75,7 @@ func (o offload) row(d driver) row {
 	}
 }
 
-// set asks for what a value says of each feature, in one step.
+// set requests the state of each feature in a value, in one step.
 func (o offload) set(d driver, iface, value string) error {
 	all, count, err := d.features(iface, o.members)
 	if err != nil {
@@ -107,14 +109,14 @@ func (o offload) set(d driver, iface, value string) error {
 	return err
 }
 
-// inactive tells whether features are wanted of which none is in force.
+// inactive reports whether features are requested of which none is active.
 func inactive(all []feature) bool {
 	wanted := slices.ContainsFunc(all, func(f feature) bool { return f.movable && f.wanted })
 	return wanted && !slices.ContainsFunc(all, func(f feature) bool { return f.active })
 }
 
-// featuresForm is the form of such a value: "on", "off", or where only some of
-// several are on, each by its name: "on tx-tcp-segmentation=on
+// featuresForm returns the canonical form of a value: "on", "off", or where
+// only some of several are on, each by its name: "on tx-tcp-segmentation=on
 // tx-tcp6-segmentation=off".
 func featuresForm(value string) (string, error) {
 	words := strings.Fields(value)
@@ -135,8 +137,8 @@ func featuresForm(value string) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// featuresText is the value of features: what is wanted of those that can be
-// changed; where none can, what is active.
+// featuresText returns the value of features: the requested state of those
+// that can be changed; where none can, the active state.
 func featuresText(all []feature) string {
 	var on, off, active bool
 	for _, f := range all {
@@ -157,9 +159,9 @@ func featuresText(all []feature) string {
 	return value
 }
 
-// Structs of features (include/uapi/linux/ethtool.h): 32 features a block. Asked
-// for, it has four words of bits: can be changed, wanted, active, never changed;
-// set, it has two: of which something is said, and what.
+// Structs of features (include/uapi/linux/ethtool.h): 32 features a block. A
+// read block has four words of bits: changeable, requested, active, never
+// changed. A block to set has two: the features to set, and their values.
 const (
 	featureHead, gotBlock, setBlock = 8, 16, 8
 	setFeatures                     = 4 // ETH_SS_FEATURES
@@ -167,8 +169,8 @@ const (
 	maxFeatures                     = 1 << 12
 )
 
-// features asks for those of some names, in the order of the names, and how many
-// there are of any name (ETHTOOL_GFEATURES).
+// features requests the features of these names, in the order of the names,
+// and the number of all features (ETHTOOL_GFEATURES).
 func (d driver) features(iface string, names []string) (list []feature, count int, err error) {
 	all, err := d.featureNames(iface)
 	if err != nil {
@@ -189,7 +191,7 @@ func (d driver) features(iface string, names []string) (list []feature, count in
 	return list, len(all), nil
 }
 
-// want sets what is wanted of some features and leaves the others
+// want requests the state of some features and leaves the others unchanged
 // (ETHTOOL_SFEATURES).
 func (d driver) want(iface string, list []feature, count int) error {
 	blocks := (count + 31) / 32
@@ -205,7 +207,7 @@ func (d driver) want(iface string, list []feature, count int) error {
 	return refused(d(iface, b))
 }
 
-// featureNames asks for the names of all features (ETHTOOL_GSSET_INFO,
+// featureNames requests the names of all features (ETHTOOL_GSSET_INFO,
 // ETHTOOL_GSTRINGS).
 func (d driver) featureNames(iface string) ([]string, error) {
 	b := newRequest(unix.ETHTOOL_GSSET_INFO, 20)

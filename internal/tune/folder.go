@@ -24,11 +24,11 @@ const (
 	journalEnding = ".jsonl"
 	doneFolder    = "done"
 	doneKept      = 20
-	mostJournal   = 999_999_999 // the last number
+	mostJournal   = 999_999_999 // the highest journal number
 )
 
-// make makes the folder, so that a crash does not lose it, and refuses one that
-// others can change: who writes a journal decides what is restored.
+// make creates the folder durably, and refuses one that other users can
+// change: whoever writes a journal decides what is restored.
 func (f folder) make() error {
 	var fresh []string
 	for dir := string(f); ; dir = filepath.Dir(dir) {
@@ -55,8 +55,8 @@ func (f folder) make() error {
 	return nil
 }
 
-// numbers are those of the journals in the folder, the newest first; none where
-// there is no folder.
+// numbers returns the numbers of the journals in the folder, the newest
+// first; none where there is no folder.
 func (f folder) numbers(sub ...string) ([]int64, error) {
 	entries, err := os.ReadDir(filepath.Join(append([]string{string(f)}, sub...)...))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +79,7 @@ func (f folder) path(id int64) string {
 	return filepath.Join(string(f), fmt.Sprintf("%06d%s", id, journalEnding))
 }
 
-// create begins the next journal.
+// create creates the next journal.
 func (f folder) create(first entry, step step) (*journal, error) {
 	live, err := f.numbers()
 	if err != nil {
@@ -98,13 +98,13 @@ func (f folder) create(first entry, step step) (*journal, error) {
 			return nil, fault.Failf(fmt.Sprintf("thru tune --rollback, then remove %s", filepath.Join(string(f), doneFolder)), "tune: making a journal: there is one of the last number, %d", mostJournal)
 		}
 		j, err := createJournal(f.path(id), id, first, step)
-		if !errors.Is(err, fs.ErrExist) { // else one of another network namespace was quicker
+		if !errors.Is(err, fs.ErrExist) { // the number is taken by another network namespace: try the next
 			return j, err
 		}
 	}
 }
 
-// finish puts a journal away of which nothing is left to undo.
+// finish moves a journal with nothing left to undo to the folder done.
 func (f folder) finish(j *journal) error {
 	j.step("rename")
 	to := filepath.Join(string(f), doneFolder, filepath.Base(j.path))
@@ -117,7 +117,7 @@ func (f folder) finish(j *journal) error {
 		return err
 	}
 	for _, id := range done[doneKept:] {
-		os.Remove(filepath.Join(string(f), doneFolder, filepath.Base(f.path(id)))) // else the next one tries again
+		os.Remove(filepath.Join(string(f), doneFolder, filepath.Base(f.path(id)))) // on an error the next call tries again
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (f folder) read(id int64) (record, error) {
 	return r, nil
 }
 
-// syncDir makes the name of a file or folder durable.
+// syncDir makes the entries of a folder durable.
 func syncDir(path string) error {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -150,7 +150,8 @@ func syncDir(path string) error {
 	return d.Sync()
 }
 
-// machineID names the machine (machine-id(5)); empty where it is not told.
+// machineID returns the id of the machine (machine-id(5)); empty where it is
+// not known.
 func machineID(root string) string {
 	b, err := os.ReadFile(filepath.Join("/", root, "etc/machine-id"))
 	if err != nil || len(b) > maxName {

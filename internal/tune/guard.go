@@ -12,26 +12,26 @@ import (
 
 // Times of a guard.
 const (
-	guardTime = 10 * time.Minute // how long it tries
+	guardTime = 10 * time.Minute // how long it retries
 	guardWait = time.Second      // between two tries
 )
 
-// orderly is what a guard reads before the end of its pipe where the tuning has
-// come to its end.
+// orderly is what a guard reads before the end of its pipe where the tuning
+// has ended normally.
 const orderly = "end\n"
 
-// Dismiss tells a guard, by the pipe that it reads, that the tuning has come to
-// its end.
+// Dismiss tells a guard, by the pipe that it reads, that the tuning has ended
+// normally.
 func Dismiss(w io.Writer) error {
 	_, err := io.WriteString(w, orderly)
 	return err
 }
 
 // Guard waits for the end of in, a pipe whose other end the tuning process
-// holds. Where that ends without Dismiss, the process has died: Guard undoes
-// the tuning, from its journal, as soon as nobody else tunes the host.
+// holds. Where the pipe ends without Dismiss, the process has died: Guard
+// undoes the tuning from its journal as soon as nobody else tunes the host.
 func Guard(ctx context.Context, d *Tuner, in io.Reader) error {
-	said, _ := io.ReadAll(io.LimitReader(in, 64)) // an error is an end too
+	said, _ := io.ReadAll(io.LimitReader(in, 64)) // a read error means the end too
 	if string(said) == orderly {
 		return nil
 	}
@@ -50,15 +50,15 @@ func Guard(ctx context.Context, d *Tuner, in io.Reader) error {
 	}
 }
 
-// isCutOff is true while something is left to a guard.
+// isCutOff reports whether a guard has something left to undo.
 func (d *Tuner) isCutOff() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.cutOff()) > 0
 }
 
-// Restored tells whether everything of a rollback is as it was: nothing failed,
-// and nothing was left to somebody else.
+// Restored reports whether a rollback restored everything: no change failed,
+// and none was left as another's.
 func Restored(all []measure.Changed) bool {
 	for _, c := range all {
 		if c.Outcome == measure.Failed || c.Outcome == measure.Foreign {

@@ -17,26 +17,26 @@ import (
 	"thru/internal/measure"
 )
 
-// Kinds of lines in a journal. What is about to be done is on the disk before
-// it is done, so that a crash at any point leaves enough to undo it.
+// Kinds of lines in a journal. Each step is on the disk before it is taken,
+// so that the journal suffices to undo it after a crash at any point.
 const (
 	lineBegin  = "begin"  // who tunes, on which machine, boot and network namespace
 	lineChange = "change" // a knob is about to be set
-	lineDone   = "done"   // what it was then found at; again where another change of ours, or an undo that failed, has moved it
-	lineUndo   = "undo"   // it is about to be set back
-	lineUndone = "undone" // what became of that
-	lineEnd    = "end"    // the tuning has come to its end; what is not undone stays
+	lineDone   = "done"   // the value read afterwards; again where another change of ours, or a failed undo, has moved it
+	lineUndo   = "undo"   // the change is about to be undone
+	lineUndone = "undone" // the outcome of the undo
+	lineEnd    = "end"    // the tuning has ended; changes not undone stay
 )
 
-// Bounds of a journal, in bytes. Changes have half of it, so that undoing them
-// always finds room.
+// Limits of a journal, in bytes. Changes may use half of it, so that their
+// undo always has room.
 const (
 	maxJournal = 32 << 20
 	maxChanges = maxJournal / 2
 	maxValue   = 64 << 10 // of one value
 )
 
-// perJournal is how many numbers of changes a journal has for itself.
+// perJournal is the range of change numbers of one journal.
 const perJournal = 100_000
 
 // entry is a line of a journal.
@@ -44,12 +44,12 @@ type entry struct {
 	Line string `json:"line"`
 	At   string `json:"at,omitempty"` // RFC 3339
 
-	Owner     string `json:"who,omitempty"`       // of begin
-	Thru      string `json:"thru,omitempty"`      // its version
-	Machine   string `json:"machine,omitempty"`   // id of the machine
-	Boot      string `json:"boot,omitempty"`      // id of the boot
-	Namespace uint64 `json:"namespace,omitempty"` // id of the network namespace
-	First     bool   `json:"first,omitempty"`     // that is the host's own
+	Owner     string `json:"who,omitempty"`       // these six belong to begin; the owner
+	Thru      string `json:"thru,omitempty"`      // thru's version
+	Machine   string `json:"machine,omitempty"`   // machine id
+	Boot      string `json:"boot,omitempty"`      // boot id
+	Namespace uint64 `json:"namespace,omitempty"` // network namespace id
+	First     bool   `json:"first,omitempty"`     // the namespace is the host's own
 
 	Number    int64  `json:"number,omitempty"`
 	Knob      string `json:"knob,omitempty"`
@@ -60,15 +60,15 @@ type entry struct {
 	Outcome   string `json:"outcome,omitempty"`
 	Why       string `json:"why,omitempty"`
 
-	Stays []int64 `json:"stays,omitempty"` // of end: what was kept
+	Stays []int64 `json:"stays,omitempty"` // of end: changes that were kept
 }
 
-// What follows the fields of a line: a checksum (CRC-32C) of all before it.
+// A checksum (CRC-32C) of all before it follows the fields of a line.
 const sumBefore, sumAfter, sumDigits = `,"sum":"`, `"}`, 8
 
 func sumOf(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// encode is the line with its checksum and its end.
+// encode returns the line with its checksum and line end.
 func (e entry) encode() ([]byte, error) {
 	b, err := json.Marshal(e)
 	if err != nil {
@@ -80,7 +80,7 @@ func (e entry) encode() ([]byte, error) {
 
 var errDamaged = errors.New("it does not hold what was written")
 
-// decodeLine reads a line without its end.
+// decodeLine parses a line without its line end.
 func decodeLine(line []byte) (entry, error) {
 	var e entry
 	const tail = len(sumBefore) + sumDigits + len(sumAfter)
@@ -98,28 +98,28 @@ func decodeLine(line []byte) (entry, error) {
 	return e, nil
 }
 
-// change is one change of a journal, and how far it has come.
+// change is one change of a journal, and its state.
 type change struct {
 	measure.Changed
-	made    bool // Found is what it was read at afterwards
-	undoing bool // it was about to be set back, and not read since: what it holds now is ours, whatever it is
+	made    bool // Found is the value read afterwards
+	undoing bool // its undo had begun and the value was not read since: whatever it is now is ours
 	closed  bool // nothing is left to undo
 }
 
-// target is what a change is of.
+// target is the knob and interface of a change.
 type target struct{ knob, iface string }
 
 func (c *change) target() target { return target{c.Knob, c.Interface} }
 
-// record is what a journal says.
+// record is the contents of a journal.
 type record struct {
 	begin   entry
 	changes []*change
 	ended   bool
-	damaged []int // numbers of lines that cannot be read
+	damaged []int // numbers of unreadable lines
 }
 
-// find is the change of a number, or nil.
+// find returns the change of a number, or nil.
 func (r *record) find(number int64) *change {
 	for _, c := range r.changes {
 		if c.Number == number {
@@ -129,7 +129,7 @@ func (r *record) find(number int64) *change {
 	return nil
 }
 
-// open are the changes that are not undone, the last first.
+// open returns the changes that are not undone, the last first.
 func (r *record) open() (all []*change) {
 	for _, c := range slices.Backward(r.changes) {
 		if !c.closed {
@@ -139,7 +139,8 @@ func (r *record) open() (all []*change) {
 	return all
 }
 
-// apply takes a line over; an error is of one that cannot stand where it does.
+// apply adds a line to the record; it returns an error for a line that cannot
+// occur at this point.
 func (r *record) apply(e entry) error {
 	switch e.Line {
 	case lineBegin:
@@ -176,9 +177,9 @@ func (r *record) apply(e entry) error {
 	return nil
 }
 
-// readRecord reads a journal, and tells how many of its bytes are whole lines.
-// A last line without its end is one that a crash has cut off: nothing was done
-// on its word yet. Other lines that cannot be read are named, never guessed.
+// readRecord reads a journal, and returns the length of its complete lines in
+// bytes. A last line without a line end was cut off by a crash: its step was
+// not taken. Other unreadable lines are listed in damaged, never guessed.
 func readRecord(r io.Reader) (rec record, whole int64, err error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxJournal+1))
 	switch {
@@ -206,13 +207,14 @@ func readRecord(r io.Reader) (rec record, whole int64, err error) {
 	return rec, whole, nil
 }
 
-// step is told of each thing that a crash could come before: tests crash there.
+// step is called before each action that a crash could precede: tests crash
+// there.
 type step func(what string)
 
 // journal is a file that one process at a time writes.
 type journal struct {
 	record
-	id   int64 // its number: the name of the file
+	id   int64 // its number, which is the file's name
 	path string
 	file *os.File
 	size int64
@@ -221,8 +223,8 @@ type journal struct {
 	sealed bool // its file system is read-only
 }
 
-// createJournal begins one. Its first line, and its name in the folder, are on
-// the disk when it returns.
+// createJournal creates a journal. Its first line, and its name in the
+// folder, are on the disk when it returns.
 func createJournal(path string, id int64, first entry, step step) (*journal, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -241,9 +243,9 @@ func createJournal(path string, id int64, first entry, step step) (*journal, err
 	return j, nil
 }
 
-// openJournal reads one that another process has left, and takes off what a
-// crash has cut. On a file system that is read-only by now it can still be undone,
-// though not written.
+// openJournal opens a journal that another process has left, and cuts off an
+// incomplete last line. On a file system that is now read-only the changes
+// can still be undone, but the journal is not written.
 func openJournal(path string, id int64, step step) (*journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	sealed := errors.Is(err, syscall.EROFS)
@@ -267,8 +269,8 @@ func openJournal(path string, id int64, step step) (*journal, error) {
 	return j, nil
 }
 
-// ownedFile refuses a journal that somebody else may have written: it decides what
-// is restored.
+// ownedFile refuses a journal that another user may have written, since a
+// journal decides what is restored.
 func ownedFile(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -294,15 +296,15 @@ func (j *journal) add(e entry) error {
 		return fault.Failf("end this tuning, and begin another", "tune: the journal %s is full", j.path)
 	}
 	if err := j.write(b); err != nil {
-		j.file.Truncate(j.size) // else what comes next would follow half a line
+		j.file.Truncate(j.size) // remove a partial line, so that the next one does not follow it
 		return fault.Failf("nothing is changed that is not in the journal: see whether the disk is full, or has become read-only", "tune: writing the journal %s: %w", j.path, err)
 	}
 	j.size += int64(len(b))
 	return j.apply(e)
 }
 
-// takeBack takes the line that a change is about to be set back off again: its
-// outcome cannot be written, as on a full disk. Less of a file needs no room.
+// takeBack removes the line that announces the undo of a change, since its
+// outcome cannot be written, as on a full disk. Truncating needs no room.
 func (j *journal) takeBack(c *change, size int64) {
 	if err := j.file.Truncate(size); err == nil {
 		j.size, c.undoing = size, false
@@ -321,12 +323,12 @@ func (j *journal) write(b []byte) error {
 	return j.file.Sync()
 }
 
-// next is the number of the change that comes next.
+// next returns the number of the next change.
 func (j *journal) next() int64 { return j.id*perJournal + int64(len(j.changes)) + 1 }
 
 func (j *journal) close() { j.file.Close() }
 
-// checkValue refuses what a journal could not give back byte for byte.
+// checkValue refuses values that a journal could not return byte for byte.
 func checkValue(v string) error {
 	switch {
 	case len(v) > maxValue:

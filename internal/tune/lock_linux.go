@@ -17,10 +17,11 @@ import (
 	"thru/internal/host/tree"
 )
 
-// hold keeps others from tuning this host until it is released, or the process
-// ends in whatever way. Those who use the same folder are kept out by a file in
-// it; those with another folder by one at a place where root alone can write. The
-// socket is for those who see no such place, or another one, as in a container.
+// hold keeps other processes from tuning this host until release is called or
+// this process ends. A file in the state folder excludes processes with the
+// same folder; a file at a place that only root can write excludes those with
+// another folder. The socket excludes processes that see no such place, or
+// another one, as in a container.
 func hold(file, host, socket string) (release func(), err error) {
 	inFolder, err := lock(file)
 	if err != nil {
@@ -40,9 +41,9 @@ func hold(file, host, socket string) (release func(), err error) {
 	return func() { listening(); ofHost(); inFolder() }, nil
 }
 
-// lock takes the lock of a file (flock(2)), and makes that where it is not there.
-// Where the file system is read-only by now, the one that is there will do, and none
-// where none is: nobody else makes one.
+// lock locks a file (flock(2)), which it creates if needed. On a read-only
+// file system an existing file suffices, and so does none: nobody else can
+// create one.
 func lock(file string) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, syscall.EROFS) {
@@ -60,8 +61,8 @@ func lock(file string) (unlock func(), err error) {
 	return func() { os.Remove(file); f.Close() }, nil
 }
 
-// flock locks an open file that is still the one of its name: who held it before
-// has removed it.
+// flock locks an open file, and makes sure that it is still the file of its
+// name: the former holder may have removed it.
 func flock(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
@@ -80,7 +81,8 @@ func flock(f *os.File) error {
 	return nil
 }
 
-// lockHost does it where root alone can write; elsewhere the socket has to do.
+// lockHost locks the file that only root can write; where that fails, the
+// socket has to suffice.
 func lockHost(file string) (unlock func(), err error) {
 	info, err := os.Stat(filepath.Dir(file))
 	if err != nil || os.Geteuid() != 0 || !ownedAlone(info) {
@@ -90,13 +92,13 @@ func lockHost(file string) (unlock func(), err error) {
 	switch {
 	case errors.Is(err, ErrTaken):
 		return nil, errElsewhere
-	case err != nil: // it is full, or closed to this process
+	case err != nil: // the file system is full, or closed to this process
 		return func() {}, nil
 	}
 	return unlock, nil
 }
 
-// listen holds the socket, unless somebody does who cannot tune.
+// listen holds the socket, unless a user who can tune holds it.
 func listen(socket string) (release func(), err error) {
 	l, err := net.Listen("unix", socket)
 	switch {
@@ -110,14 +112,16 @@ func listen(socket string) (release func(), err error) {
 	return func() {}, nil
 }
 
-// holderCounts is false where the socket is held by a user who could not tune,
-// or by nobody: no user may keep an administrator from undoing.
+// holderCounts returns false where the socket's holder is a user who could
+// not tune, or where there is none: no user may keep an administrator from
+// undoing.
 func holderCounts(socket string) bool {
 	uid, _, err := holderOf(socket)
 	return err == nil && mayTune(uid)
 }
 
-// holderPID is the process of one who counts; 0 where that is not told.
+// holderPID returns the process that holds the socket and may tune; 0 where
+// it is not known.
 func holderPID(socket string) int {
 	uid, pid, err := holderOf(socket)
 	if err != nil || !mayTune(uid) {
@@ -126,10 +130,11 @@ func holderPID(socket string) int {
 	return pid
 }
 
-// holderOf tells whose the socket is: the user, and the process where that is told.
+// holderOf returns the user and, where known, the process that holds the
+// socket.
 func holderOf(socket string) (uid uint32, pid int, err error) {
 	c, err := net.DialTimeout("unix", socket, time.Second)
-	if err != nil { // its holder takes no connections, or keeps its queue full
+	if err != nil { // the holder accepts no connections, or keeps its queue full
 		uid, err = listenerOf(socket)
 		return uid, 0, err
 	}
@@ -150,10 +155,10 @@ func holderOf(socket string) (uid uint32, pid int, err error) {
 
 func mayTune(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
 
-// held tells whether somebody tunes this host now, here or in another process.
+// held reports whether any process tunes this host now.
 func held(host, socket string) bool { return holderCounts(socket) || locked(host) }
 
-// locked tells whether somebody holds the lock of a file.
+// locked reports whether a process holds the lock of a file.
 func locked(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {
@@ -163,9 +168,9 @@ func locked(file string) bool {
 	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// ownSpace is the network namespace of this thread. Its cookie (socket(7), since
-// Linux 5.14) is given to no other one of this boot; its inode, which is all that
-// there was before, is given again.
+// ownSpace returns the network namespace of this thread. Its cookie
+// (socket(7), since Linux 5.14) is unique within a boot; its inode, the only
+// identifier before, may be reused.
 func ownSpace() space {
 	s := space{first: !files{tree.Tree{Root: "/"}}.isolated()}
 	if fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
@@ -182,7 +187,8 @@ func ownSpace() space {
 	return s
 }
 
-// bootID names the boot of this host; empty where it is not told (random(4)).
+// bootID returns the id of this boot; empty where it is not known
+// (random(4)).
 func bootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -191,13 +197,14 @@ func bootID() string {
 	return strings.TrimSpace(string(b))
 }
 
-// ownedAlone is true of a folder that nobody but this user, or root, can change.
+// ownedAlone reports whether only this user and root can change a folder.
 func ownedAlone(info fs.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (int(s.Uid) == os.Geteuid() || s.Uid == 0) && info.Mode().Perm()&0o022 == 0
 }
 
-// Possible says why this process cannot change settings of the host; nil: it can.
+// Possible returns why this process cannot change settings of the host; nil
+// where it can.
 func Possible() error {
 	if why := privilege(); why != "" {
 		return fault.Failf("run it as root there, or print the advice alone: thru tune --dry-run", "tune: this thru can read the settings of the host, and change none: %s", why)

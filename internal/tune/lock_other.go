@@ -9,24 +9,25 @@ import (
 	"thru/internal/fault"
 )
 
-// hold is not possible where nothing is changed.
+// hold fails, since thru changes nothing on this system.
 func hold(_, _, _ string) (release func(), err error) { return nil, Possible() }
 
-// held: nobody tunes such a host.
+// held returns false: thru does not tune such a host.
 func held(_, _ string) bool { return false }
 
-// holderPID: nobody holds it.
+// holderPID returns 0: there is no lock.
 func holderPID(string) int { return 0 }
 
-// ownSpace: such systems have no network namespaces, or none that matter here.
+// ownSpace returns the host's own: such systems have no network namespaces
+// that matter here.
 func ownSpace() space { return space{first: true} }
 
 func bootID() string { return "" }
 
-// ownedAlone: modes and owners are Linux's here.
+// ownedAlone returns true: only Linux checks modes and owners here.
 func ownedAlone(fs.FileInfo) bool { return true }
 
-// Possible says why this process cannot change settings of the host.
+// Possible returns why this process cannot change settings of the host.
 func Possible() error {
 	return fault.Failf("print its commands: thru tune --dry-run", "tune: thru changes no settings of %s: it prints what to do", runtime.GOOS)
 }

@@ -11,33 +11,33 @@ import (
 	"thru/internal/measure"
 )
 
-// machine is a Machine made of one row for each knob.
+// machine is a Machine with one row for each knob.
 type machine struct {
 	rows []row
-	link func(iface string) error // nil: there is an interface of that name; errNone (wrapped): there is none
+	link func(iface string) error // nil: the interface exists; errNone (wrapped): it does not
 }
 
-// row is how one knob is read and set. Reading and setting are of the network
-// namespace of the calling thread.
+// row reads and sets one knob, in the network namespace of the calling
+// thread.
 type row struct {
 	knob   string
 	scope  knob.Scope
-	form   func(value string) (string, error) // the one form of a value; an error is of one that can be none
-	read   func(iface string) (string, error) // in that form
+	form   func(value string) (string, error) // returns the canonical form of a value, or an error for an impossible one
+	read   func(iface string) (string, error) // returns the value in that form
 	set    func(iface, before, value string) error
 	states func(iface, value string) (possible, refused string)
-	names  func(interfaces []string) []string // where it is, if not at each interface
+	names  func(interfaces []string) []string // where the knob exists, if not at each interface
 	link   bool                               // the driver may take the link down for a moment
 }
 
-// anyLink takes any name for that of an interface.
+// anyLink accepts any interface name.
 func anyLink(string) error { return nil }
 
 // Knobs implements Machine.
 func (m *machine) Knobs(interfaces []string) []measure.KnobState {
 	var list []measure.KnobState
 	interfaces = m.there(interfaces)
-	for _, name := range append([]string{""}, interfaces...) { // the host first
+	for _, name := range append([]string{""}, interfaces...) { // "" is the host
 		for _, r := range m.rows {
 			if r.names == nil && (r.scope == knob.OfHost) == (name == "") {
 				list = append(list, r.state(name)...)
@@ -55,7 +55,7 @@ func (m *machine) Knobs(interfaces []string) []measure.KnobState {
 	return list
 }
 
-// state is what Knobs says of one, or nothing where it is not there.
+// state returns the state of a knob, or nothing where it does not exist.
 func (r row) state(iface string) []measure.KnobState {
 	value, err := r.read(iface)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r row) state(iface string) []measure.KnobState {
 	return []measure.KnobState{s}
 }
 
-// find is the row of a knob.
+// find returns the row of a knob.
 func (m *machine) find(id, iface string) (row, error) {
 	i := slices.IndexFunc(m.rows, func(r row) bool { return r.knob == id })
 	if i < 0 {
@@ -76,16 +76,17 @@ func (m *machine) find(id, iface string) (row, error) {
 		return row{}, fmt.Errorf("tune: knob %q is of %s: %w", id, map[bool]string{true: "the host, not of an interface", false: "an interface, and none is named"}[iface != ""], ErrUnknown)
 	}
 	if m.rows[i].names == nil && iface != "" {
-		if err := m.called(iface); err != nil && !errors.Is(err, errNone) { // that it is gone is for others to say
+		if err := m.called(iface); err != nil && !errors.Is(err, errNone) { // callers report an interface that is gone
 			return row{}, fmt.Errorf("tune: knob %q: %w: %w", id, ErrUnknown, err)
 		}
 	}
 	return m.rows[i], nil
 }
 
-// called refuses what is not the one name of an interface: two names of one would
-// be two knobs, of which each undoes the other. The kernel takes what stands before
-// a NUL or, for a driver, a colon (an alias), and alternative names.
+// called refuses any text but the primary name of an interface: two names of
+// one interface would be two knobs that undo each other. The kernel accepts a
+// name followed by NUL or, for a driver, a colon (an alias), and alternative
+// names.
 func (m *machine) called(iface string) error {
 	if strings.ContainsFunc(iface, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) || strings.ContainsRune(":/", c) }) {
 		return fmt.Errorf("%.80q is no name of an interface", iface)
@@ -93,7 +94,7 @@ func (m *machine) called(iface string) error {
 	return m.link(iface)
 }
 
-// there are the interfaces of a list that are here, each once.
+// there returns the interfaces of a list that exist, each once.
 func (m *machine) there(list []string) (all []string) {
 	for _, iface := range list {
 		if !slices.Contains(all, iface) && m.called(iface) == nil {
@@ -103,13 +104,13 @@ func (m *machine) there(list []string) (all []string) {
 	return all
 }
 
-// Gone tells whether that is no more which a knob is of: its interface, its route.
+// Gone reports whether the interface or route of a knob no longer exists.
 func (m *machine) Gone(id, iface string) bool {
 	r, err := m.find(id, iface)
 	switch {
 	case err != nil || r.scope == knob.OfHost:
 		return false
-	case r.names != nil: // it is of a route
+	case r.names != nil: // the knob of a route
 		_, err = r.read(iface)
 	default:
 		err = m.link(iface)
@@ -117,8 +118,9 @@ func (m *machine) Gone(id, iface string) bool {
 	return errors.Is(err, errNone)
 }
 
-// Form is a value in the form that Read gives it, as far as that can be told
-// without asking the host; an error is of text that can be no value of the knob.
+// Form returns a value in the form that Read returns, as far as that is
+// possible without asking the host; an error for a text that cannot be a
+// value of the knob.
 func (m *machine) Form(id, iface, value string) (string, error) {
 	r, err := m.find(id, iface)
 	if err != nil {
@@ -130,8 +132,8 @@ func (m *machine) Form(id, iface, value string) (string, error) {
 	return value, nil
 }
 
-// CheckValue tells why a text can be no value of a knob of this system, whatever the
-// host; nil where it can be one, or where only the host can say.
+// CheckValue returns why a text cannot be a value of a knob on any host of
+// this system; nil where it can, or where only the host knows.
 func CheckValue(id, value string) error {
 	m, ok := New().(*machine)
 	if !ok {
@@ -162,8 +164,8 @@ func (m *machine) Read(id, iface string) (string, error) {
 }
 
 // Set implements Machine. A value of many elements may name some of them: the
-// others stay. What is so already is not touched, and after an error what was
-// set is set back.
+// others stay. Set does not touch what has its value already, and after an
+// error it restores what it has set.
 func (m *machine) Set(id, iface, value string) error {
 	r, err := m.find(id, iface)
 	if err != nil {
@@ -191,7 +193,7 @@ func (m *machine) Set(id, iface, value string) error {
 	return err
 }
 
-// change sets a value, and makes sure that it is so.
+// change sets a value and verifies it.
 func (r row) change(iface, before, value string) error {
 	if err := r.set(iface, before, value); err != nil {
 		return err
@@ -203,8 +205,8 @@ func (r row) change(iface, before, value string) error {
 	return err
 }
 
-// errInactive is of a setting that was taken and stays, but that the kernel
-// keeps from working, since something that it needs is off.
+// errInactive means that a setting was accepted and stays, but that the
+// kernel keeps it inactive, since a prerequisite is off.
 var errInactive = errors.New("it was taken, but the kernel keeps it off, since what it needs is off")
 
 // labelled names a knob in an error.

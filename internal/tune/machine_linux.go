@@ -17,8 +17,8 @@ import (
 	"thru/internal/host/tree"
 )
 
-// New returns this machine. It reads and sets what the network namespace of the
-// calling thread has, by files, by the driver's ioctls (ethtool) and by
+// New returns this machine. It reads and sets the network namespace of the
+// calling thread, by files, by the driver's ioctls (ethtool) and by
 // rtnetlink. It keeps nothing open.
 func New() Machine {
 	h, f := host.New(), files{tree.Tree{Root: "/"}}
@@ -40,7 +40,8 @@ func New() Machine {
 	return &machine{rows, func(iface string) error { _, _, err := linkOf(iface); return err }}
 }
 
-// privilege is why this process cannot change interfaces; empty: it can.
+// privilege returns why this process cannot change interfaces; empty where it
+// can.
 func privilege() string {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -50,11 +51,11 @@ func privilege() string {
 	return ""
 }
 
-// carrierWait bounds how long a link may take to come back after a change: some
+// carrierWait limits the wait for a link to come back after a change: some
 // negotiate their rate anew.
 const carrierWait = 10 * time.Second
 
-// awaited is a change after which a link that was there is waited for.
+// awaited makes a change and waits for the link to come back, if it was up.
 func awaited(set func(iface, before, value string) error) func(iface, before, value string) error {
 	return func(iface, before, value string) error {
 		had := running(iface)
@@ -70,11 +71,11 @@ func awaited(set func(iface, before, value string) error) func(iface, before, va
 	}
 }
 
-// kept refuses a change of the number of queues that would lose what somebody has
-// set of a queue: one that goes takes it along, and does not bring it back. Drivers
-// give their transmit queues to CPUs by themselves, and again when the number
-// changes; software does not. Where /sys shows another network namespace, nothing
-// can be said.
+// kept refuses a change of the number of queues that would lose what somebody
+// has set for a queue: a queue that goes loses its settings for good. Drivers
+// assign their transmit queues to CPUs by themselves, and again when the
+// number changes; software does not. Where /sys shows another network
+// namespace, kept cannot check.
 func kept(f files, own func(string) error, set func(iface, before, value string) error) func(iface, before, value string) error {
 	return func(iface, before, value string) error {
 		if plainName(iface, own) != nil {
@@ -97,7 +98,8 @@ func kept(f files, own func(string) error, set func(iface, before, value string)
 	}
 }
 
-// unset refuses where a queue from one number on has something set in these files.
+// unset returns an error where a queue from number from on has a value in
+// these files.
 func (f files) unset(dir, prefix string, from int, names ...string) error {
 	queues, err := f.numbered(dir, prefix)
 	if err != nil {
@@ -113,9 +115,9 @@ func (f files) unset(dir, prefix string, from int, names ...string) error {
 	return nil
 }
 
-// single refuses a change of an interface that others lie below: where it gives up
-// a feature, the kernel takes it from those too, and does not give it back to them
-// (net/core/dev.c, netdev_sync_lower_features).
+// single refuses a change of an interface with lower interfaces: where it
+// loses a feature, the kernel takes the feature from those too, and does not
+// give it back (net/core/dev.c, netdev_sync_lower_features).
 func single(set func(iface, before, value string) error) func(iface, before, value string) error {
 	return func(iface, before, value string) error {
 		a, l, err := linkOf(iface)
@@ -137,8 +139,8 @@ func single(set func(iface, before, value string) error) func(iface, before, val
 	}
 }
 
-// queuesOf counts the queues of a value of knob.Channels, which may leave out what
-// stays as before.
+// queuesOf returns the numbers of queues in a value of knob.Channels, which
+// may leave out unchanged ones.
 func queuesOf(before, value string) (rx, tx int) {
 	n := map[string]int{}
 	for _, text := range []string{before, value} {
@@ -150,5 +152,6 @@ func queuesOf(before, value string) (rx, tx int) {
 	return n["rx"] + n["combined"], n["tx"] + n["combined"]
 }
 
-// errRefused is of a change that could not be undone exactly, and is not made.
+// errRefused means a change that could not be undone exactly, and is not
+// made.
 var errRefused = errors.New("it could not be undone exactly")

@@ -2,6 +2,6 @@
 
 package tune
 
-// New returns this machine. Nothing is set on this system: package knob has the
-// commands for it.
+// New returns this machine. thru sets nothing on this system: package knob
+// prints the commands.
 func New() Machine { return &machine{link: anyLink} }

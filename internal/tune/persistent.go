@@ -10,11 +10,12 @@ import (
 	"thru/internal/measure"
 )
 
-// maxConfig bounds what is read of a configuration file, in bytes.
+// maxConfig limits how much of a configuration file is read, in bytes.
 const maxConfig = 1 << 20
 
-// persistentIn is the file below root that sets a knob at each boot; empty where
-// none is found that does. Those read last win (sysctl.d(5), systemd.link(5)).
+// persistentIn returns the file below root that sets a knob at each boot;
+// empty where none is found. The file that is read last wins (sysctl.d(5),
+// systemd.link(5)).
 func persistentIn(root string, s measure.Setting) string {
 	if i := slices.IndexFunc(sysctls(), func(c sysctl) bool { return c.knob == s.Knob }); i >= 0 {
 		key := strings.ReplaceAll(sysctls()[i].name, "/", ".")
@@ -40,16 +41,17 @@ func persistentIn(root string, s measure.Setting) string {
 	})
 }
 
-// findIn is the first file with a line that sets the knob; comments set nothing.
+// findIn returns the first file with a line that sets the knob; it ignores
+// comments.
 func findIn(root string, patterns []string, sets func(line string) bool) string {
 	for _, p := range patterns {
-		files, _ := filepath.Glob(filepath.Join("/", root, p)) // fails of a bad pattern only
+		files, _ := filepath.Glob(filepath.Join("/", root, p)) // fails only for a bad pattern
 		for _, f := range files {
 			info, err := os.Stat(f)
 			if err != nil || info.Size() > maxConfig {
 				continue
 			}
-			b, _ := os.ReadFile(f) // one that cannot be read sets nothing that we could name
+			b, _ := os.ReadFile(f) // an unreadable file is skipped
 			for line := range strings.Lines(string(b)) {
 				line = strings.TrimSpace(line)
 				if line != "" && !strings.ContainsAny(line[:1], "#;") && sets(line) {

@@ -17,70 +17,72 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of what is asked for at a time.
+// Limits of a request.
 const (
 	mostSettings = 64
-	maxName      = 256 // bytes of a knob's, an interface's, a person's name
+	maxName      = 256 // bytes of the name of a knob, an interface, or a person
 )
 
-// holdWait is how long somebody who only cleans up is waited for.
+// holdWait is how long Tuner waits for a process that only cleans up.
 const holdWait = 3 * time.Second
 
 // Config describes a tuner.
 type Config struct {
-	Version string   // of thru
+	Version string   // thru's version
 	Only    []string // knobs that the host's operator allows, by id; empty: all
-	// Guard starts what undoes the tuning where this process dies; stop tells it
-	// whether the tuning came to its end. Nil: nothing does.
+	// Guard starts the process that undoes the tuning where this process
+	// dies; stop tells it whether the tuning ended normally. Nil: there is no
+	// guard.
 	Guard func(dir string) (stop func(orderly bool), err error)
-	// Possible says why nothing can be changed here; nil: the function of that name.
+	// Possible returns why nothing can be changed here; nil: the function of
+	// that name.
 	Possible func() error
-	Boot     func() string    // id of this boot; nil: as the kernel tells it
+	Boot     func() string    // id of this boot; nil: the kernel's
 	Now      func() time.Time // nil: time.Now
-	Root     string           // where the host's files are, such as /etc/machine-id; empty: /
+	Root     string           // root of the host's files, such as /etc/machine-id; empty: /
 	step     step
-	socket   string        // that is held while somebody tunes; empty: lockName
-	run      string        // folder of the lock that root alone can take; empty: runFolder
-	space    func() space  // the network namespace; nil: that of this thread
-	wait     time.Duration // for somebody who only cleans up; 0: holdWait
+	socket   string        // held while somebody tunes; empty: lockName
+	run      string        // folder of the lock that only root can take; empty: runFolder
+	space    func() space  // returns the network namespace; nil: that of this thread
+	wait     time.Duration // for a process that only cleans up; 0: holdWait
 }
 
-// space is a network namespace, which the knobs are of.
+// space is a network namespace; knobs belong to one.
 type space struct {
-	id    uint64 // 0: not told
-	first bool   // of the host: it comes again with each boot, and others do not
+	id    uint64 // 0: not known
+	first bool   // the host's own, which exists after each boot, unlike others
 }
 
-// runFolder is where root alone can write, and what a boot empties (hier(7)).
+// runFolder can be written by root only, and a boot empties it (hier(7)).
 const runFolder = "/run"
 
-// lockName is an abstract socket (unix(7)): one a network namespace, which is
-// what the knobs are of, and gone with the process that holds it.
+// lockName is an abstract socket (unix(7)): one for each network namespace,
+// as for the knobs, and gone with the process that holds it.
 const lockName = "@thru-tune"
 
-// Tuner changes the settings of a host for one client at a time. Its journal is
-// on the disk before a change is made, and is enough to undo it. Its methods
-// may be called concurrently; they run one after the other.
+// Tuner changes the settings of a host for one client at a time. Its journal
+// is on the disk before a change is made, and suffices to undo it. Its
+// methods may be called concurrently; they run one after the other.
 type Tuner struct {
 	dir     folder
 	machine Machine
 	conf    Config
 
 	mu     sync.Mutex
-	tuning *tuning // under way; nil: none
+	tuning *tuning // the running tuning; nil: none
 }
 
-// tuning is one under way.
+// tuning is a running tuning.
 type tuning struct {
 	client, owner string
-	release       func()             // of the lock
-	journal       *journal           // nil until something is changed
-	stop          func(orderly bool) // of the guard; nil: there is none
-	seen          map[target]string  // what this tuning has last left there
+	release       func()             // releases the lock
+	journal       *journal           // nil until the first change
+	stop          func(orderly bool) // stops the guard; nil: there is none
+	seen          map[target]string  // the value that this tuning left at each target
 }
 
-// Open returns the tuner of this host, whose journals are in a folder; nothing
-// is written to it before a tuning begins. Recover undoes what a crash has left.
+// Open returns the tuner of this host, with journals in a folder; it writes
+// nothing before a tuning begins. Recover undoes what a crash has left.
 func Open(dir string, m Machine, c Config) (*Tuner, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -105,8 +107,8 @@ func Open(dir string, m Machine, c Config) (*Tuner, error) {
 	return &Tuner{dir: folder(abs), machine: m, conf: c}, nil
 }
 
-// Knobs are those of the host and of the interfaces named. One that the
-// operator has not allowed says so.
+// Knobs returns the knobs of the host and of the given interfaces. A knob
+// that the operator has not allowed has that as its reason.
 func (d *Tuner) Knobs(interfaces []string) []measure.KnobState {
 	all := d.machine.Knobs(interfaces)
 	for i := range all {
@@ -117,7 +119,7 @@ func (d *Tuner) Knobs(interfaces []string) []measure.KnobState {
 	return all
 }
 
-// NoTune says why nothing can be changed here; empty: something can.
+// NoTune returns why nothing can be changed here; empty where something can.
 func (d *Tuner) NoTune() string {
 	err := d.conf.Possible()
 	if err == nil {
@@ -126,7 +128,7 @@ func (d *Tuner) NoTune() string {
 	return fault.Text(err)
 }
 
-// By says who tunes this host now; empty: nobody.
+// By returns who tunes this host now; empty: nobody.
 func (d *Tuner) By() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +141,8 @@ func (d *Tuner) By() string {
 	return d.other()
 }
 
-// other names the tuner of another process, as far as the journal tells.
+// other returns the owner of a tuning by another process, as far as the
+// journal names it.
 func (d *Tuner) other() string {
 	for _, r := range d.records() {
 		if !r.ended && r.begin.Owner != "" {
@@ -149,8 +152,8 @@ func (d *Tuner) other() string {
 	return "another process of this host"
 }
 
-// Host names this host and network namespace until the next boot, the same for all
-// who ask; empty where it cannot be told.
+// Host identifies this host and network namespace until the next boot, equal
+// for all callers; empty where it is not known.
 func (d *Tuner) Host() string {
 	boot, at := d.conf.Boot(), d.conf.space().id
 	if boot == "" || at == 0 {
@@ -160,7 +163,8 @@ func (d *Tuner) Host() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Open is what the journals say was changed and not undone, the last first.
+// Open returns the changes of the journals that are not undone, the last
+// first.
 func (d *Tuner) Open() []measure.Changed {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,9 +177,9 @@ func (d *Tuner) Open() []measure.Changed {
 	return all
 }
 
-// records are the journals of this host that can be read, the newest first.
+// records returns the readable journals of this host, the newest first.
 func (d *Tuner) records() (all []record) {
-	ids, _ := d.dir.numbers() // a folder that cannot be read is told by what writes to it
+	ids, _ := d.dir.numbers() // writing reports an unreadable folder
 	for _, id := range ids {
 		if r, err := d.dir.read(id); err == nil && d.isOf(r) == here {
 			all = append(all, r)
@@ -184,14 +188,14 @@ func (d *Tuner) records() (all []record) {
 	return all
 }
 
-// of says of which host the settings of a journal are.
+// of says which host a journal belongs to.
 type of int
 
 const (
 	here      of = iota
 	elsewhere    // another machine, or network namespace, that shares the folder
-	past         // a network namespace that has ended with an earlier boot, and all that was set there with it
-	unknown      // the line that says it is damaged
+	past         // a network namespace of an earlier boot, which is gone with all its settings
+	unknown      // the line with the host is damaged
 )
 
 func (d *Tuner) isOf(r record) of {
@@ -199,7 +203,7 @@ func (d *Tuner) isOf(r record) of {
 	switch {
 	case b.Line == "" && len(r.changes)+len(r.damaged) > 0:
 		return unknown
-	case b.Line == "": // a crash has cut it off before anything was changed
+	case b.Line == "": // a crash cut it off before any change
 		return here
 	case b.Machine != "" && machine != "" && b.Machine != machine:
 		return elsewhere
@@ -211,7 +215,7 @@ func (d *Tuner) isOf(r record) of {
 	return elsewhere
 }
 
-// afterBoot is true where the host has been booted since.
+// afterBoot reports whether the host has booted since the journal began.
 func (d *Tuner) afterBoot(r record) bool {
 	boot := d.conf.Boot()
 	return r.begin.Boot != "" && boot != "" && r.begin.Boot != boot
@@ -221,8 +225,8 @@ func (d *Tuner) allows(knob string) bool {
 	return len(d.conf.Only) == 0 || slices.Contains(d.conf.Only, knob)
 }
 
-// Begin makes a client the one who tunes this host. What an earlier tuning has
-// left behind in a crash is undone first.
+// Begin makes a client the owner of the tuning of this host. It first undoes
+// what a crash has left of an earlier tuning.
 func (d *Tuner) Begin(client, who string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -251,10 +255,11 @@ func (d *Tuner) Begin(client, who string) error {
 	return nil
 }
 
-// leftError is why no tuning can begin where an earlier one could not be undone.
+// leftError returns why no tuning can begin where an earlier one could not be
+// undone.
 func leftError(changed []measure.Changed) error {
 	for _, c := range changed {
-		if c.Outcome == measure.Failed && c.Knob != "" { // a journal that cannot be read names none, and --rollback tells it
+		if c.Outcome == measure.Failed && c.Knob != "" { // an unreadable journal has no knob; --rollback reports it
 			return fault.Failf("thru tune --rollback shows all of it, and tries again", "tune: an earlier tuning was cut off and cannot be undone: %s: %s", nameOf(c.Setting), c.Error)
 		}
 	}
@@ -265,7 +270,8 @@ func taken(who string) error {
 	return fault.Failf("wait until that has ended, or end it", "tune: %w: %s", ErrTaken, who)
 }
 
-// takenHere is that by another process of this host, which may have been stopped.
+// takenHere adds to ErrTaken the process of this host, which may have been
+// stopped.
 func (d *Tuner) takenHere(err error) error {
 	who := ""
 	if !errors.Is(err, errElsewhere) {
@@ -279,7 +285,7 @@ func (d *Tuner) takenHere(err error) error {
 		"tune: %w%s (process %d)", err, who, pid)
 }
 
-// take locks the host, for which it waits as long as cleaning up takes.
+// take locks the host; it waits as long as cleaning up takes.
 func (d *Tuner) take() (release func(), err error) {
 	if err := d.dir.make(); err != nil {
 		return nil, err
@@ -299,17 +305,18 @@ func (d *Tuner) take() (release func(), err error) {
 	}
 }
 
-// lockFile is that of this host: several may share the folder.
+// lockFile returns the lock file of this host: several hosts may share the
+// folder.
 func (d *Tuner) lockFile() string {
 	return filepath.Join(string(d.dir), fmt.Sprintf("lock-%08x-%d", sumOf([]byte(machineID(d.conf.Root))), d.conf.space().id))
 }
 
-// hostLock is that for all folders of this host.
+// hostLock returns the lock file for all folders of this host.
 func (d *Tuner) hostLock() string {
 	return filepath.Join(d.conf.run, fmt.Sprintf("thru-tune-%d.lock", d.conf.space().id))
 }
 
-// of is the tuning under way of that client.
+// of returns the running tuning of a client.
 func (d *Tuner) of(client string) (*tuning, error) {
 	if d.tuning == nil || d.tuning.client != client {
 		return nil, fault.Failf("", "tune: this client does not tune this host, or does not any more")
@@ -319,9 +326,9 @@ func (d *Tuner) of(client string) (*tuning, error) {
 
 func (d *Tuner) now() string { return d.conf.Now().UTC().Format(time.RFC3339Nano) }
 
-// Revert undoes changes of this tuning by their numbers, the last first; all of
-// them where there are none. The outcome of each says what became of it: one
-// that somebody else has changed is left to them.
+// Revert undoes changes of this tuning by their numbers, the last first; all
+// where no numbers are given. Each outcome says what happened: a change that
+// somebody else has changed since is left to them.
 func (d *Tuner) Revert(client string, numbers []int64) ([]measure.Changed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -345,8 +352,8 @@ func (d *Tuner) Revert(client string, numbers []int64) ([]measure.Changed, error
 	return d.undo(t.journal, which, pass{seen: t.seen}), nil
 }
 
-// End is the orderly end of a tuning: what was not reverted stays, and stays in
-// the journal, so that Rollback can undo it later.
+// End ends a tuning normally: changes that were not reverted stay, and stay
+// in the journal, so that Rollback can undo them later.
 func (d *Tuner) End(client string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -357,8 +364,8 @@ func (d *Tuner) End(client string) error {
 	return d.end(t)
 }
 
-// end closes the journal of a tuning, and lets others tune. Where the journal
-// cannot be written the tuning goes on, as it could not be told from a crash.
+// end closes the journal of a tuning and releases the host. Where the journal
+// cannot be written the tuning goes on, since it would look like a crash.
 func (d *Tuner) end(t *tuning) error {
 	if t.journal != nil {
 		if err := d.settle(t.journal); err != nil {
@@ -369,8 +376,8 @@ func (d *Tuner) end(t *tuning) error {
 	return nil
 }
 
-// settle writes the last line of a journal, and puts it away where nothing is
-// left to undo.
+// settle writes the last line of a journal, and moves the journal to the
+// folder done where nothing is left to undo.
 func (d *Tuner) settle(j *journal) error {
 	open := j.open()
 	stays := make([]int64, 0, len(open))
@@ -382,33 +389,33 @@ func (d *Tuner) settle(j *journal) error {
 			return err
 		}
 	}
-	if len(open) > 0 || len(j.damaged) > 0 { // what a line that cannot be read says may be in force still
+	if len(open) > 0 || len(j.damaged) > 0 { // an unreadable line may hold a change that is still in force
 		return nil
 	}
 	return d.dir.finish(j)
 }
 
-// leave gives everything of a tuning back.
+// leave releases everything that a tuning holds.
 func (d *Tuner) leave(t *tuning, orderly bool) {
 	if t.journal != nil {
 		t.journal.close()
 	}
 	d.tuning = nil
 	t.release()
-	if t.stop != nil { // after the lock is free: the guard may have to take it
+	if t.stop != nil { // after the lock is free: the guard may need it
 		t.stop(orderly)
 	}
 }
 
-// Times of undoing what a lost client has left.
+// Times for undoing the changes of a lost client.
 const (
 	goneTries = 3
 	goneWait  = time.Second
 )
 
-// Gone tells that a client is no more. Where it has not ended its tuning, all
-// of it is undone at once. What cannot be is left to the guard, and to whoever
-// opens the journal next.
+// Gone reports the loss of a client to the tuner. Where the client has not
+// ended its tuning, Gone undoes all of it at once. What it cannot undo is
+// left to the guard, and to the next process that opens the journal.
 func (d *Tuner) Gone(client string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -436,13 +443,14 @@ func anyFailed(all []measure.Changed) bool {
 	return slices.ContainsFunc(all, func(c measure.Changed) bool { return c.Outcome == measure.Failed })
 }
 
-// same compares two values as text, whatever is between their words.
+// same reports whether two values are equal as text, whatever space is
+// between their words.
 func same(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) }
 
-// nameOf is a setting as messages call it: "tso of eth0".
+// nameOf returns a setting's name in messages: "tso of eth0".
 func nameOf(s measure.Setting) string { return labelled(s.Knob, s.Interface) }
 
-// quote is a value in a message: long ones are cut.
+// quote returns a value for a message: long ones are cut.
 func quote(v string) string {
 	const most = 80
 	if len(v) > most {

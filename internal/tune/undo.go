@@ -12,12 +12,12 @@ import (
 
 // pass is what is known while changes are undone.
 type pass struct {
-	seen  map[target]string // what this tuning has last left there, and is kept so; nil: it is not under way
-	first map[target]string // what was there before the first of all changes that are undone; nil: not all are
-	back  map[target]bool   // set back already by a later change of it; nil: not told
+	seen  map[target]string // the value that this tuning left at each target, kept up to date; nil: it is not running
+	first map[target]string // the value before the first of all changes that are undone; nil: not all are undone
+	back  map[target]bool   // targets that the undo of a later change has restored; nil: not known
 }
 
-// undo undoes the changes of a journal that have these numbers (nil: all), the
+// undo undoes the changes of a journal with these numbers (nil: all), the
 // last first.
 func (d *Tuner) undo(j *journal, which map[int64]bool, p pass) (all []measure.Changed) {
 	if j == nil {
@@ -33,7 +33,7 @@ func (d *Tuner) undo(j *journal, which map[int64]bool, p pass) (all []measure.Ch
 			continue
 		}
 		if c.closed {
-			if which != nil { // asked for by its number again: nothing is to do
+			if which != nil { // requested again by its number: nothing to do
 				all = append(all, settledAgain(c))
 			}
 			continue
@@ -52,7 +52,7 @@ func (d *Tuner) undo(j *journal, which map[int64]bool, p pass) (all []measure.Ch
 	return all
 }
 
-// settledAgain answers for a change that is undone already.
+// settledAgain returns the result for a change that is undone already.
 func settledAgain(c *change) measure.Changed {
 	r := c.Changed
 	if r.Outcome == measure.Undone {
@@ -61,14 +61,14 @@ func settledAgain(c *change) measure.Changed {
 	return r
 }
 
-// undoOne brings back the value before a change, unless somebody else has
+// undoOne restores the value before a change, unless somebody else has
 // changed it since.
 func (d *Tuner) undoOne(j *journal, c *change, p pass) measure.Changed {
 	now, err := d.machine.Read(c.Knob, c.Interface)
 	first, all := p.first[c.target()]
 	switch {
 	case errors.Is(err, ErrUnknown) && d.gone(c):
-		delete(p.seen, c.target()) // another of that name has values of its own
+		delete(p.seen, c.target()) // a new interface of that name has its own values
 		return d.closed(j, c, measure.Settled, "it is gone, and what was set with it: an interface that has another name now keeps it, set it back there by hand")
 	case errors.Is(err, ErrUnknown):
 		return failed(c, fault.Failf("if it is gone for good, so is the setting: remove "+j.path, "reading it: %w", err))
@@ -79,9 +79,9 @@ func (d *Tuner) undoOne(j *journal, c *change, p pass) measure.Changed {
 	case !d.ours(j, c, now):
 		return d.closed(j, c, measure.Foreign, d.foreign(j, c, now))
 	}
-	// Undoing goes on where the journal cannot be written: the disk may be full.
-	// Then the journal says that the change is open, and whoever reads it finds
-	// the value that was before.
+	// The undo goes on where the journal cannot be written: the disk may be
+	// full. Then the journal shows the change as open, and its next reader
+	// finds the former value in place.
 	size, undoing := j.size, c.undoing
 	written := j.add(entry{Line: lineUndo, Number: c.Number})
 	end := j.size
@@ -118,23 +118,23 @@ func (d *Tuner) undoOne(j *journal, c *change, p pass) measure.Changed {
 	return r
 }
 
-// stays notes at what an undo that failed has left a knob: any other value is
+// stays records the value that a failed undo has left: any other value is
 // somebody else's from then on.
 func (d *Tuner) stays(j *journal, c *change) {
 	if now, err := d.machine.Read(c.Knob, c.Interface); err == nil && checkValue(now) == nil {
-		j.add(entry{Line: lineDone, Number: c.Number, Found: now}) // else it is taken for ours when that is tried again
+		j.add(entry{Line: lineDone, Number: c.Number, Found: now}) // on an error the next try takes it for ours
 	}
 }
 
-// gone tells whether the interface, or the route, of a change is no more.
+// gone reports whether the interface or route of a change no longer exists.
 func (d *Tuner) gone(c *change) bool {
 	m, ok := d.machine.(interface{ Gone(knob, iface string) bool })
 	return ok && m.Gone(c.Knob, c.Interface)
 }
 
-// ours is true where a value is what this change left there, or where a crash
-// has cut it off: then anything is. A boot ends what was cut off, and brings in
-// values of its own.
+// ours reports whether a value is what this change left, or any value where a
+// crash interrupted the change. After a boot an interrupted change is over,
+// and the boot sets its own values.
 func (d *Tuner) ours(j *journal, c *change, now string) bool {
 	switch {
 	case d.afterBoot(j.record):
@@ -143,13 +143,13 @@ func (d *Tuner) ours(j *journal, c *change, now string) bool {
 		return true
 	case c.made:
 		return same(now, c.Found)
-	case len(j.damaged) > 0: // that it was made may stand in a line that is lost
+	case len(j.damaged) > 0: // the line that records the change may be lost
 		return holds(c.Setting, now)
 	}
 	return true
 }
 
-// foreign says whose the value is.
+// foreign returns the reason for leaving a value that is not ours.
 func (d *Tuner) foreign(j *journal, c *change, now string) string {
 	if d.afterBoot(j.record) {
 		return fmt.Sprintf("since the host was booted it is %s, which thru has not set: it stays so (before it was %s)", quote(now), quote(c.Before))
@@ -157,7 +157,7 @@ func (d *Tuner) foreign(j *journal, c *change, now string) string {
 	return fmt.Sprintf("%v: thru left it at %s, it is %s", ErrForeign, quote(c.left()), quote(now))
 }
 
-// left is the value at which thru has left it.
+// left returns the value that thru left.
 func (c *change) left() string {
 	if c.made {
 		return c.Found
@@ -165,7 +165,7 @@ func (c *change) left() string {
 	return c.Value
 }
 
-// closed notes that nothing is left to undo.
+// closed records that nothing is left to undo.
 func (d *Tuner) closed(j *journal, c *change, outcome, why string) measure.Changed {
 	if err := j.add(entry{Line: lineUndone, At: d.now(), Number: c.Number, Outcome: outcome, Why: why}); err != nil {
 		r := c.Changed
@@ -175,7 +175,7 @@ func (d *Tuner) closed(j *journal, c *change, outcome, why string) measure.Chang
 	return c.Changed
 }
 
-// failed is a change that could not be undone; it stays open.
+// failed returns a change that could not be undone; it stays open.
 func failed(c *change, err error) measure.Changed {
 	r := c.Changed
 	r.Outcome, r.Error = measure.Failed, withHint(err)
@@ -189,10 +189,10 @@ func withHint(err error) string {
 	return err.Error()
 }
 
-// watch is for a knob that moves others when it is set (an offload that others
-// need, the number of channels). What this tuning has changed, and the kernel
-// moves along now, is not somebody else's change: the function that it returns
-// notes the new values.
+// watch records the side effects of a knob that moves others when it is set
+// (an offload that others need, the number of channels). Where the kernel
+// moves a value that this tuning has set, that is not somebody else's change:
+// moved records the new values.
 func (d *Tuner) watch(j *journal, about *change, seen map[target]string) (moved func()) {
 	before := map[target]string{}
 	for s, last := range seen {
@@ -210,9 +210,9 @@ func (d *Tuner) watch(j *journal, about *change, seen map[target]string) (moved 
 				continue
 			}
 			seen[s] = now
-			for _, c := range j.open() { // the last one is what left it there
+			for _, c := range j.open() { // the last change has left the value
 				if c.target() == s {
-					j.add(entry{Line: lineDone, Number: c.Number, Found: now}) // else it is left alone later, as foreign
+					j.add(entry{Line: lineDone, Number: c.Number, Found: now}) // on an error it is later left alone, as foreign
 					break
 				}
 			}
@@ -220,8 +220,8 @@ func (d *Tuner) watch(j *journal, about *change, seen map[target]string) (moved 
 	}
 }
 
-// cameBack says what a person should know of a value of ours that a boot has
-// brought back.
+// cameBack returns what a person should know about a value of ours that a
+// boot has set again.
 func (d *Tuner) cameBack(c *change) string {
 	if file := persistentIn(d.conf.Root, c.Setting); file != "" {
 		return "the boot had brought it back: " + file + " sets it; remove it there, or it comes again"
@@ -229,8 +229,8 @@ func (d *Tuner) cameBack(c *change) string {
 	return "the boot had brought it back: something on this host makes it last; find it, or it comes again"
 }
 
-// Recover undoes tunings that a crash has cut off, and says what it did. Where
-// it is not cut off at all, but under way, there is nothing to do.
+// Recover undoes tunings that a crash has interrupted, and returns the
+// changes. It does nothing where the tuning is still running.
 func (d *Tuner) Recover() ([]measure.Changed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -253,8 +253,8 @@ func (d *Tuner) Recover() ([]measure.Changed, error) {
 	return d.recover()
 }
 
-// cutOff are the tunings of this host that have no end; whoever holds the lock
-// knows that they are dead.
+// cutOff returns the journals of this host without an end; the caller holds
+// the lock, so their processes are dead.
 func (d *Tuner) cutOff() (open []record) {
 	for _, r := range d.records() {
 		if !r.ended {
@@ -264,14 +264,14 @@ func (d *Tuner) cutOff() (open []record) {
 	return open
 }
 
-// recover does it under the lock.
+// recover is Recover under the lock.
 func (d *Tuner) recover() ([]measure.Changed, error) {
 	return d.each(func(r record) bool { return !r.ended && d.isOf(r) == here })
 }
 
-// Rollback undoes all that the journals say was changed and not undone, also of
-// tunings that have ended, and of earlier boots. It fails where a tuning is
-// under way.
+// Rollback undoes all changes of the journals that are not undone, including
+// those of ended tunings and of earlier boots. It fails where a tuning is
+// running.
 func (d *Tuner) Rollback() ([]measure.Changed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -293,14 +293,14 @@ func (d *Tuner) Rollback() ([]measure.Changed, error) {
 	return d.each(func(r record) bool { return d.isOf(r) != elsewhere })
 }
 
-// each undoes all of the journals of this host that are wanted, the newest first.
-// A journal that cannot be read is named, and does not keep the others from it.
+// each undoes all wanted journals of this host, the newest first. An
+// unreadable journal is reported, and the others are undone all the same.
 func (d *Tuner) each(wanted func(record) bool) (all []measure.Changed, err error) {
 	ids, err := d.dir.numbers()
 	if err != nil {
 		return nil, err
 	}
-	stuck, p := map[target]bool{}, pass{first: map[target]string{}, back: map[target]bool{}} // stuck: a later journal could not undo it
+	stuck, p := map[target]bool{}, pass{first: map[target]string{}, back: map[target]bool{}} // stuck: targets with a later open change that is not undone
 	for _, id := range ids {
 		r, err := d.dir.read(id)
 		if err == nil && d.isOf(r) == here && wanted(r) {
@@ -333,7 +333,7 @@ func (d *Tuner) each(wanted func(record) bool) (all []measure.Changed, err error
 	return all, nil
 }
 
-// undoJournal undoes what is open in one journal, and closes it.
+// undoJournal undoes the open changes of one journal, and closes it.
 func (d *Tuner) undoJournal(id int64, stuck map[target]bool, p pass) (all []measure.Changed, err error) {
 	j, err := openJournal(d.dir.path(id), id, d.conf.step)
 	if err != nil {
@@ -352,12 +352,12 @@ func (d *Tuner) undoJournal(id int64, stuck map[target]bool, p pass) (all []meas
 			"the journal %s is damaged (%s): what it says there is not undone (see to it by hand, and remove the file then)", j.path, linesOf(j.damaged))})
 	}
 	if len(j.open()) > 0 {
-		return all, nil // it has no end yet: the next one tries again
+		return all, nil // it has no end yet: the next call tries again
 	}
 	return all, d.settle(j)
 }
 
-// undoHere undoes what is open in a journal of this host.
+// undoHere undoes the open changes of a journal of this host.
 func (d *Tuner) undoHere(j *journal, stuck map[target]bool, p pass) []measure.Changed {
 	which := map[int64]bool{}
 	for _, c := range j.open() {
@@ -383,5 +383,5 @@ func linesOf(numbers []int) string {
 	return text
 }
 
-// isBusy is what a driver says of a device that is in use.
+// isBusy reports whether a driver's error means that the device is in use.
 func isBusy(err error) bool { return errors.Is(err, syscall.EBUSY) }

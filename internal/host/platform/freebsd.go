@@ -148,8 +148,8 @@ var (
 	txQueue  = regexp.MustCompile(`\.(?:iflib\.)?(?:txq|tx_?queue|txqueue|queue|txstat)(\d+)\.`)
 )
 
-// readPciconf reads devices by driver and unit, which are the interface's
-// name, with "cap 10" (PCI Express) where root asks.
+// readPciconf reads devices by driver and unit, which form the interface's
+// name, with "cap 10" (PCI Express) for root.
 func readPciconf(all []string, r *reading) error {
 	var i *measure.Interface
 	for _, line := range all {
@@ -159,7 +159,7 @@ func readPciconf(all []string, r *reading) error {
 				p := at(&i.PCI)
 				p.Vendor, p.Device = m[3], m[4]
 				if r.facts.Privileged == nil || !*r.facts.Privileged {
-					r.blame(portFact(i.Name, "pci.usable_bps"), onlyRoot) // the lines below are for root only
+					r.blame(portFact(i.Name, "pci.usable_bps"), onlyRoot) // only root gets the lines below
 				}
 				if m[5] != "" { // before FreeBSD 13: chip=0xDDDDVVVV
 					p.Vendor, p.Device = "0x"+m[6], m[5]
@@ -182,7 +182,7 @@ func readPciconf(all []string, r *reading) error {
 	return nil
 }
 
-// generation is that of PCI Express by its rate in GT/s.
+// generation returns the PCI Express generation of a rate in GT/s.
 func generation(rate string) *int {
 	if r, err := strconv.ParseFloat(rate, 64); err == nil && pcie.Generation(r) > 0 {
 		return new(pcie.Generation(r))
@@ -216,7 +216,7 @@ func readPf(all []string, r *reading) error {
 	return nil
 }
 
-// readDevice reads the tree of sysctl below one device: "dev.ix.0.%driver=ix".
+// readDevice reads the sysctl tree of one device: "dev.ix.0.%driver=ix".
 func readDevice(v map[string]string, r *reading) error {
 	i := r.known(r.nic)
 	if i == nil {
@@ -260,8 +260,8 @@ func readDevice(v map[string]string, r *reading) error {
 	return nil
 }
 
-// numbered counts the different numbers that the names of values have at a
-// place; nil: none has one.
+// numbered counts the distinct numbers that the names of values have at a
+// place; nil where no name has one.
 func numbered(values map[string]string, place *regexp.Regexp) *int {
 	var seen []int
 	for name := range values {

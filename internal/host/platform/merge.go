@@ -7,9 +7,9 @@ import (
 	"thru/internal/measure"
 )
 
-// Merge adds to the facts that the commands told those that were found in
-// another way; where both have one, the commands' stands. What either knows
-// is in not_checked no more.
+// Merge adds to the facts of the commands those from another source; where
+// both have one, the commands' fact counts. not_checked drops a fact that
+// either source has.
 func Merge(told, other measure.Facts) measure.Facts {
 	interfaces := slices.Clone(told.Interfaces)
 	for _, o := range other.Interfaces {
@@ -27,7 +27,7 @@ func Merge(told, other measure.Facts) measure.Facts {
 	return told
 }
 
-// fill sets what is empty in a structure to what another one has.
+// fill copies values into the empty fields of a structure.
 func fill[T any](to *T, from T) {
 	target, source := reflect.ValueOf(to).Elem(), reflect.ValueOf(from)
 	for i := range target.NumField() {
@@ -37,7 +37,7 @@ func fill[T any](to *T, from T) {
 	}
 }
 
-// missing keeps of the notes those whose fact is not there, each once.
+// missing returns the notes whose fact is absent, each once.
 func missing(f measure.Facts, notes []measure.NotChecked) []measure.NotChecked {
 	has := document(f)
 	seen := map[string]bool{}

@@ -1,12 +1,12 @@
-// Package platform reads the facts of hosts that are not Linux by the
+// Package platform reads the facts of hosts that do not run Linux, by the
 // standard commands of their systems: FreeBSD, Windows, Solaris, illumos,
 // macOS and ESXi. The commands only read; nothing is installed or changed.
 //
-// Each system is a table of commands in a file of its own: what is run, which
-// facts it tells, how its output is read. The output comes from a Runner, so
-// that the same table serves this machine, another one by ssh, and recorded
-// samples. A command that is missing, fails or says less than it should
-// leaves its facts in not_checked, with the reason.
+// Each system is a table of commands in its own file: what to run, which
+// facts it reports, how to read its output. The output comes from a Runner,
+// so that the same table serves this machine, another one by ssh, and
+// recorded samples. The facts of a command that is missing, fails or reports
+// less than expected are in not_checked, with the reason.
 package platform
 
 import (
@@ -23,21 +23,22 @@ import (
 	"thru/internal/measure"
 )
 
-// Runner runs a program of the platform and returns its standard output.
-// Time and size are bounded. A program that ends by itself with another code
-// than 0 gives its output and an error with an *Exit in its chain; any other
-// error means that the output, if there is any, is not whole.
+// Runner runs a program of the platform and returns its standard output. Time
+// and size are limited. A program that exits by itself with a code other than
+// 0 returns its output and an error with an *Exit in its chain; with any
+// other error the output, if there is any, is incomplete.
 type Runner interface {
 	Run(ctx context.Context, name string, args ...string) ([]byte, error)
 }
 
-// Exit is a program that ended by itself, with a code other than 0.
+// Exit is the error of a program that exited by itself with a code other than
+// 0.
 type Exit struct {
 	Code   int
-	Stderr string // what it wrote to standard error, the beginning of it
+	Stderr string // the beginning of its standard error
 }
 
-// Error names the code and what the program said of it.
+// Error returns the code and the program's message.
 func (e *Exit) Error() string {
 	first, _, _ := strings.Cut(strings.TrimSpace(Clean(e.Stderr)), "\n")
 	if first == "" {
@@ -46,8 +47,8 @@ func (e *Exit) Error() string {
 	return fmt.Sprintf("exit code %d: %.200s", e.Code, first)
 }
 
-// The bounds of a command: how long it may take, how much it may print, and
-// how many run at a time (sshd allows 10 sessions on a connection).
+// The limits of a command: its time, its output, and how many run at a time
+// (sshd allows 10 sessions on a connection).
 const (
 	commandTime = 30 * time.Second
 	commandSize = 4 << 20
@@ -57,25 +58,25 @@ const (
 // command is one program to run.
 type command struct {
 	line  []string                      // program and arguments; with NIC, UNIT or DRIVER in it: run for each interface
-	of    func(*measure.Interface) bool // interfaces that it tells of; nil: physical ones
-	facts []string                      // facts of the host that it tells, by their keys in the document
-	ports []string                      // facts of each such interface that it tells
-	read  func(string, *reading) error  // takes in the output
-	row   func(Row, *reading)           // instead: takes in each row of the columns that the line asks for (-o)
-	sees  string                        // fact that is told of all interfaces, though some have none
-	shows []string                      // how the command is named, where the line itself is no good name
+	of    func(*measure.Interface) bool // interfaces that it reports on; nil: physical ones
+	facts []string                      // facts of the host that it reports, by their JSON keys
+	ports []string                      // facts of each such interface that it reports
+	read  func(string, *reading) error  // reads the output
+	row   func(Row, *reading)           // instead: reads each row of the columns that the line requests (-o)
+	sees  string                        // fact that it reports for all interfaces, though some have no value
+	shows []string                      // names shown for the command, where the line itself is unclear
 }
 
-// run is the line of a command without odd arguments.
+// run splits a command line without quoted arguments.
 func run(line string) []string { return strings.Fields(line) }
 
 // system is one platform: its commands, in the order in which they are read.
 type system struct {
 	commands []command
-	finish   func(*reading) // what follows from several commands; may be nil
+	finish   func(*reading) // computes what needs several commands; may be nil
 }
 
-// systems are the platforms by the names that Facts.OS has for them.
+// systems maps the names in Facts.OS to the platforms.
 func systems() map[string]system {
 	return map[string]system{
 		"freebsd": freebsd(), "darwin": darwin(), "windows": windows(),
@@ -86,10 +87,10 @@ func systems() map[string]system {
 // Known reports whether the commands of a system are known.
 func Known(name string) bool { _, ok := systems()[name]; return ok }
 
-// ErrUnknown is of a system whose commands are not known.
+// ErrUnknown means a system whose commands are not known.
 var ErrUnknown = errors.New("are not known")
 
-// Detect asks a host what system it is: "freebsd", "esxi", "solaris",
+// Detect returns the system of a host: "freebsd", "esxi", "solaris",
 // "illumos", "darwin" or "linux".
 func Detect(ctx context.Context, r Runner) (string, error) {
 	kernel, err := ask(ctx, r, "uname", "-s")
@@ -104,7 +105,7 @@ func Detect(ctx context.Context, r Runner) (string, error) {
 		return "", fault.Failf("thru reads FreeBSD, macOS, Solaris, illumos and ESXi by their commands",
 			"platform: asking what system it is: `uname -s` says %.40q, which is not known", kernel)
 	}
-	// Solaris has no -o, or says Solaris (uname(1) of illumos).
+	// Solaris has no -o, or prints Solaris (uname(1) of illumos).
 	if brand, err := ask(ctx, r, "uname", "-o"); err == nil && brand == "illumos" {
 		return "illumos", nil
 	}
@@ -119,9 +120,9 @@ func ask(ctx context.Context, r Runner, name string, args ...string) (string, er
 	return strings.TrimSpace(Clean(string(b))), err
 }
 
-// Read reads the facts of a host of that system. A command that is missing or
-// fails leaves lines in not_checked; an error means that none worked. The
-// facts are good also beside an error, as far as they go.
+// Read reads the facts of a host of that system. The facts of a command that
+// is missing or fails are in not_checked; an error means that none worked.
+// The returned facts are valid even with an error.
 func Read(ctx context.Context, name string, r Runner) (measure.Facts, error) {
 	s, ok := systems()[name]
 	if !ok {
@@ -129,7 +130,7 @@ func Read(ctx context.Context, name string, r Runner) (measure.Facts, error) {
 	}
 	read := &reading{facts: measure.Facts{OS: &name}, failed: map[string]string{}, seen: map[string]bool{}}
 	worked, first := false, error(nil)
-	// What is run for each interface has to wait until they are known.
+	// The commands for each interface run once the interfaces are known.
 	for _, each := range []bool{false, true} {
 		var jobs []job
 		for _, c := range s.commands {
@@ -154,7 +155,8 @@ func Read(ctx context.Context, name string, r Runner) (measure.Facts, error) {
 	return read.facts, fmt.Errorf("platform: reading facts of %s: no command worked: %w", name, first)
 }
 
-// placeholders are replaced in a command that is run for each interface.
+// placeholders returns the replacements in a command that runs for each
+// interface.
 func placeholders(i *measure.Interface) *strings.Replacer {
 	driver := i.Name
 	if i.Driver != nil && Plain(*i.Driver) {
@@ -163,7 +165,7 @@ func placeholders(i *measure.Interface) *strings.Replacer {
 	return strings.NewReplacer("NIC", i.Name, "UNIT", unitOf(i.Name), "DRIVER", driver)
 }
 
-// unitOf is driver and number as FreeBSD's sysctl has them: "ix.0" of ix0.
+// unitOf returns driver and number as in FreeBSD's sysctl: "ix.0" for ix0.
 func unitOf(nic string) string {
 	driver := strings.TrimRight(nic, "0123456789")
 	return driver + "." + nic[len(driver):]
@@ -175,7 +177,7 @@ func (c command) each() bool {
 	return placeholders(&measure.Interface{Name: "x0"}).Replace(all) != all
 }
 
-// reader is what takes in the output.
+// reader returns the function that reads the output.
 func (c command) reader() func(string, *reading) error {
 	if c.row == nil {
 		return c.read
@@ -183,7 +185,7 @@ func (c command) reader() func(string, *reading) error {
 	return eachRow(columnsOf(c.line[slices.Index(c.line, "-o")+1]), c.row)
 }
 
-// names is how a command line is shown.
+// names returns how a command line is shown.
 func (c command) names(line []string) []string {
 	if c.shows != nil {
 		return c.shows
@@ -195,7 +197,7 @@ func (c command) names(line []string) []string {
 	return []string{strings.Join(words, " ")}
 }
 
-// covers says whether the command tells of an interface.
+// covers reports whether the command reports on an interface.
 func (c command) covers(i *measure.Interface) bool {
 	if c.of != nil {
 		return c.of(i)
@@ -203,7 +205,7 @@ func (c command) covers(i *measure.Interface) bool {
 	return i.Kind != nil && *i.Kind == physical
 }
 
-// job is one run of a command and what came of it.
+// job is one run of a command and its result.
 type job struct {
 	command
 	nic string // interface that it is run for, or ""
@@ -211,8 +213,8 @@ type job struct {
 	err error
 }
 
-// jobs are the runs of a command: one, or one for each interface; but one for
-// all where that would be the same.
+// jobs returns the runs of a command: one, or one for each interface; only
+// one where all would be the same.
 func (c command) jobs(r *reading) []job {
 	if !c.each() {
 		return []job{{command: c}}
@@ -249,7 +251,7 @@ func runAll(ctx context.Context, r Runner, jobs []job) {
 	wg.Wait()
 }
 
-// run runs one job within its time.
+// run runs one job within its time limit.
 func (j *job) run(ctx context.Context, r Runner) {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
@@ -259,8 +261,8 @@ func (j *job) run(ctx context.Context, r Runner) {
 	}
 }
 
-// take reads the output of a job. That of a program which failed counts as
-// far as it goes; that of one which was cut off does not.
+// take reads the output of a job. It uses the output of a program that
+// failed, but not that of one that was cut off.
 func (r *reading) take(j job) {
 	r.facts.Commands = append(r.facts.Commands, j.names(j.line)...)
 	r.nic = j.nic
