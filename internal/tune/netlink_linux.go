@@ -16,12 +16,12 @@ import (
 	"thru/internal/cause/knob"
 )
 
-// linkRows are the knobs of an interface that rtnetlink sets.
+// linkRows returns the knobs of an interface that rtnetlink sets.
 func linkRows(f files) []row {
 	return []row{mtuRow(f), lengthRow(), qdiscRow(f)}
 }
 
-// linkOf looks an interface up by its own name, not an alternative one.
+// linkOf looks up an interface by its primary name, not an alternative one.
 func linkOf(iface string) (*netlink.LinkAttrs, netlink.Link, error) {
 	l, err := netlink.LinkByName(iface)
 	if err != nil {
@@ -37,18 +37,19 @@ func linkOf(iface string) (*netlink.LinkAttrs, netlink.Link, error) {
 	return l.Attrs(), l, nil
 }
 
-// running tells whether an interface is up and has its carrier, and the kernel has
-// taken note of both: IFF_LOWER_UP is the driver's word, IFF_RUNNING what came of it.
+// running reports whether an interface is up with carrier, and the kernel has
+// processed both: IFF_LOWER_UP is the driver's report, IFF_RUNNING the
+// result.
 func running(iface string) bool {
 	const all = unix.IFF_UP | unix.IFF_RUNNING | unix.IFF_LOWER_UP
 	a, _, err := linkOf(iface)
 	return err == nil && a.RawFlags&all == all
 }
 
-// privileged is a row's states where any value is possible.
+// privileged is the state function of a row that allows any value.
 func privileged(string, string) (possible, refused string) { return "", privilege() }
 
-// linkRow is a number of an interface.
+// linkRow returns the row of a number of an interface.
 func linkRow(id string, of func(*netlink.LinkAttrs) int, set func(netlink.Link, int) error) row {
 	return row{
 		knob: id, scope: knob.OfInterface, form: amounts(1), states: privileged,
@@ -73,17 +74,17 @@ func linkRow(id string, of func(*netlink.LinkAttrs) int, set func(netlink.Link, 
 	}
 }
 
-// lengthRow is txqueuelen.
+// lengthRow returns the row of txqueuelen.
 func lengthRow() row {
 	return linkRow(knob.TxQueueLen, func(a *netlink.LinkAttrs) int { return a.TxQLen }, netlink.LinkSetTxQLen)
 }
 
-// Bounds of an MTU, in bytes: what every host of IPv4 must take in one piece
-// (RFC 791), and the least of IPv6 (RFC 8200), below which the kernel takes the
-// addresses of IPv6 from an interface and does not give them back.
+// Minimum MTUs, in bytes: what every IPv4 host must accept in one piece (RFC
+// 791), and the minimum of IPv6 (RFC 8200), below which the kernel removes
+// the IPv6 addresses from an interface and does not give them back.
 const leastMTU, leastMTU6 = 576, 1280
 
-// mtuRow is the MTU.
+// mtuRow returns the row of the MTU.
 func mtuRow(f files) row {
 	r := linkRow(knob.MTU, func(a *netlink.LinkAttrs) int { return a.MTU }, func(l netlink.Link, mtu int) error {
 		if err := persistent(f, l, mtu); err != nil {
@@ -101,8 +102,8 @@ func mtuRow(f files) row {
 	return r
 }
 
-// greatestMTU is the largest that the driver takes (IFLA_MAX_MTU); 0: it does
-// not tell.
+// greatestMTU returns the largest MTU that the driver accepts (IFLA_MAX_MTU);
+// 0: not known.
 func greatestMTU(iface string) int {
 	const maxMTU = 51 // since Linux 4.19
 	req := nl.NewNetlinkRequest(unix.RTM_GETLINK, 0)
@@ -119,8 +120,8 @@ func greatestMTU(iface string) int {
 	return 0
 }
 
-// persistent refuses an MTU that would change more than itself: what the kernel
-// then takes away or moves along it does not bring back with the old MTU.
+// persistent refuses an MTU that would change other settings too: what the
+// kernel removes or moves with it does not come back with the old MTU.
 func persistent(f files, l netlink.Link, mtu int) error {
 	a, six := l.Attrs(), f.Exists("proc/sys/net/ipv6")
 	switch {
@@ -141,8 +142,8 @@ func persistent(f files, l netlink.Link, mtu int) error {
 	return routes6(a, mtu)
 }
 
-// uppers refuses an MTU that interfaces which lie on this one would have to
-// follow: VLANs are made smaller with it, but not larger again.
+// uppers refuses an MTU that upper interfaces would have to follow: VLANs are
+// made smaller with it, but not larger again.
 func uppers(below netlink.Link, mtu int) error {
 	a := below.Attrs()
 	all, err := netlink.LinkList()
@@ -161,11 +162,11 @@ func uppers(below netlink.Link, mtu int) error {
 	return nil
 }
 
-// followers are the kinds of interfaces that lie on one other.
+// followers lists the kinds of interfaces with one lower interface.
 func followers() []string { return []string{"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"} }
 
-// routes6 refuses an MTU along which the kernel would move that of a route of
-// IPv6 (net/ipv6/route.c, rt6_mtu_change_route).
+// routes6 refuses an MTU with which the kernel would also change that of an
+// IPv6 route (net/ipv6/route.c, rt6_mtu_change_route).
 func routes6(a *netlink.LinkAttrs, mtu int) error {
 	list, err := netlink.RouteListFiltered(netlink.FAMILY_V6, &netlink.Route{LinkIndex: a.Index, Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
 	if err != nil {
@@ -179,19 +180,20 @@ func routes6(a *netlink.LinkAttrs, mtu int) error {
 	return nil
 }
 
-// ownHandle is that of disciplines that thru makes ("7475:"): by it they are told
-// from those of somebody else, which are never replaced.
+// ownHandle is the handle of disciplines that thru creates ("7475:"). It
+// distinguishes them from those of somebody else, which thru never replaces.
 const ownHandle = 0x7475 << 16
 
 // discipline is a queueing discipline of an interface.
 type discipline struct {
 	kind           string
 	handle, parent uint32
-	below          string // of mq: that of its queues
+	below          string // for mq: the discipline of its queues
 }
 
-// qdiscRow is the root discipline. Its value is the name of one that the kernel
-// chose, or that thru has made without options; else name and handle.
+// qdiscRow returns the row of the root discipline. Its value is the name
+// alone where the kernel chose the discipline or thru created it without
+// options; otherwise name and handle.
 func qdiscRow(f files) row {
 	return row{
 		knob: knob.Qdisc, scope: knob.OfInterface, form: qdiscForm,
@@ -213,13 +215,13 @@ func qdiscRow(f files) row {
 	}
 }
 
-// qdiscForm is one name, or a name and a handle.
+// qdiscForm accepts a name, or a name and a handle.
 func qdiscForm(value string) (string, error) {
 	name, handle, more := strings.Cut(strings.TrimSpace(value), " ")
 	if _, err := word(name); err != nil || more && handle == "" {
 		return "", fmt.Errorf("%.80q is no queueing discipline", value)
 	}
-	if name == "blackhole" || name == "plug" { // the host would be cut off
+	if name == "blackhole" || name == "plug" { // it would cut the host off
 		return "", fmt.Errorf("%q drops all that is sent, or holds it back", name)
 	}
 	if !more {
@@ -228,7 +230,7 @@ func qdiscForm(value string) (string, error) {
 	return name + " " + handle, nil
 }
 
-// text is the value of a root.
+// text returns the value of a root discipline.
 func (d discipline) text() string {
 	if d.handle == 0 || d.handle == ownHandle {
 		return d.kind
@@ -236,8 +238,9 @@ func (d discipline) text() string {
 	return fmt.Sprintf("%s %x:", d.kind, d.handle>>16)
 }
 
-// rootQdisc is the root of an interface. One of mq whose queues somebody has given
-// disciplines has the handle of the first of those.
+// rootQdisc returns the root discipline of an interface. For mq with
+// disciplines that somebody has set for its queues, the handle is that of the
+// first of those.
 func rootQdisc(iface string) (discipline, error) {
 	a, _, err := linkOf(iface)
 	if err != nil {
@@ -263,7 +266,7 @@ func rootQdisc(iface string) (discipline, error) {
 	return root, nil
 }
 
-// disciplines asks for those of an interface.
+// disciplines requests the disciplines of an interface.
 func disciplines(index int32) ([]discipline, error) {
 	req := nl.NewNetlinkRequest(unix.RTM_GETQDISC, unix.NLM_F_DUMP)
 	req.AddData(&nl.TcMsg{Family: unix.AF_UNSPEC, Ifindex: index})
@@ -281,15 +284,15 @@ func disciplines(index int32) ([]discipline, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.Ifindex == index { // the kernel gives those of all interfaces
+		if m.Ifindex == index { // the kernel lists those of all interfaces
 			list = append(list, discipline{kind: unix.ByteSliceToString(at(attrs, nl.TCA_KIND)), handle: m.Handle, parent: m.Parent})
 		}
 	}
 	return list, nil
 }
 
-// replaceable tells whether a root can be replaced so that it comes back: by
-// removing what replaced it, upon which the kernel makes its default anew.
+// replaceable returns an error for a root discipline that would not come back
+// once its replacement is removed; the kernel then creates its default anew.
 func replaceable(f files, root discipline) error {
 	switch {
 	case root.handle == ownHandle || root.handle == 0 && root.kind == "noqueue":
@@ -309,8 +312,8 @@ func replaceable(f files, root discipline) error {
 	return nil
 }
 
-// setQdisc takes thru's own discipline away and, unless the kernel's default is
-// what is wanted, makes one.
+// setQdisc removes thru's own discipline and creates one, unless the kernel's
+// default is wanted.
 func setQdisc(f files, iface, value string) error {
 	a, _, err := linkOf(iface)
 	if err != nil {

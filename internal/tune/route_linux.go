@@ -13,10 +13,10 @@ import (
 	"thru/internal/cause/knob"
 )
 
-// maxRoutes bounds how many routes are listed, maxRead how many are read.
+// maxRoutes limits how many routes are listed, maxRead how many are read.
 const maxRoutes, maxRead = 32, 100_000
 
-// route is one of the kernel's, with its attributes as they came.
+// route is a kernel route, with its attributes unchanged.
 type route struct {
 	head  [unix.SizeofRtMsg]byte
 	attrs []attribute
@@ -40,7 +40,7 @@ func parseRoute(b []byte) (route, error) {
 	return r, err
 }
 
-// attributes reads a sequence of attributes.
+// attributes parses a sequence of attributes.
 func attributes(b []byte) (list []attribute, err error) {
 	for len(b) >= unix.SizeofRtAttr {
 		size := int(nl.NativeEndian().Uint16(b))
@@ -53,11 +53,11 @@ func attributes(b []byte) (list []attribute, err error) {
 	return list, nil
 }
 
-// kindMask cuts off the flags of an attribute's kind, and nextHop is the kind
+// kindMask removes the flags of an attribute's kind, and nextHop is the kind
 // RTA_NH_ID (include/uapi/linux/netlink.h, rtnetlink.h).
 const kindMask, nextHop = 0x3fff, 30
 
-// at is the value of an attribute, nil where there is none.
+// at returns the value of an attribute, nil where there is none.
 func at(list []attribute, kind uint16) []byte {
 	for _, a := range list {
 		if a.kind&kindMask == kind {
@@ -67,7 +67,7 @@ func at(list []attribute, kind uint16) []byte {
 	return nil
 }
 
-// number is an attribute of 32 bits, 0 where there is none.
+// number returns a 32-bit attribute, 0 where there is none.
 func (r route) number(kind uint16) uint32 {
 	if v := at(r.attrs, kind); len(v) == 4 {
 		return nl.NativeEndian().Uint32(v)
@@ -87,7 +87,8 @@ func (r route) table() uint32 {
 	return uint32(r.head[4])
 }
 
-// to is where it leads: "10.0.0.0/24", of a default "0.0.0.0/0" or "::/0".
+// to returns the destination: "10.0.0.0/24"; "0.0.0.0/0" or "::/0" for a
+// default route.
 func (r route) to() (netip.Prefix, bool) {
 	ip := netip.IPv4Unspecified()
 	if r.family() == unix.AF_INET6 {
@@ -103,20 +104,21 @@ func (r route) to() (netip.Prefix, bool) {
 	return p, err == nil
 }
 
-// key names a route in the form of knob.RouteCongestion: "10.0.0.0/24 dev eth0
-// table main metric 0".
+// key returns a route in the form of knob.RouteCongestion: "10.0.0.0/24 dev
+// eth0 table main metric 0".
 func (r route) key(iface string) string {
 	to, _ := r.to()
 	return fmt.Sprintf("%s dev %s table main metric %d", to, iface, r.number(unix.RTA_PRIORITY))
 }
 
-// congestion is the name of the route's own congestion control.
+// congestion returns the name of the route's own congestion control.
 func (r route) congestion() (string, error) {
 	metrics, err := attributes(at(r.attrs, unix.RTA_METRICS))
 	return unix.ByteSliceToString(at(metrics, unix.RTAX_CC_ALGO)), err
 }
 
-// routeRow is the congestion control of connections by a route.
+// routeRow returns the row of the congestion control of connections by a
+// route.
 func routeRow(f files) row {
 	return row{
 		knob: knob.RouteCongestion, scope: knob.OfInterface,
@@ -158,8 +160,8 @@ func routeRow(f files) row {
 	}
 }
 
-// routeKeys lists the routes by some interfaces that a connection may take: of
-// the main table, to one host or network, not to neighbours by link-local address.
+// routeKeys lists the routes by these interfaces that a connection may take:
+// of the main table, to one host or network, without link-local destinations.
 func routeKeys(interfaces []string) []string {
 	var keys []string
 	for _, iface := range interfaces {
@@ -181,7 +183,7 @@ func routeKeys(interfaces []string) []string {
 	return keys
 }
 
-// mainRoutes asks for the unicast routes of the main table that have one way.
+// mainRoutes requests the unicast routes of the main table with one next hop.
 func mainRoutes() ([]route, error) {
 	var list []route
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
@@ -206,7 +208,7 @@ func mainRoutes() ([]route, error) {
 	return list, nil
 }
 
-// routeOf finds the route of a key.
+// routeOf returns the route of a key.
 func routeOf(key string) (route, error) {
 	words := strings.Fields(key)
 	if len(words) != 7 || words[1] != "dev" {
@@ -235,8 +237,8 @@ func routeOf(key string) (route, error) {
 	return route{}, fmt.Errorf("%w: there are %d routes %s", errRefused, len(found), key)
 }
 
-// alone refuses a route that shares its place with others: the kernel would
-// replace the first of them.
+// alone refuses a route that shares destination and metric with others: the
+// kernel would replace the first of them.
 func (r route) alone(all []route) error {
 	to, _ := r.to()
 	n := 0
@@ -251,8 +253,8 @@ func (r route) alone(all []route) error {
 	return nil
 }
 
-// restorable refuses a route of which a replacement could not be the same: it
-// has several ways, or was learned from a router and runs out.
+// restorable refuses a route that a replacement could not restore: it has
+// several next hops, or was learned from a router and expires.
 func (r route) restorable() error {
 	expires := false
 	if c := at(r.attrs, unix.RTA_CACHEINFO); len(c) >= 12 { // struct rta_cacheinfo: clntref, lastuse, expires
@@ -267,14 +269,14 @@ func (r route) restorable() error {
 	return nil
 }
 
-// message is a part of a netlink message as it is.
+// message is a part of a netlink message, passed on unchanged.
 type message []byte
 
 func (m message) Len() int          { return len(m) }
 func (m message) Serialize() []byte { return m }
 
-// replace sets the congestion control of a route, "" takes it away, and keeps all
-// else as it is: the route is given to the kernel as it came from there.
+// replace sets the congestion control of a route, or removes it for "", and
+// keeps all else: the route goes back to the kernel as it was read.
 func (r route) replace(congestion string) error {
 	old, err := attributes(at(r.attrs, unix.RTA_METRICS))
 	if err != nil {
@@ -293,13 +295,13 @@ func (r route) replace(congestion string) error {
 	}
 	req := nl.NewNetlinkRequest(unix.RTM_NEWROUTE, unix.NLM_F_ACK|unix.NLM_F_REPLACE)
 	head := r.head
-	nl.NativeEndian().PutUint32(head[8:], r.flags()&unix.RTNH_F_ONLINK) // the others are what the kernel found out
+	nl.NativeEndian().PutUint32(head[8:], r.flags()&unix.RTNH_F_ONLINK) // the other flags are set by the kernel
 	req.AddData(message(head[:]))
 	object := at(r.attrs, nextHop) != nil
 	for _, a := range r.attrs {
 		switch {
 		case a.kind == unix.RTA_METRICS, a.kind == unix.RTA_CACHEINFO:
-		case object && (a.kind == unix.RTA_OIF || a.kind == unix.RTA_GATEWAY || a.kind == unix.RTA_VIA): // the object has them
+		case object && (a.kind == unix.RTA_OIF || a.kind == unix.RTA_GATEWAY || a.kind == unix.RTA_VIA): // the next hop object has them
 		default:
 			req.AddData(nl.NewRtAttr(int(a.kind), a.value))
 		}

@@ -22,14 +22,16 @@ type flow struct {
 
 func flows() []flow { return []flow{{"tcp4", 1}, {"tcp6", 5}, {"udp4", 2}, {"udp6", 6}} }
 
-// hashLetters are the fields that can be hashed, by their bits, as ethtool -N
-// rx-flow-hash names them (RXH_L2DA is bit 1): "sdfn" is both addresses and both ports.
+// hashLetters holds the fields that can be hashed, by their bits, with the
+// letters of ethtool -N rx-flow-hash (RXH_L2DA is bit 1): "sdfn" is both
+// addresses and both ports.
 const hashLetters = " mvtsdfnel"
 
-// noFields is the text of a hash of nothing.
+// noFields is the text for a hash without fields.
 const noFields = "-"
 
-// hashText names the fields of a hash; ok is false where one has no name.
+// hashText returns the letters of the hashed fields; ok is false where a
+// field has no letter.
 func hashText(fields uint64) (text string, ok bool) {
 	if fields == 0 {
 		return noFields, true
@@ -45,7 +47,7 @@ func hashText(fields uint64) (text string, ok bool) {
 	return text, len(text) == bits.OnesCount64(fields)
 }
 
-// hashFields reads such a text.
+// hashFields parses such a text.
 func hashFields(text string) (fields uint64, err error) {
 	if text == noFields {
 		return 0, nil
@@ -68,7 +70,7 @@ func hashFields(text string) (fields uint64, err error) {
 
 const flowRequest = 192 // struct ethtool_rxnfc: command, kind of flow, fields
 
-// hashRow is what of a packet chooses its receive queue.
+// hashRow returns the row of the packet fields that choose the receive queue.
 func hashRow(d driver) row {
 	return row{
 		knob: knob.RSSHash,
@@ -88,7 +90,7 @@ func hashRow(d driver) row {
 				b := newRequest(unix.ETHTOOL_GRXFH, flowRequest)
 				setWord(b, 1, f.number)
 				if err := d(iface, b); err != nil {
-					continue // a kind that the driver does not tell of
+					continue // a kind that the driver does not report
 				}
 				if text, ok := hashText(binary.NativeEndian.Uint64(b[8:])); ok {
 					list = append(list, pair{f.name, text})
@@ -118,7 +120,8 @@ func hashRow(d driver) row {
 	}
 }
 
-// tableRow is which receive queue each entry of the indirection table names.
+// tableRow returns the row of the indirection table: the receive queue of
+// each entry.
 func tableRow(d driver) row {
 	return row{
 		knob: knob.RSSTable, form: queueTable,
@@ -148,10 +151,10 @@ func tableRow(d driver) row {
 	}
 }
 
-// Bounds of a table: entries, and queues that they name.
+// Limits of a table: entries, and queue numbers.
 const maxTable, maxQueue = 1 << 13, 1<<16 - 1
 
-// table asks for the indirection table (ETHTOOL_GRXFHINDIR): first for its size.
+// table requests the indirection table (ETHTOOL_GRXFHINDIR): first its size.
 func (d driver) table(iface string) ([]uint32, error) {
 	b, err := d.get(iface, unix.ETHTOOL_GRXFHINDIR, 1)
 	if err != nil {
@@ -175,8 +178,9 @@ func (d driver) table(iface string) ([]uint32, error) {
 	return table, nil
 }
 
-// setTable sets it. One that is the kernel's own is asked for as such (a size of
-// 0): the kernel then goes on to spread it anew when the queues change.
+// setTable sets the table. It requests the kernel's default table as such (a
+// size of 0): the kernel then spreads it anew when the number of queues
+// changes.
 func (d driver) setTable(iface string, table []uint32) error {
 	if inTurns(table) {
 		if d(iface, newRequest(unix.ETHTOOL_SRXFHINDIR, 8)) == nil {
@@ -193,8 +197,8 @@ func (d driver) setTable(iface string, table []uint32) error {
 	return refused(d(iface, b))
 }
 
-// inTurns tells whether a table names the queues from 0 on in turns, as the
-// kernel's own does (ethtool_rxfh_indir_default).
+// inTurns reports whether a table names the queues from 0 in rotation, as the
+// kernel's default does (ethtool_rxfh_indir_default).
 func inTurns(table []uint32) bool {
 	n := uint32(0)
 	for _, q := range table {

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the kernel is asked of the sockets of a network namespace, and what it says
+// The request for the sockets of a network namespace, and its answer
 // (sock_diag(7), include/uapi/linux/unix_diag.h).
 const (
 	sockDiagByFamily = 20
-	stateListen      = 10 // TCP_LISTEN, as include/net/tcp_states.h counts
+	stateListen      = 10 // TCP_LISTEN of include/net/tcp_states.h
 	showName         = 1 << 0
 	showUID          = 1 << 6 // since Linux 5.3
 	attrName         = 0
@@ -21,7 +21,7 @@ const (
 	diagMessage      = 16 // bytes before the attributes
 )
 
-// errNoListener is of a socket at which nobody listens.
+// errNoListener means a socket without a listener.
 var errNoListener = errors.New("nobody listens there")
 
 // unixDiag is a request (struct unix_diag_req).
@@ -37,8 +37,8 @@ func (d unixDiag) Serialize() []byte {
 	return b
 }
 
-// listenerOf is the user who listens at an abstract socket ("@name"), as the
-// kernel knows it: no connection is needed, which the holder could refuse.
+// listenerOf returns the user who listens on an abstract socket ("@name"), by
+// the kernel: it needs no connection, which the holder could refuse.
 func listenerOf(socket string) (uid uint32, err error) {
 	r := nl.NewNetlinkRequest(sockDiagByFamily, unix.NLM_F_DUMP)
 	r.AddData(unixDiag{1 << stateListen, showName | showUID})

@@ -9,14 +9,14 @@ import (
 	"thru/internal/cause/knob"
 )
 
-// sysctl is a knob that is one file of /proc/sys.
+// sysctl is a knob of one file of /proc/sys.
 type sysctl struct {
 	knob, name string // "net/ipv4/tcp_rmem"
 	form       func(string) (string, error)
 	possible   string
 }
 
-// sysctls are those of Linux (Documentation/networking/ip-sysctl.rst,
+// sysctls lists those of Linux (Documentation/networking/ip-sysctl.rst,
 // Documentation/admin-guide/sysctl/net.rst).
 func sysctls() []sysctl {
 	one, three, bytes := numbers(1), amounts(3), amounts(1)
@@ -38,8 +38,8 @@ func sysctls() []sysctl {
 	}
 }
 
-// row makes the row of one. What lies below /proc/sys/net is of the network
-// namespace of the calling thread.
+// row returns the row of a sysctl. Files below /proc/sys/net are those of the
+// network namespace of the calling thread.
 func (s sysctl) row(f files) row {
 	name := path.Join("proc/sys", s.name)
 	r := row{
@@ -61,8 +61,8 @@ func (s sysctl) row(f files) row {
 	return r
 }
 
-// setCongestion sets the congestion control of new connections. Only the host's
-// own network namespace may have one that is not open to everybody
+// setCongestion sets the congestion control of new connections. Only the
+// host's own network namespace may use one that is not open to everybody
 // (net/ipv4/tcp_cong.c, tcp_set_default_congestion_control).
 func setCongestion(f files, name, value string) error {
 	err := f.write(name, value)
@@ -72,7 +72,7 @@ func setCongestion(f files, name, value string) error {
 	return err
 }
 
-// congestionState tells which congestion controls can be the host's.
+// congestionState returns the congestion controls that the host can use.
 func congestionState(f files, name, value string) (possible, refused string) {
 	known := congestions(f)
 	if refused = f.refusal(name); refused == "" && len(known) == 1 && known[0] == value {
@@ -81,8 +81,9 @@ func congestionState(f files, name, value string) (possible, refused string) {
 	return strings.Join(known, " "), refused
 }
 
-// congestions are those that this network namespace may have as its own: all
-// that there are in the first one, else those that anybody may have.
+// congestions lists the congestion controls that this network namespace may
+// use: all available ones in the host's own, otherwise those open to
+// everybody.
 func congestions(f files) []string {
 	name := "proc/sys/net/ipv4/tcp_available_congestion_control"
 	if f.isolated() {
@@ -95,6 +96,7 @@ func congestions(f files) []string {
 	return strings.Fields(text)
 }
 
-// isolated tells of a network namespace other than the first: it has no backlog
-// of its own (net/core/sysctl_net_core.c, netns_core_table).
+// isolated reports whether this is a network namespace other than the host's
+// own: it has no backlog of its own (net/core/sysctl_net_core.c,
+// netns_core_table).
 func (f files) isolated() bool { return !f.Exists("proc/sys/net/core/netdev_max_backlog") }

@@ -16,11 +16,10 @@ import (
 	"thru/internal/host/tree"
 )
 
-// files is the tree in which the kernel shows its settings. Names are given
-// without the leading slash.
+// files is the tree of /proc and /sys. Names have no leading slash.
 type files struct{ tree.Tree }
 
-// write writes one line to a file that is there.
+// write writes one line to an existing file.
 func (f files) write(name, value string) error {
 	file, err := os.OpenFile(filepath.Join(f.Root, name), os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
@@ -30,7 +29,7 @@ func (f files) write(name, value string) error {
 	return named(name, errors.Join(err, file.Close()))
 }
 
-// refusal is why a file cannot be written; empty: it can.
+// refusal returns why a file cannot be written; empty: it can.
 func (f files) refusal(name string) string {
 	file, err := os.OpenFile(filepath.Join(f.Root, name), os.O_WRONLY, 0)
 	switch {
@@ -47,11 +46,11 @@ func (f files) refusal(name string) string {
 	return named(name, err).Error()
 }
 
-// needsRoot is why a user cannot change a setting.
+// needsRoot is the reason why a user cannot change a setting.
 const needsRoot = "only root may change it (CAP_NET_ADMIN)"
 
-// numbered lists the entries of a folder that are a prefix and a number, in the
-// order of the numbers.
+// numbered lists the entries of a folder that consist of a prefix and a
+// number, by number.
 func (f files) numbered(dir, prefix string) (names []string, err error) {
 	all, err := f.Numbered(dir, prefix)
 	for _, n := range all {
@@ -60,7 +59,7 @@ func (f files) numbered(dir, prefix string) (names []string, err error) {
 	return names, err
 }
 
-// named names the file of an error as it is called on the machine.
+// named names the file of an error as on the machine.
 func named(name string, err error) error {
 	if err == nil {
 		return nil
@@ -68,17 +67,17 @@ func named(name string, err error) error {
 	return tree.Explain(name, err)
 }
 
-// absent tells of an error that means that there is no such thing here: a file,
-// an interface, or a question that the driver does not know.
+// absent reports whether an error means that something does not exist here: a
+// file, an interface, or a request that the driver does not support.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, errNone)
 }
 
-// errNone is of a knob that has no element here: no queue, no interrupt.
+// errNone means a knob without elements here: no queue, no interrupt.
 var errNone = errors.New("there is none")
 
-// fileRows are the knobs that are files. own tells whether /sys shows the
-// interface that the calling thread's network namespace has.
+// fileRows returns the knobs that are files. own returns an error where /sys
+// does not show the interface of the calling thread's network namespace.
 func fileRows(f files, h *host.Host, own func(iface string) error) []row {
 	var rows []row
 	for _, s := range sysctls() {
@@ -105,11 +104,11 @@ type elements struct {
 	scope knob.Scope
 	list  func(iface string) ([]string, error)
 	file  func(iface, element string) string
-	form  func(string) (string, error) // of one
+	form  func(string) (string, error) // of one value
 }
 
-// queues is the CPUs of the receive or transmit queues of an interface
-// (Documentation/networking/scaling.rst).
+// queues returns the knob for the CPUs of an interface's receive or transmit
+// queues (Documentation/networking/scaling.rst).
 func queues(f files, id, prefix, file string, own func(string) error) elements {
 	dir := func(iface string) string { return path.Join("sys/class/net", iface, "queues") }
 	return elements{id, knob.OfInterface, func(iface string) ([]string, error) {
@@ -120,7 +119,7 @@ func queues(f files, id, prefix, file string, own func(string) error) elements {
 	}, func(iface, queue string) string { return path.Join(dir(iface), queue, file) }, mask}
 }
 
-// interrupts lists those of an interface.
+// interrupts lists the interrupts of an interface.
 func interrupts(h *host.Host, iface string, own func(string) error) ([]string, error) {
 	if err := plainName(iface, own); err != nil {
 		return nil, err
@@ -133,8 +132,8 @@ func interrupts(h *host.Host, iface string, own func(string) error) ([]string, e
 	return names, err
 }
 
-// plainName refuses a name that leads elsewhere in /sys, or to the interface of
-// that name in another network namespace.
+// plainName refuses a name that leads elsewhere in /sys, or to the interface
+// of that name in another network namespace.
 func plainName(iface string, own func(string) error) error {
 	if iface == "." || iface == ".." || strings.ContainsAny(iface, "/\x00") {
 		return fmt.Errorf("%.80q is no name of an interface: %w", iface, errNone)
@@ -145,7 +144,7 @@ func plainName(iface string, own func(string) error) error {
 	return nil
 }
 
-// row makes the row of such a knob.
+// row returns the row of such a knob.
 func (e elements) row(f files) row {
 	r := row{
 		knob: e.knob, scope: e.scope, form: pairsOf(e.form),
@@ -172,8 +171,8 @@ func (e elements) row(f files) row {
 	return r
 }
 
-// values reads all elements. One that has no such file is left out: a CPU that
-// is off line, the queues of an interface that has only one.
+// values reads all elements. It leaves out elements without a file: an
+// offline CPU, the queue of an interface with a single one.
 func (e elements) values(f files, iface string) ([]pair, error) {
 	names, err := e.list(iface)
 	if err != nil {
@@ -199,7 +198,7 @@ func (e elements) values(f files, iface string) ([]pair, error) {
 	return list, nil
 }
 
-// refusal is why the first of them cannot be written.
+// refusal returns why the first element cannot be written.
 func (e elements) refusal(f files, iface string) string {
 	list, err := e.values(f, iface)
 	if err != nil {
@@ -208,10 +207,11 @@ func (e elements) refusal(f files, iface string) string {
 	return f.refusal(e.file(iface, list[0].name))
 }
 
-// uniform makes a row whose value is one word where all elements have the same.
+// uniform makes a row use one word as its value where all elements have the
+// same.
 func (e elements) uniform(f files, r *row) {
 	many := *r
-	spread := func(value string) (string, error) { // the same as a list of all
+	spread := func(value string) (string, error) { // one word becomes a list of all elements
 		if len(strings.Fields(value)) != 1 {
 			return value, nil
 		}
@@ -251,7 +251,8 @@ func (e elements) uniform(f files, r *row) {
 	}
 }
 
-// together is the text of a list: one word where all have the same.
+// together returns the text of a list: one word where all elements have the
+// same value.
 func together(list []pair) string {
 	for _, p := range list {
 		if p.value != list[0].value {
@@ -264,7 +265,7 @@ func together(list []pair) string {
 	return list[0].value
 }
 
-// balanced tells whether the program runs that moves interrupts by itself.
+// balanced reports whether irqbalance runs, which moves interrupts by itself.
 func balanced(f files) bool {
 	processes, err := f.numbered("proc", "")
 	for _, pid := range processes {

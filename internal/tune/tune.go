@@ -1,26 +1,26 @@
-// Package tune changes settings of this host, and can always undo it: each
-// change is written to a journal on disk, and synced, before it is made; it is
-// read back afterwards; and the journal alone is enough to bring back every
-// value, after a crash or a boot too.
+// Package tune changes settings of this host and can always undo them: it
+// writes each change to a journal on disk, synced, before making it, and reads
+// the value back afterwards. The journal alone suffices to restore every value,
+// even after a crash or a boot.
 //
-// What can be set is package knob's list. Linux is changed; on other systems
-// the knobs are printed as commands (package knob) and nothing is changed here.
+// Package knob lists the settings. Only Linux is changed; for other systems
+// package knob prints the commands, and nothing is changed here.
 //
 // # One tuning
 //
-//  1. `thru tune` (control/tune.go) reads the hosts and what can be set there (Machine), measures each direction, and diagnoses. cause.Propose
-//     orders the changes that findings and gates ask for, what binds first.
-//  2. Each change is tried alone: the agent's Tuner writes it to the journal, sets it, and reads it back; knob.InForce shows from the
-//     traffic that it has its effect. Runs with it and without it alternate (the same A/B as a plan's variants), at a level that all changes of the
-//     tuning share. A change that is not shown to improve is undone at once. After one that is kept all begins anew, since the
-//     bottleneck has moved.
-//  3. Whoever dies, the host ends as before: the agent undoes the tuning of a client that is gone; where the agent dies, a guard beside it
-//     does (Guard); where both die, the journal is enough (`thru tune --rollback`). What somebody else has changed meanwhile is
-//     never overwritten.
+//  1. `thru tune` (control/tune.go) reads the hosts and their knobs (Machine), measures each direction, and diagnoses. cause.Propose
+//     orders the changes that findings and gates ask for: first the change for the limit that binds now.
+//  2. Each change is tried alone: the agent's Tuner writes it to the journal, sets it, and reads it back; knob.InForce verifies its
+//     effect in the traffic. Runs with and without it alternate (the same A/B as a plan's variants), at a level that all changes of the
+//     tuning share. A change without a proven improvement is undone at once. After a change that is kept, step 1 begins
+//     anew, since the bottleneck has moved.
+//  3. Whichever process dies, the host ends as before: the agent undoes the tuning of a client that is gone; where the agent dies, its guard
+//     process does (Guard); where both die, the journal suffices (`thru tune --rollback`). tune never overwrites what somebody else has
+//     changed meanwhile.
 //
-// What cannot be undone exactly is not set. The value that is read of a setting must bring back all that setting it can move: of
-// an offload it is what was asked for, not what is active, since the kernel keeps one off without another and gives it back with that. An MTU
-// that would take addresses along, a queueing discipline of somebody else, and a route that expires are refused.
+// tune does not set what it cannot undo exactly. The value read of a setting must restore everything that setting it can move. For an offload
+// that is the requested state, not the active one, since the kernel turns a feature off with its prerequisite and on again with it. tune refuses
+// an MTU that would remove addresses, a queueing discipline of somebody else, and a route that expires.
 package tune
 
 import (
@@ -31,25 +31,25 @@ import (
 	"thru/internal/measure"
 )
 
-// Machine reads and sets the knobs of a host. Values are text, in one form: what
-// Read gives can be given to Set, and a Set that worked is what Read then gives.
+// Machine reads and sets the knobs of a host. Values are text in one canonical
+// form: Set accepts what Read returns, and Read returns what Set has set.
 type Machine interface {
-	// Knobs lists those of the host and of the interfaces named, with their values;
-	// one that is not there (the file, the driver's answer) is left out.
+	// Knobs lists the knobs of the host and of the given interfaces, with their
+	// values, without those that do not exist here (no file, or not supported).
 	Knobs(interfaces []string) []measure.KnobState
-	// Read tells the value of one; errUnknown (wrapped) where it is not there.
+	// Read returns the value of a knob; ErrUnknown (wrapped) where it does not exist.
 	Read(knob, iface string) (string, error)
-	// Set changes one. An error leaves it as it was, or as Read then tells.
+	// Set changes a knob. After an error it is as before, or as Read returns.
 	Set(knob, iface, value string) error
 }
 
-// Errors that callers tell apart, wrapped by what is returned.
+// Errors that callers distinguish; the returned errors wrap them.
 var (
 	ErrUnknown = errors.New("there is no such knob here")
 	ErrForeign = fault.Because(fault.Foreign, errors.New("somebody else has changed it meanwhile"))
 	ErrTaken   = fault.Because(fault.Taken, errors.New("this host is being tuned by another"))
 )
 
-// errElsewhere is ErrTaken by a process whose journals are in another folder: what
-// is in this one is not its own.
+// errElsewhere is ErrTaken by a process with another state folder: the journals
+// in this one are not its own.
 var errElsewhere = fmt.Errorf("%w, with another state folder", ErrTaken)

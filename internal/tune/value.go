@@ -11,14 +11,14 @@ import (
 	"thru/internal/unit"
 )
 
-// maxText bounds a value in bytes: an interface may have a thousand queues.
+// maxText limits a value in bytes: an interface may have a thousand queues.
 const maxText = 64 << 10
 
-// pair is an element of a value that has many: a queue and its CPUs, a field and
+// pair is an element of a value with many: a queue and its CPUs, a field and
 // its number.
 type pair struct{ name, value string }
 
-// pairs takes a value of many elements apart. Each is named once.
+// pairs splits a value into its elements. Each name occurs once.
 func pairs(value string) ([]pair, error) {
 	words := strings.Fields(value)
 	if len(words) == 0 || len(words)%2 != 0 || len(value) > maxText {
@@ -36,7 +36,7 @@ func pairs(value string) ([]pair, error) {
 	return list, nil
 }
 
-// joined is the text of pairs.
+// joined returns the text of pairs.
 func joined(list []pair) string {
 	words := make([]string, 0, 2*len(list))
 	for _, p := range list {
@@ -45,8 +45,9 @@ func joined(list []pair) string {
 	return strings.Join(words, " ")
 }
 
-// inForce tells whether a value that was found holds what was asked for. Of
-// many elements those count that were asked for. Both have the form of the knob.
+// inForce reports whether a value that was read has what was requested. Of
+// many elements only the requested ones count. Both values are in the knob's
+// form.
 func inForce(id, asked, found string) bool {
 	if asked == found {
 		return true
@@ -66,7 +67,7 @@ func inForce(id, asked, found string) bool {
 	return !slices.ContainsFunc(want, func(p pair) bool { return p.value != found }) // one word for all
 }
 
-// differing are the elements of want that are not so in have.
+// differing returns the elements of want that differ in have.
 func differing(have, want []pair) []pair {
 	var list []pair
 	for _, p := range want {
@@ -77,7 +78,7 @@ func differing(have, want []pair) []pair {
 	return list
 }
 
-// each sets those elements of a value that differ from what is.
+// each sets the elements of a value that differ from the present ones.
 func each(before, value string, set func(pair) error) error {
 	have, err := pairs(before)
 	if err != nil {
@@ -100,12 +101,12 @@ func each(before, value string, set func(pair) error) error {
 	return nil
 }
 
-// pairsOf is the form of a value whose elements all have the same form.
+// pairsOf returns the form of a value whose elements all have the same form.
 func pairsOf(form func(string) (string, error)) func(string) (string, error) {
 	return namedPairs(func(_, value string) (string, error) { return form(value) })
 }
 
-// namedPairs is pairsOf where the form depends on the name.
+// namedPairs is pairsOf for a form that depends on the name.
 func namedPairs(form func(name, value string) (string, error)) func(string) (string, error) {
 	return func(value string) (string, error) {
 		list, err := pairs(value)
@@ -121,7 +122,7 @@ func namedPairs(form func(name, value string) (string, error)) func(string) (str
 	}
 }
 
-// numbers is the form of n whole numbers.
+// numbers returns the form of n whole numbers.
 func numbers(n int) func(string) (string, error) {
 	return func(value string) (string, error) {
 		words := strings.Fields(value)
@@ -139,7 +140,7 @@ func numbers(n int) func(string) (string, error) {
 	}
 }
 
-// amounts is the form of n whole numbers of what there can be no less than none of.
+// amounts returns the form of n whole numbers that are not negative.
 func amounts(n int) func(string) (string, error) {
 	form := numbers(n)
 	return func(value string) (string, error) {
@@ -151,7 +152,8 @@ func amounts(n int) func(string) (string, error) {
 	}
 }
 
-// word is the form of a name: of a congestion control, a discipline, a governor.
+// word is the form of a name: of a congestion control, a discipline, a
+// governor.
 func word(value string) (string, error) {
 	value = strings.TrimSpace(value)
 	if value == "" || len(value) > 32 || strings.Trim(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" {
@@ -168,7 +170,7 @@ func onOff(value string) (string, error) {
 	return value, nil
 }
 
-// mask is the form of a set of CPUs as /sys has it, without zeros in front:
+// mask is the form of a CPU mask as in /sys, without leading zeros:
 // hexadecimal, in groups of 8 digits, the highest first (lib/vsprintf.c,
 // bitmap_string).
 func mask(value string) (string, error) {
