@@ -6,16 +6,16 @@ import (
 	"thru/internal/measure"
 )
 
-// Choose leaves in an inventory what Source.Inventory says of a choice, for
-// sources that read all at once: the guests chosen, the hosts that these are on
-// and those chosen, and the networks and datastores of both. With a nil want
-// all stays.
+// Choose reduces an inventory to a choice as Source.Inventory defines it, for
+// sources that read all at once: the chosen guests, their hosts and the
+// chosen hosts, and the networks and datastores of both. With a nil want all
+// stays.
 func Choose(v *measure.Inventory, want func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) {
 	if want == nil {
 		return
 	}
 	v.GuestsTotal, v.HostsTotal = new(len(v.Guests)), new(len(v.Hosts))
-	var guests []measure.Guest // a list of its own: the source may keep what it has read
+	var guests []measure.Guest // a new list: the source may keep what it has read
 	on := map[string]bool{}    // hosts, networks and datastores that are needed
 	for i := range v.Guests {
 		g := &v.Guests[i]
@@ -42,7 +42,7 @@ func Choose(v *measure.Inventory, want func(*measure.Guest) bool, hosts func(*me
 			on[d] = true
 		}
 	}
-	delete(on, "") // what names none
+	delete(on, "") // an unset reference
 	v.Guests, v.Hosts = guests, kept
 	v.PortGroups = some(v.PortGroups, func(p *measure.SwitchPortGroup) bool {
 		keep := on[p.ID] || on[p.Host]
@@ -55,7 +55,7 @@ func Choose(v *measure.Inventory, want func(*measure.Guest) bool, hosts func(*me
 	v.Datastores = some(v.Datastores, func(d *measure.Datastore) bool { return on[d.ID] })
 }
 
-// some are those of a list that are kept, in a list of their own.
+// some returns the elements of a list to keep, in a new list.
 func some[T any](all []T, keep func(*T) bool) (list []T) {
 	for i := range all {
 		if keep(&all[i]) {

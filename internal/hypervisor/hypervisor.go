@@ -1,22 +1,22 @@
-// Package hypervisor is what lies below the end points of a test: a vCenter, an
-// ESXi host or a Linux host that runs QEMU says what a virtual machine is made
-// of, where it is, and what its host did meanwhile, all in the vocabulary of
-// measure. Each kind of source has a package below; hypervisortest is the
-// contract that all of them keep.
+// Package hypervisor defines the sources of facts about the hypervisors of a
+// test's end points: a vCenter, an ESXi host, or a Linux host that runs QEMU.
+// A source reports the configuration of a virtual machine, its host, and the
+// host's counters, in the types of package measure. Each kind of source has a
+// subpackage; hypervisortest is the contract that all of them keep.
 //
 // # One inventory
 //
 // remote/hypervisor.go makes a Source of a URL: vsphere (vCenter or ESXi by its web service), esx (by its commands over ssh), or
-// control.AgentSource, behind which an agent reads its own host (kvm). Package report prints tables and a fact sheet of each host
-// and guest. place/observe.go judges what stands out by its settings.
+// control.AgentSource, for which an agent reads its own host (kvm). Package report prints tables and a fact sheet of each host
+// and guest. place/observe.go finds anomalies in the settings.
 //
-// # One test above hypervisors
+// # One test with hypervisors
 //
-//  1. control/hypervisors.go asks the sources of --hypervisor, beside what else comes before the traffic, for the machines that the end points
-//     may be. Package place matches them (UUID, MAC, address), says how two end points are placed, and fills the rungs of a ladder.
+//  1. Before the traffic, control/hypervisors.go asks the sources of --hypervisor for the machines that the end points may be. Package
+//     place matches them (UUID, MAC, address), reports the placement of two end points, and fills the rungs of a ladder.
 //  2. The counters of these machines and their hosts are watched over all runs. Their samples are on the clock of the end that
 //     runs the command, and so is the measured time of each run (Run.Span): only samples within it count.
-//  3. Whatever fails here is a warning, never an error.
+//  3. Any failure here is a warning, never an error.
 package hypervisor
 
 import (

@@ -10,11 +10,12 @@ import (
 	"thru/internal/measure"
 )
 
-// diskKey is the file of a virtual disk in a .vmx file: scsi0:1.fileName.
+// diskKey matches the file of a virtual disk in a .vmx file:
+// scsi0:1.fileName.
 var diskKey = regexp.MustCompile(`^((scsi|sata|nvme|ide)\d+):\d+\.filename$`)
 
-// disks are the guest's of its .vmx file, which does not say how large they are
-// nor whether they are thin.
+// disks reads the guest's disks from its .vmx file, which has neither their
+// size nor whether they are thin.
 func (r *reading) disks(g *guest, v map[string]string) {
 	for key, file := range v {
 		m := diskKey.FindStringSubmatch(key)

@@ -1,11 +1,12 @@
-// Package esx is one ESXi host as a source of inventories and counters, read by
-// its own commands over ssh: esxcli, vim-cmd, vsish and esxtop. They only read.
-// What a build does not have, or refuses, is not checked, with its reason.
+// Package esx is a hypervisor source for one ESXi host, read by its own
+// commands over ssh: esxcli, vim-cmd, vsish and esxtop. They only read. Facts
+// that a build does not have, or refuses, are in not_checked, with the
+// reason.
 //
-// Formats: ESXCLI reference (7.0 and 8.0); .vmx files as the documentation of
-// virtual hardware has them; vsish and esxtop -b as VMware's KB articles and
-// performance white papers print them. Nobody documents them whole, so readers
-// take what they know by its name and pass over the rest.
+// Formats: ESXCLI reference (7.0 and 8.0); .vmx files by the documentation of
+// virtual hardware; vsish and esxtop -b by VMware's KB articles and
+// performance white papers. None is documented completely, so readers use the
+// names that they know and skip the rest.
 package esx
 
 import (
@@ -24,15 +25,15 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of an inventory: guests that are listed, and those of them that run and
-// are asked for their ports, which takes most of a second each.
+// Limits of an inventory: guests that are listed, and running guests that are
+// asked for their ports, which takes most of a second each.
 const (
 	mostGuests = 1000
 	mostAsked  = 64
-	atOnce     = 4 // commands: sshd takes 10 sessions of a connection
+	atOnce     = 4 // parallel commands: sshd allows 10 sessions a connection
 )
 
-// hostID is how ESXi's own service names the one host that it has.
+// hostID is the id that ESXi's own service gives its only host.
 const hostID = "ha-host"
 
 // Host is an ESXi host. It implements hypervisor.Source.
@@ -41,20 +42,21 @@ type Host struct {
 	name string
 
 	mu      sync.Mutex
-	known   []guest         // as they were read last; nil: not yet
-	watches map[*watch]bool // under way
+	known   []guest         // as last read; nil: not yet
+	watches map[*watch]bool // running
 	closed  bool
 }
 
-// New makes a source of a runner of the host's commands. name is how it was asked for.
+// New returns a source that reads the host by a runner of its commands. name
+// is the user's name for the host.
 func New(run platform.Runner, name string) *Host {
 	return &Host{run: run, name: name, watches: map[*watch]bool{}}
 }
 
-// Name is how it was asked for.
+// Name returns the user's name for the host.
 func (h *Host) Name() string { return h.name }
 
-// Close ends what is being watched, and the runner's connection, where it has one.
+// Close ends all watches, and the runner's connection where it has one.
 func (h *Host) Close() (err error) {
 	h.mu.Lock()
 	h.closed = true
@@ -72,7 +74,7 @@ func (h *Host) Close() (err error) {
 	return err
 }
 
-// open is an error where the source was closed.
+// open returns an error where the source is closed.
 func (h *Host) open() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,21 +84,21 @@ func (h *Host) open() error {
 	return nil
 }
 
-// reading is an inventory that comes about.
+// reading is an inventory in progress.
 type reading struct {
 	*Host
-	run platform.Runner // of the host, with patience
+	run platform.Runner // runs the host's commands with the limits of patient
 	ctx context.Context
 	mu  sync.Mutex
 	measure.Inventory
 }
 
-// read begins one.
+// read starts an inventory.
 func (h *Host) read(ctx context.Context) *reading {
 	return &reading{Host: h, run: patiently(h.run), ctx: ctx}
 }
 
-// lacks notes what was not checked, once.
+// lacks records a fact that was not checked, once.
 func (r *reading) lacks(fact, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,8 +107,8 @@ func (r *reading) lacks(fact, why string) {
 	}
 }
 
-// ask returns the output of a command, for as long as it is good; what it would
-// have told is not checked where it fails.
+// ask returns the output of a command, without incomplete parts; where it
+// fails, its fact is not checked.
 func (r *reading) ask(fact, name string, args ...string) string {
 	out, err := r.run.Run(r.ctx, name, args...)
 	if err != nil {
@@ -118,13 +120,13 @@ func (r *reading) ask(fact, name string, args ...string) string {
 	return platform.Clean(string(out))
 }
 
-// blocks asks for "key: value" blocks; none is no error.
+// blocks reads "key: value" blocks; an empty output is no error.
 func (r *reading) blocks(fact, name string, args ...string) []platform.Row {
 	list, _ := platform.Blocks(r.ask(fact, name, args...))
 	return list
 }
 
-// block asks for one block; nil where there is none.
+// block reads one block; nil where there is none.
 func (r *reading) block(fact, name string, args ...string) platform.Row {
 	if list := r.blocks(fact, name, args...); len(list) > 0 {
 		return list[0]
@@ -132,7 +134,7 @@ func (r *reading) block(fact, name string, args ...string) platform.Row {
 	return nil
 }
 
-// table asks for a table; nothing where it is empty.
+// table reads a table; nothing where it is empty.
 func (r *reading) table(fact, name string, args ...string) []platform.Row {
 	rows, _ := platform.Table(r.ask(fact, name, args...))
 	return rows
@@ -177,14 +179,14 @@ func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, ho
 	return r.Inventory, ctx.Err()
 }
 
-// keep remembers the guests for a Watch.
+// keep stores the guests for a Watch.
 func (h *Host) keep(guests []guest) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.known = slices.Clone(guests)
 }
 
-// clock compares the host's clock with ours, to its second.
+// clock compares the host's clock with ours, to one second.
 func (r *reading) clock() {
 	begin := time.Now()
 	out, err := r.run.Run(r.ctx, "date", "-u", "+%s")
@@ -202,7 +204,7 @@ func (r *reading) clock() {
 	}
 }
 
-// host is the host itself with what its guests have been given.
+// host returns the host itself with the resources assigned to its guests.
 func (r *reading) host(facts measure.Facts, guests []guest) measure.GuestHost {
 	h := measure.GuestHost{ID: hostID, Name: r.name, Facts: &facts}
 	if facts.Hostname != nil {
@@ -237,7 +239,7 @@ func (r *reading) host(facts measure.Facts, guests []guest) measure.GuestHost {
 	return h
 }
 
-// datastores are the volumes that the facts name.
+// datastores adds the volumes that the facts name.
 func (r *reading) datastores(facts *measure.Facts) {
 	for _, d := range facts.Disks {
 		s := measure.Datastore{ID: d.Name, Name: d.Name, Size: d.SizeBytes}
@@ -248,7 +250,7 @@ func (r *reading) datastores(facts *measure.Facts) {
 	}
 }
 
-// vmkernelPorts are the host's own addresses, with what each is for.
+// vmkernelPorts returns the host's own addresses, with the purpose of each.
 func (r *reading) vmkernelPorts(facts *measure.Facts) []measure.VMkernelPort {
 	more := map[string]platform.Row{}
 	for _, w := range r.blocks("hosts.vmkernel_ports", "esxcli", "network", "ip", "interface", "list") {
@@ -278,7 +280,7 @@ func (r *reading) vmkernelPorts(facts *measure.Facts) []measure.VMkernelPort {
 	return ports
 }
 
-// service names a tag of a VMkernel port as the web service does.
+// service maps a tag of a VMkernel port to the web service's name.
 func service(tag string) string {
 	switch tag {
 	case "Management", "VMotion", "VSAN":
@@ -287,7 +289,8 @@ func service(tag string) string {
 	return strings.ToLower(tag[:1]) + tag[1:]
 }
 
-// said points to a value that says something.
+// said returns a pointer to a value, or nil for an empty or placeholder
+// value.
 func said(s string) *string {
 	if s = strings.TrimSpace(s); s == "" || s == "N/A" || s == "<none>" {
 		return nil
@@ -295,7 +298,7 @@ func said(s string) *string {
 	return &s
 }
 
-// each runs a function over numbers, a few at a time, and waits for all.
+// each calls f for the numbers below n, a few at a time, and waits for all.
 func each(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, atOnce)

@@ -13,14 +13,14 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of what esxtop prints: a field of its heading, and columns.
+// Limits of esxtop's output: bytes of a heading, and columns.
 const (
 	mostField   = 512
 	mostColumns = 1 << 20
 	mostKept    = 20_000
 )
 
-// column is one that is kept: what it counts, of whom.
+// column is a column that is kept: its counter and its object.
 type column struct {
 	object  string // "Group Cpu", "Vcpu", "Network Port", "Physical Cpu", "Group Memory"
 	of      string // between its parentheses: "44561:web1", "vSwitch0:33554439:69637:web1"
@@ -29,9 +29,10 @@ type column struct {
 	factor  float64
 }
 
-// wanted are the columns of esxtop -b that are kept, by object and counter, with
-// what each is in the vocabulary. The names are those of its perfmon format. What
-// else it says of ports is read more exactly, as counts (rounds.go).
+// wanted returns the measure counter of a column of esxtop -b by object and
+// counter name, in perfmon's names, and the factor; "" for columns that are
+// not kept. Port counters come from rounds.go, which reads counts and not
+// rates.
 func wanted(object, counter string) (name string, factor float64) {
 	if object == "Group Memory" {
 		factor = 1 << 20
@@ -39,7 +40,7 @@ func wanted(object, counter string) (name string, factor float64) {
 		factor = 1
 	}
 	if object == "Vcpu" {
-		object = "Group Cpu" // of which it has the counters
+		object = "Group Cpu" // a group has the same counters
 	}
 	return map[string]string{
 		`Group Cpu\% Ready`: measure.CounterReady, `Group Cpu\% CoStop`: measure.CounterCoStop, `Group Cpu\% Max Limited`: measure.CounterLimited,
@@ -51,22 +52,22 @@ func wanted(object, counter string) (name string, factor float64) {
 	}[object+`\`+counter], factor
 }
 
-// heading is a name of a column: \\HOST\OBJECT(INSTANCE)\COUNTER.
+// heading matches a column name: \\HOST\OBJECT(INSTANCE)\COUNTER.
 var heading = regexp.MustCompile(`^\\\\[^\\]*\\([^\\(]+)\((.*)\)\\([^\\]+)$`)
 
-// top reads esxtop -b: a line of headings, then a line for each sample. Lines may
-// have megabytes; only the columns that are wanted are kept.
+// top reads esxtop -b: a line of headings, then a line for each sample. Lines
+// may have megabytes; only wanted columns are kept.
 type top struct {
 	in      *bufio.Reader
 	columns []column
-	at      map[int]int // of the columns of the output, which of those kept
+	at      map[int]int // for each column of the output its index among the kept ones
 	total   int
 }
 
-// errTop is an output that is none of esxtop -b.
+// errTop means that an output is not that of esxtop -b.
 var errTop = errors.New("it is no output of esxtop -b")
 
-// newTop reads the headings, and keeps the columns that keep takes.
+// newTop reads the headings, and keeps the columns that keep accepts.
 func newTop(in io.Reader, keep func(object, of string) bool) (*top, error) {
 	t := &top{in: bufio.NewReaderSize(in, 64<<10), at: map[int]int{}}
 	for n := 0; ; n++ {
@@ -93,8 +94,8 @@ func newTop(in io.Reader, keep func(object, of string) bool) (*top, error) {
 	}
 }
 
-// next reads a sample: values by the columns that are kept, NaN where there is
-// none. A line that is not whole is none.
+// next reads a sample: the values of the kept columns, NaN where there is
+// none. An incomplete line is no sample.
 func (t *top) next() ([]float64, error) {
 	values := make([]float64, len(t.columns))
 	for i := range values {
@@ -120,15 +121,15 @@ func (t *top) next() ([]float64, error) {
 	}
 }
 
-// field reads up to a comma or the end of a line, without its quotes. A field
-// that is too long is cut.
+// field reads up to a comma or the end of a line, without quotes. Too long a
+// field is cut.
 func (t *top) field() (text string, last bool, err error) {
 	var b []byte
 	quoted := false
 	for {
 		c, err := t.in.ReadByte()
 		if err != nil {
-			return "", false, err // also of a line that has no end: it may be cut
+			return "", false, err // also for a line without a line end: it may be cut
 		}
 		switch {
 		case c == '"':

@@ -11,16 +11,16 @@ import (
 	"thru/internal/host/platform"
 )
 
-// Door is a TCP port of an ESXi host at which a program of ours can be reached.
+// Door is a TCP port of an ESXi host at which a thru program can be reached.
 type Door struct {
 	Port    int
 	Ruleset string // rule set of the firewall that lets it pass; "": the firewall is off
-	From    int    // ports that the rule covers
+	From    int    // port range of the rule
 	To      int
-	Closed  bool // the rule set is disabled: it has to be enabled
+	Closed  bool // the rule set is disabled and must be enabled
 }
 
-// String is the rule for people: "gdbserver (TCP 1000-9999)".
+// String returns the rule for people: "gdbserver (TCP 1000-9999)".
 func (d Door) String() string {
 	if d.Ruleset == "" {
 		return "no rule: the firewall is off"
@@ -28,17 +28,17 @@ func (d Door) String() string {
 	return fmt.Sprintf("%s (TCP %d-%d)", d.Ruleset, d.From, d.To)
 }
 
-// Enable is the command that lets the port pass, Disable the one that undoes it.
+// Enable returns the command that opens the port.
 func (d Door) Enable() string { return setRuleset(d.Ruleset, true) }
 
-// Disable is the command that undoes Enable.
+// Disable returns the command that undoes Enable.
 func (d Door) Disable() string { return setRuleset(d.Ruleset, false) }
 
 func setRuleset(name string, on bool) string {
 	return fmt.Sprintf("esxcli network firewall ruleset set -r %s -e %t", name, on)
 }
 
-// Walls are the outputs of the commands that tell of a host's firewall.
+// Walls holds the outputs of the commands that describe a host's firewall.
 type Walls struct {
 	State   string // esxcli network firewall get
 	Sets    string // esxcli network firewall ruleset list
@@ -47,13 +47,13 @@ type Walls struct {
 	Sockets string // esxcli network ip connection list
 }
 
-// A port is taken only of a rule that covers many: a rule of one port is of a
-// service, which may want it any time (vMotion 8000).
+// wideRule is the least number of ports of a rule that Doors uses: a rule of
+// one port belongs to a service, which may need it any time (vMotion 8000).
 const wideRule = 16
 
-// Doors finds where a program can be reached by a client: the best first, which
-// is one that is open already, and of these one beside the wanted port. Each rule
-// gives one port at which nothing listens. None is no error.
+// Doors returns the ports at which a client can reach a program, the best
+// first: open ones, and among those the wanted port. Each rule yields one
+// port without a listener. An empty result is no error.
 func Doors(w Walls, client netip.Addr, wanted int) ([]Door, error) {
 	state, err := platform.Blocks(w.State)
 	if err != nil {
@@ -100,7 +100,8 @@ func Doors(w Walls, client netip.Addr, wanted int) ([]Door, error) {
 
 func far(port, wanted int) int { return max(port-wanted, wanted-port) }
 
-// doorOf is what a rule lets in, if it is one of incoming TCP over many ports.
+// doorOf returns what a rule admits, if it is one for incoming TCP over many
+// ports.
 func doorOf(r platform.Row, wanted int, taken map[int]bool) (Door, bool) {
 	from, err1 := strconv.Atoi(r["portbegin"])
 	to, err2 := strconv.Atoi(r["portend"])
@@ -114,8 +115,8 @@ func doorOf(r platform.Row, wanted int, taken map[int]bool) (Door, bool) {
 	return d, d.Port > 0
 }
 
-// freePort is the wanted one, else the first one of a range at which nothing
-// listens; 0: there is none.
+// freePort returns the wanted port, or else the first port of a range without
+// a listener; 0: there is none.
 func freePort(from, to, wanted int, taken map[int]bool) int {
 	if from <= wanted && wanted <= to {
 		for port := wanted; port <= to; port++ {
@@ -132,8 +133,9 @@ func freePort(from, to, wanted int, taken map[int]bool) int {
 	return 0
 }
 
-// listening are the ports that "esxcli network ip connection list" shows in
-// LISTEN. Without that list none is known, and who binds finds out.
+// listening returns the ports in state LISTEN in "esxcli network ip
+// connection list". Without that list none is known, and the program finds
+// out when it binds.
 func listening(text string) map[int]bool {
 	taken := map[int]bool{}
 	rows, _ := platform.Table(text)
@@ -146,14 +148,14 @@ func listening(text string) map[int]bool {
 	return taken
 }
 
-// rulesets tells of each whether it is enabled; those that cannot be switched
-// and are off are left out.
+// rulesets returns for each rule set whether it is enabled; it leaves out
+// disabled ones that cannot be enabled.
 func rulesets(text string) map[string]bool {
 	all := map[string]bool{}
 	rows, _ := platform.Table(text)
 	for _, r := range rows {
 		on, known := platform.Flag(r["enabled"])
-		fixed, said := platform.Flag(r["enabledisableconfigurable"]) // of ESXi 8
+		fixed, said := platform.Flag(r["enabledisableconfigurable"]) // on ESXi 8
 		if known && (on || !said || fixed) {
 			all[r["name"]] = on
 		}
@@ -161,7 +163,7 @@ func rulesets(text string) map[string]bool {
 	return all
 }
 
-// allowances are the addresses that each rule set lets in, as it lists them.
+// allowances returns the addresses that each rule set admits, as listed.
 func allowances(text string) map[string]string {
 	all := map[string]string{}
 	rows, _ := platform.Table(text)
@@ -173,7 +175,7 @@ func allowances(text string) map[string]string {
 	return all
 }
 
-// allows tells whether a list holds an address; one that says nothing holds all.
+// allows reports whether a list has an address; an empty list has all.
 func allows(list string, client netip.Addr) bool {
 	words := platform.Words(list)
 	return len(words) == 0 || slices.ContainsFunc(words, func(w string) bool {

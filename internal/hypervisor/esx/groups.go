@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// groups tells whose a group of worlds is that esxtop shows by a number and the
-// name of its guest. Names need not be unique on a host: then a world of the
-// group tells, which `esxcli vm process list` names too.
+// groups finds the guest of a world group, which esxtop shows by a number and
+// the guest's name. Names need not be unique on a host: then a world of the
+// group decides, which `esxcli vm process list` lists too.
 type groups struct {
 	watched map[string][]*guest        // by name
-	worlds  map[string]*guest          // watched ones, by the worlds that are known of them
-	running map[string]int             // guests on the host, by name
-	owners  map[string]*guest          // by the groups' numbers, as their worlds tell
-	numbers map[string]map[string]bool // of groups, by name
+	worlds  map[string]*guest          // watched guests by their known worlds
+	running map[string]int             // running guests by name
+	owners  map[string]*guest          // by group number, as found from their worlds
+	numbers map[string]map[string]bool // group numbers by name
 }
 
 func newGroups() groups {
@@ -23,12 +23,12 @@ func newGroups() groups {
 	return g
 }
 
-// forget begins anew with what esxtop shows.
+// forget clears what was learned from esxtop's headings.
 func (s *groups) forget() {
 	s.owners, s.numbers = map[string]*guest{}, map[string]map[string]bool{}
 }
 
-// watch adds a guest that runs.
+// watch adds a running guest.
 func (s *groups) watch(g *guest) {
 	s.watched[g.Name] = append(s.watched[g.Name], g)
 	for _, world := range []string{g.world, g.cartel} {
@@ -58,8 +58,8 @@ func (s *groups) note(object, of string) {
 	}
 }
 
-// world parts what a Vcpu has behind its group's number into the name of a guest
-// that is watched and "1051275:vmx-vcpu-0:web1". Either may hold colons.
+// world splits the text after the group number of a Vcpu into the name of a
+// watched guest and "1051275:vmx-vcpu-0:web1". Either may hold colons.
 func (s *groups) world(text string) (name, world string, ok bool) {
 	for n := range s.watched {
 		rest, mine := strings.CutPrefix(text, n+":")
@@ -71,8 +71,8 @@ func (s *groups) world(text string) (name, world string, ok bool) {
 	return "", "", false
 }
 
-// mayBe tells whether a column can be of a guest that is watched: headings that
-// come later may tell.
+// mayBe reports whether a column may belong to a watched guest: later
+// headings may decide.
 func (s *groups) mayBe(object, of string) bool {
 	_, name, _ := strings.Cut(of, ":")
 	if object == "Vcpu" {
@@ -81,8 +81,8 @@ func (s *groups) mayBe(object, of string) bool {
 	return strings.HasPrefix(object, "Group ") && s.watched[name] != nil || object == "Vcpu" && name != ""
 }
 
-// owner is whose a group is; nil where it is of nobody that is watched, or
-// nobody can tell.
+// owner returns the guest of a group; nil where it is not watched or not
+// known.
 func (s *groups) owner(number, name string) *guest {
 	if g := s.owners[number]; g != nil {
 		return g
@@ -93,10 +93,11 @@ func (s *groups) owner(number, name string) *guest {
 	return s.watched[name][0]
 }
 
-// unclear tells of a name that is of several.
+// unclear reports whether several guests have a name.
 func (s *groups) unclear(name string) bool { return s.running[name] > 1 || len(s.numbers[name]) > 1 }
 
-// doubtful are the names of guests that are watched and whose groups nobody can tell.
+// doubtful returns the names of watched guests whose group cannot be
+// determined.
 func (s *groups) doubtful() (names []string) {
 	known := map[*guest]bool{}
 	for _, g := range s.owners {

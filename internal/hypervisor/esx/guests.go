@@ -13,19 +13,19 @@ import (
 	"thru/internal/measure"
 )
 
-// guest is a virtual machine with what its commands go by.
+// guest is a virtual machine with the identifiers that commands use.
 type guest struct {
 	measure.Guest
-	file   string // of its configuration, below /vmfs/volumes
+	file   string // configuration file, below /vmfs/volumes
 	world  string // that runs it; "": it does not run
-	cartel string // number of the world that began the others (vmx)
+	cartel string // number of its first world (vmx)
 }
 
-// filesAtOnce is how many configurations one command prints: of a few kB each.
+// filesAtOnce is how many configurations of a few kB each one command prints.
 const filesAtOnce = 40
 
-// guests lists the virtual machines that are registered, with what identifies
-// them: id, names, UUIDs, power, adapters, and of some that run their addresses.
+// guests lists the registered virtual machines, with their identity: id,
+// names, UUIDs, power, adapters, and for some running ones their addresses.
 func (r *reading) guests() []guest {
 	list := readGuestList(r.ask("guests", "vim-cmd", "vmsvc/getallvms"))
 	if len(list) > mostGuests {
@@ -45,7 +45,7 @@ func (r *reading) guests() []guest {
 		}
 		if g.world = w["worldid"]; g.world != "" {
 			g.Power, g.UUID, g.cartel = "on", measure.UUID(w["uuid"]), w["vmxcartelid"]
-			if n, err := strconv.Atoi(g.world); err == nil { // by it the thread that moves its packets is named: NetWorld-VM-1051273
+			if n, err := strconv.Atoi(g.world); err == nil { // the thread that moves its packets has this number: NetWorld-VM-1051273
 				g.PID = &n
 			}
 		}
@@ -58,9 +58,9 @@ func (r *reading) guests() []guest {
 	return list
 }
 
-// askEach asks for what each guest is asked by itself: those that run for their
-// ports and what their tools say, the others whether they are off. Of each kind
-// there is a bound.
+// askEach runs the commands for single guests: for running ones their ports
+// and the report of their tools, for others their power state. Each kind has
+// a limit.
 func (r *reading) askEach(list []guest) {
 	var some []*guest
 	on, off := 0, 0
@@ -91,7 +91,8 @@ func (r *reading) askEach(list []guest) {
 	})
 }
 
-// explain says why what every guest should have is missing.
+// explain notes the reason for each missing fact that every guest should
+// have.
 func (r *reading) explain(g *guest) {
 	tools, file := "it does not run", "its .vmx file could not be read"
 	if g.world != "" {
@@ -120,8 +121,8 @@ func (r *reading) explain(g *guest) {
 	}
 }
 
-// byName finds a guest that runs where its file has another name: the folder of a
-// datastore has two, and the list of processes shows the other one.
+// byName finds a running guest whose file has another name: a datastore's
+// folder has two names, and the process list shows the other one.
 func byName(running map[string]platform.Row, g *guest) platform.Row {
 	end := g.file[strings.Index(g.file, "/")+1:]
 	for file, w := range running {
@@ -132,11 +133,12 @@ func byName(running map[string]platform.Row, g *guest) platform.Row {
 	return nil
 }
 
-// short is the path of a file below /vmfs/volumes.
+// short returns the path of a file below /vmfs/volumes.
 func short(file string) string { return strings.TrimPrefix(file, "/vmfs/volumes/") }
 
-// listed is a line of "vim-cmd vmsvc/getallvms": Vmid, Name, [Datastore] File,
-// Guest OS, Version, Annotation; the rest of an annotation has lines of its own.
+// listed matches a line of "vim-cmd vmsvc/getallvms": Vmid, Name, [Datastore]
+// File, Guest OS, Version, Annotation; an annotation may continue on lines of
+// its own.
 var listed = regexp.MustCompile(`^(\d+)\s+(.*?)\s+\[([^\]]+)\] (.+?\.vmx)\s+(\S+)\s+(vmx-\d+)(\s|$)`)
 
 // readGuestList reads that list.
@@ -154,8 +156,8 @@ func readGuestList(in string) []guest {
 	return list
 }
 
-// files reads the configurations of all guests, some with each command: grep
-// prefixes each line with its file.
+// files reads the configurations of all guests, several with each command:
+// grep prefixes each line with its file.
 func (r *reading) files(list []guest) {
 	values := map[string]map[string]string{}
 	for rest := list; len(rest) > 0; {
@@ -204,7 +206,8 @@ func readFiles(in string, values map[string]map[string]string) {
 	}
 }
 
-// escaped is a character that a .vmx file writes as its number: |22 is a quote.
+// escaped matches a character that a .vmx file writes as its number: |22 is a
+// quote.
 var escaped = regexp.MustCompile(`\|[0-9A-Fa-f]{2}`)
 
 func unescape(text string) string {
@@ -217,13 +220,13 @@ func unescape(text string) string {
 	})
 }
 
-// fill takes what a .vmx file says of a guest.
+// fill sets a guest's facts from its .vmx file.
 func fill(g *measure.Guest, v map[string]string) {
 	if id := measure.UUID(v["uuid.bios"]); id != "" {
 		g.UUID = id
 	}
 	g.InstanceUUID = measure.UUID(v["vc.uuid"])
-	g.CPUs, g.PerSocket = cmp.Or(platform.Count(v["numvcpus"]), new(1)), platform.Count(v["cpuid.corespersocket"]) // 1 is the default of the file
+	g.CPUs, g.PerSocket = cmp.Or(platform.Count(v["numvcpus"]), new(1)), platform.Count(v["cpuid.corespersocket"]) // the default of the file is 1
 	g.Memory = amount(v["memsize"], 1<<20)
 	g.Firmware = cmp.Or(said(v["firmware"]), new("bios"))
 	g.HotAddCPU = cmp.Or(platform.Truth(v["vcpu.hotadd"]), new(false))
@@ -245,7 +248,7 @@ func fill(g *measure.Guest, v map[string]string) {
 	}
 }
 
-// bears tells of a setting that bears on a guest's traffic.
+// bears reports whether a setting affects a guest's traffic.
 func bears(key string) bool {
 	return slices.ContainsFunc([]string{".ctxperdev", ".pnicfeatures", ".coalescingscheme", ".coalescingparams", ".udprss", ".rss", ".emurxmode"},
 		func(end string) bool { return strings.HasPrefix(key, "ethernet") && strings.HasSuffix(key, end) }) ||
@@ -272,7 +275,8 @@ func allocation(v map[string]string, of string, unit int64, minimum string) *mea
 	return a
 }
 
-// adapters are the guest's "ethernetN." of its file, in their order.
+// adapters returns the guest's adapters by the keys "ethernetN." of its file,
+// in order.
 func adapters(v map[string]string) []measure.GuestNIC {
 	var numbers []int
 	for key := range v {
@@ -304,7 +308,7 @@ func adapters(v map[string]string) []measure.GuestNIC {
 	return nics
 }
 
-// port takes a block of "network vm port list" to the adapter of its MAC.
+// port adds a block of "network vm port list" to the adapter with its MAC.
 func (r *reading) port(g *guest, w platform.Row) {
 	mac := strings.ToLower(w["macaddress"])
 	n := slices.IndexFunc(g.NICs, func(x measure.GuestNIC) bool { return x.MAC != nil && *x.MAC == mac })
@@ -324,9 +328,9 @@ func (r *reading) port(g *guest, w platform.Row) {
 		x.PortGroup = r.portGroup(*x.Network)
 	}
 	if x.PortGroup == "" && r.Switch(switchID(w["vswitch"])) != nil {
-		x.Switch = switchID(w["vswitch"]) // of a distributed switch, whose port groups only vCenter names
+		x.Switch = switchID(w["vswitch"]) // a distributed switch: only vCenter names its port groups
 	}
-	if up := said(w["teamuplink"]); up != nil && *up != "void" { // void: it is pinned to none
+	if up := said(w["teamuplink"]); up != nil && *up != "void" { // void: no fixed uplink
 		x.Uplink = up
 	}
 	if a := w["ipaddress"]; a != "" && a != "0.0.0.0" {
@@ -335,7 +339,7 @@ func (r *reading) port(g *guest, w platform.Row) {
 	}
 }
 
-// power asks what a guest that does not run is.
+// power reads the power state of a guest that does not run.
 func (r *reading) power(g *guest) {
 	out := strings.ToLower(r.ask("guests.power", "vim-cmd", "vmsvc/power.getstate", g.ID))
 	switch {
@@ -346,7 +350,7 @@ func (r *reading) power(g *guest) {
 	}
 }
 
-// tools asks what the tools in a guest say.
+// tools reads what VMware Tools in a guest report.
 func (r *reading) tools(g *guest) {
 	v := readTree(r.ask("guests.tools", "vim-cmd", "vmsvc/get.guest", g.ID))
 	g.OSRuns, g.Hostname = said(v["guestFullName"]), said(v["hostName"])

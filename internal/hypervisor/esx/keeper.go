@@ -9,9 +9,10 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of what is kept of a watch, in samples: with one that lasts, two
-// neighbours become one. CPUs of the host, of which there are hundreds and the
-// whole is known, have a bound of their own, so that they cost the others nothing.
+// Limits of a watch, in samples: in a long watch two neighbouring samples
+// become one. The host's single CPUs, which may be hundreds and whose total
+// is known, have their own limit, so that they do not make other series
+// coarser.
 const (
 	mostSamples = 150_000
 	mostOfCPUs  = 30_000
@@ -20,7 +21,7 @@ const (
 // keeper keeps the series of a watch.
 type keeper struct {
 	series map[[3]string]*kept
-	count  map[bool]int // samples, of CPUs of the host and of all else
+	count  map[bool]int // samples: of the host's CPUs (true), and of all else
 }
 
 func newKeeper() keeper { return keeper{map[[3]string]*kept{}, map[bool]int{}} }
@@ -29,15 +30,15 @@ func newKeeper() keeper { return keeper{map[[3]string]*kept{}, map[bool]int{}} }
 type kept struct {
 	measure.Series
 	ofCPU bool
-	step  int     // readings that make a sample
-	sum   float64 // of the readings of one that is not whole
-	n     int     // how many those are
+	step  int     // readings per sample
+	sum   float64 // of the readings of the incomplete sample
+	n     int     // number of those
 	span  time.Duration
 	total int // readings, of which span is the mean
 }
 
-// rises tells a counter whose values are what was counted in an interval from one
-// that is a rate or a level.
+// rises reports whether a counter's values are counts per interval, and not a
+// rate or a level.
 func (k *kept) rises() bool { return strings.HasSuffix(k.Counter, "_packets") }
 
 // add adds a value of a series.
@@ -64,7 +65,7 @@ func (k *keeper) add(of measure.Series, span time.Duration, x measure.Reading) {
 	}
 }
 
-// take takes a reading, and tells how many samples there are more.
+// take adds a reading, and returns how many samples it completes.
 func (s *kept) take(span time.Duration, x measure.Reading) int {
 	s.total++
 	s.span += (span - s.span) / time.Duration(s.total)
@@ -80,7 +81,8 @@ func (s *kept) take(span time.Duration, x measure.Reading) int {
 	return 1
 }
 
-// halve makes one sample of each two. One that is left over begins the next.
+// halve merges each two samples into one. A single one left over begins the
+// next.
 func (k *keeper) halve(ofCPU bool) {
 	k.count[ofCPU] = 0
 	for _, s := range k.series {
@@ -108,11 +110,11 @@ func (k *keeper) halve(ofCPU bool) {
 	}
 }
 
-// all are the series that have samples, in order.
+// all returns the series that have samples, in order.
 func (k *keeper) all() (list []measure.Series) {
 	for _, key := range slices.SortedFunc(maps.Keys(k.series), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
 		s := k.series[key]
-		s.EveryNs = s.span.Round(time.Second/10).Nanoseconds() * int64(s.step) // the same each time: a run that is continued adds to it
+		s.EveryNs = s.span.Round(time.Second/10).Nanoseconds() * int64(s.step) // rounded, so that a continued run has the same value
 		if len(s.Samples) > 0 {
 			list = append(list, s.Series)
 		}

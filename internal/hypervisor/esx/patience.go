@@ -10,15 +10,15 @@ import (
 	"thru/internal/host/platform"
 )
 
-// Bounds of commands that hang, as all of a kind do where the service behind
-// them does (hostd): how long each has, and how many of a kind are waited for.
+// Limits for commands that hang, as all of a kind do when their service
+// (hostd) hangs: the time of each, and how many of a kind may hang.
 const (
 	patience = 20 * time.Second
 	mostHung = 2
 )
 
-// patient runs the commands of one inventory. Where some of a kind have hung,
-// the others fail at once.
+// patient runs the commands of one inventory. Once some of a kind have hung,
+// the others of the kind fail at once.
 type patient struct {
 	platform.Runner
 	mu   sync.Mutex
@@ -27,7 +27,7 @@ type patient struct {
 
 func patiently(run platform.Runner) *patient { return &patient{Runner: run, hung: map[string]int{}} }
 
-// answerer is what answers a command.
+// answerer returns the service that answers a command.
 func answerer(command string) string {
 	if command == "esxcli" || command == "vim-cmd" {
 		return "hostd"

@@ -10,9 +10,9 @@ import (
 	"thru/internal/measure"
 )
 
-// roundScript prints the counters of some ports and NICs, each part behind a line
-// "== KIND NAME". A port is looked for in every port set, since that of a
-// distributed switch has a name of its own (DvsPortset-0).
+// roundScript prints the counters of some ports and NICs, each part after a
+// line "== KIND NAME". It looks for a port in every port set, since that of a
+// distributed switch has its own name (DvsPortset-0).
 const roundScript = `
 for p in $1; do
 	found=
@@ -32,17 +32,17 @@ done
 exit 0
 `
 
-// meaning is what a counter of ESXi is in the vocabulary. A rate is per second.
+// meaning maps a counter of ESXi to one of measure. A rate is per second.
 type meaning struct {
 	counter string
 	rate    bool
 	factor  float64
 }
 
-// meanings are the counters by the part of a round and by ESXi's name, in small
-// letters without spaces. clientStats and rxSummary: VMware KB 1010071 and
-// 2039495; the others: ESXCLI reference. Of a guest's port, received is what the
-// guest has received.
+// meanings returns the meaning of a counter by the part of a round and by
+// ESXi's name, in lower case without spaces. clientStats and rxSummary:
+// VMware KB 1010071 and 2039495; the others: ESXCLI reference. For a guest's
+// port, received means received by the guest.
 func meanings(kind, key string) (meaning, bool) {
 	packets := func(c string) meaning { return meaning{c, false, 1} }
 	pps := func(c string) meaning { return meaning{c, true, 1} }
@@ -72,24 +72,24 @@ func meanings(kind, key string) (meaning, bool) {
 	return m, ok
 }
 
-// queue is a driver's counter of the packets of one receive queue: rx_queue_3_packets,
-// rxq3_pkts, rxq3: pkts.
+// queue matches a driver's packet counter of one receive queue:
+// rx_queue_3_packets, rxq3_pkts, rxq3: pkts.
 var queue = regexp.MustCompile(`^(?:rx_?queue_?|rxq_?|rx_?)(\d+)[_\.:]?(?:packets|pkts|totalpkts|total_pkts)$`)
 
 // count is one counter of a round.
 type count struct {
-	of, part string // of a port, its id; of a NIC, its name; part: a queue's number
+	of, part string // of: port id or NIC name; part: number of a queue
 	native   string
 	meaning
 }
 
-// round is what all counters were at a moment.
+// round holds the values of all counters at one time.
 type round struct {
 	at     time.Time
 	values map[count]int64
 }
 
-// readRound reads what roundScript prints.
+// readRound reads the output of roundScript.
 func readRound(in string) map[count]int64 {
 	values := map[count]int64{}
 	kind, name := "", ""
@@ -118,7 +118,7 @@ func readRound(in string) map[count]int64 {
 	return values
 }
 
-// ask reads the counters once. Their moment is the middle of the command's time.
+// ask reads the counters once. Their time is the middle of the command's run.
 func (w *watch) ask(ctx context.Context) (round, error) {
 	begin := time.Now()
 	out, err := w.host.run.Run(ctx, "/bin/sh", "-c", roundScript, "sh", strings.Join(w.ports(), " "), strings.Join(w.nics, " "))
@@ -128,12 +128,12 @@ func (w *watch) ask(ctx context.Context) (round, error) {
 	return round{at: begin.Add(time.Since(begin) / 2), values: readRound(string(out))}, nil
 }
 
-// between is what has been counted between two rounds.
+// between adds what was counted between two rounds.
 func (w *watch) between(a, b round) {
 	every := b.at.Sub(a.at)
 	for c, n := range b.values {
 		before, ok := a.values[c]
-		if !ok || n < before { // it was set back
+		if !ok || n < before { // it was reset
 			continue
 		}
 		value := float64(n-before) * c.factor
@@ -145,7 +145,8 @@ func (w *watch) between(a, b round) {
 	}
 }
 
-// ownerOf is the guest or host that a counter is of, and the part of it.
+// ownerOf returns the guest or host that a counter belongs to, and the part
+// of it.
 func (w *watch) ownerOf(c count) (id, instance string) {
 	if guest, ok := w.portOf[c.of]; ok {
 		return guest, c.of

@@ -8,7 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// mostNets bounds virtual switches and port groups that are asked for their policies.
+// mostNets limits how many virtual switches and port groups are asked for
+// their policies.
 const mostNets = 64
 
 // switches reads the virtual switches of the host with their port groups.
@@ -38,7 +39,8 @@ func (r *reading) switches() {
 func switchID(name string) string { return "switch " + name }
 func groupID(name string) string  { return "port group " + name }
 
-// portGroup is the id of the port group of a name; "" where there is none.
+// portGroup returns the id of the port group of a name; "" where there is
+// none.
 func (r *reading) portGroup(name string) string {
 	if g := (&r.Inventory).PortGroup(groupID(name)); g != nil {
 		return g.ID
@@ -46,11 +48,11 @@ func (r *reading) portGroup(name string) string {
 	return ""
 }
 
-// switchOf is a block of a list of switches.
+// switchOf converts a block of a list of switches.
 func switchOf(w platform.Row, kind string) *measure.VirtualSwitch {
 	name := w["name"]
 	if name == "" || w["mtu"] == "" && w["uplinks"] == "" {
-		return nil // a part of the block before
+		return nil // continues the previous block
 	}
 	s := &measure.VirtualSwitch{ID: switchID(name), Name: name, Kind: kind, MTU: platform.Count(w["mtu"]), Ports: platform.Count(w["configuredports"]), Version: said(w["version"])}
 	if s.Host = hostID; kind == "distributed" {
@@ -62,7 +64,7 @@ func switchOf(w platform.Row, kind string) *measure.VirtualSwitch {
 	return s
 }
 
-// vlan is a number of ESXi: 4095 passes all tags to the guest.
+// vlan returns a VLAN id of ESXi as text: 4095 passes all tags to the guest.
 func vlan(id string) *string {
 	if id == "4095" {
 		return new("trunk 0-4094")
@@ -70,7 +72,7 @@ func vlan(id string) *string {
 	return said(id)
 }
 
-// policies reads what a virtual switch does with all of its ports.
+// policies reads the policies of a virtual switch for all of its ports.
 func (r *reading) policies(s *measure.VirtualSwitch) {
 	ask := func(what string) platform.Row {
 		return r.block("switches."+s.Name+"."+what, "esxcli", "network", "vswitch", "standard", "policy", what, "get", "-v", s.Name)
@@ -78,7 +80,8 @@ func (r *reading) policies(s *measure.VirtualSwitch) {
 	s.Teaming, s.ShapeOut, s.Security = teaming(ask("failover")), shaping(ask("shaping")), security(ask("security"))
 }
 
-// groupPolicies reads those that hold for a port group: its own, or the switch's.
+// groupPolicies reads the effective policies of a port group: its own, or the
+// switch's.
 func (r *reading) groupPolicies(p *measure.SwitchPortGroup) {
 	ask := func(what string) platform.Row {
 		return r.block("port_groups."+p.Name+"."+what, "esxcli", "network", "vswitch", "standard", "portgroup", "policy", what, "get", "-p", p.Name)
@@ -97,7 +100,8 @@ func teaming(w platform.Row) *measure.Teaming {
 	}
 }
 
-// shaping reads "policy shaping get": Kb/s of 1000, KB of 1024, -1 where it is off.
+// shaping reads "policy shaping get": Kb/s of 1000 bits, KB of 1024 bytes, -1
+// where it is off.
 func shaping(w platform.Row) *measure.Shaping {
 	s := &measure.Shaping{Enabled: platform.Truth(w["enabled"])}
 	if s.Enabled == nil {
@@ -120,7 +124,7 @@ func security(w platform.Row) *measure.PortSecurity {
 	return &s
 }
 
-// amount reads "102400 Kbps": the number before the unit.
+// amount returns the number before the unit in "102400 Kbps".
 func amount(text string, unit int64) *int64 {
 	number, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	return platform.Many(number, unit)

@@ -19,25 +19,25 @@ import (
 	"thru/internal/measure"
 )
 
-// How often counters are read, and how many samples esxtop takes at most: it ends
-// by itself after an hour, should nobody be left to end it, and is begun again.
+// The period of readings, and the most samples of one esxtop: it ends by
+// itself after an hour, in case nobody ends it, and is then started again.
 const (
 	every    = 5 * time.Second
 	mostTops = 720
-	shortest = time.Second      // between two readings: less is no rate
-	again    = 40 * time.Second // until esxtop is begun anew where it broke off
+	shortest = time.Second      // between two readings: a shorter interval gives no rate
+	again    = 40 * time.Second // until esxtop is restarted after a failure
 )
 
 // watch reads counters until it is ended. It implements hypervisor.Watch.
 type watch struct {
 	host    *Host
 	stop    context.CancelFunc
-	isOver  func() bool // it was stopped, or its context has ended
+	isOver  func() bool // stopped, or its context has ended
 	ended   sync.WaitGroup
 	portOf  map[string]string // port: id of its guest
-	named   groups            // guests whose groups esxtop shows
-	nics    []string          // of the host
-	printed bool              // esxtop has, once
+	named   groups            // guests by esxtop's groups
+	nics    []string          // the host's
+	printed bool              // esxtop has printed at least once
 	wholly  bool              // the host itself is watched
 
 	asking chan struct{} // one round at a time
@@ -46,10 +46,10 @@ type watch struct {
 	mu    sync.Mutex
 	kept  keeper
 	lacks []measure.NotChecked
-	tops  chan time.Time // of the latest sample of esxtop; closed when there are no more
+	tops  chan time.Time // time of the latest esxtop sample; closed when there are no more
 }
 
-// Watch begins to read counters.
+// Watch starts reading counters.
 func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error) {
 	w := &watch{host: h, portOf: map[string]string{}, named: newGroups(), kept: newKeeper(), tops: make(chan time.Time, 1), asking: make(chan struct{}, 1)}
 	if err := h.open(); err != nil {
@@ -79,7 +79,7 @@ func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error
 	return w, nil
 }
 
-// begin reads in the background, unless the source was closed.
+// begin reads in the background, unless the source is closed.
 func (h *Host) begin(w *watch, ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,7 +92,7 @@ func (h *Host) begin(w *watch, ctx context.Context) error {
 	return nil
 }
 
-// guestsKnown are those of the last inventory, or are read now.
+// guestsKnown returns the guests of the last inventory, or reads them.
 func (h *Host) guestsKnown(ctx context.Context) ([]guest, error) {
 	h.mu.Lock()
 	known := h.known
@@ -109,7 +109,7 @@ func (h *Host) guestsKnown(ctx context.Context) ([]guest, error) {
 	return known, ctx.Err()
 }
 
-// choose notes what is watched, and says which ids are not known.
+// choose stores what is watched, and notes unknown ids.
 func (w *watch) choose(ids []string, guests []guest) {
 	for _, g := range guests {
 		if g.world != "" {
@@ -161,7 +161,7 @@ func (w *watch) ticks(ctx context.Context) {
 	}
 }
 
-// tick reads them once.
+// tick reads these counters once.
 func (w *watch) tick(ctx context.Context) {
 	if len(w.portOf)+len(w.nics) == 0 {
 		return
@@ -169,7 +169,7 @@ func (w *watch) tick(ctx context.Context) {
 	select {
 	case w.asking <- struct{}{}:
 	case <-ctx.Done():
-		return // another hangs
+		return // another reading hangs
 	}
 	defer func() { <-w.asking }()
 	now, err := w.ask(ctx)
@@ -198,7 +198,7 @@ func (w *watch) add(id, instance, counter, native string, span time.Duration, x 
 	w.kept.add(measure.Series{Of: id, Instance: instance, Counter: counter, Native: native}, span, x)
 }
 
-// top reads esxtop for as long as it is watched.
+// top runs esxtop for as long as the watch runs.
 func (w *watch) top(ctx context.Context) {
 	defer close(w.tops)
 	if len(w.named.watched) == 0 && !w.wholly {
@@ -219,21 +219,21 @@ func (w *watch) top(ctx context.Context) {
 			return
 		}
 		if err == nil {
-			continue // its hour is over
+			continue // its hour has ended
 		}
 		w.lack(measure.CountersOf("esxtop"), platform.Why(err))
 		if !w.printed {
 			return
 		}
-		w.reached(time.Now().Add(again)) // nobody need wait for a sample before
+		w.reached(time.Now().Add(again)) // End need not wait for a sample before then
 		if !hypervisor.Pause(ctx, again) {
 			return
 		}
 	}
 }
 
-// samples reads what esxtop prints until it ends. Its first sample is of the time
-// since the host was started.
+// samples reads esxtop's output until it ends. Its first sample covers the
+// time since the host was started.
 func (w *watch) samples(out io.Reader) error {
 	w.named.forget()
 	t, err := newTop(out, func(object, of string) bool {
@@ -266,13 +266,14 @@ func (w *watch) samples(out io.Reader) error {
 	}
 }
 
-// reached notes until when there are samples of esxtop, or will be none.
+// reached records until when there are samples of esxtop, or that there are
+// none until then.
 func (w *watch) reached(now time.Time) {
 	select {
 	case <-w.tops:
 	default:
 	}
-	w.tops <- now // there is room: nobody else puts one in
+	w.tops <- now // there is room: only this goroutine writes
 }
 
 // sample adds the values of one line.
@@ -285,26 +286,26 @@ func (w *watch) sample(t *top, values []float64, now time.Time, span time.Durati
 		}
 		name := c.counter
 		switch {
-		case id == hostID && (c.object == "Group Cpu" || c.object == "Vcpu"): // of threads there is one counter
+		case id == hostID && (c.object == "Group Cpu" || c.object == "Vcpu"): // for threads there is one counter
 			if name != measure.CounterUsed {
 				continue
 			}
 			name = measure.CounterThread
 		case name == measure.CounterUsed:
-			share = 1 // of a guest the sum
+			share = 1 // a guest's value is the sum
 		}
 		w.add(id, instance, name, c.native, span, measure.Reading{EndedAt: now, Value: v / share})
 	}
 }
 
-// vcpu is a world that runs a virtual CPU, as esxtop names it.
+// vcpu matches the world of a virtual CPU, in esxtop's names.
 var vcpu = regexp.MustCompile(`^\d+:vmx-vcpu-(\d+)(:|$)`)
 
-// moves is a world of the VMkernel that moves packets.
+// moves matches a VMkernel world that moves packets.
 var moves = regexp.MustCompile(`(?i)(networld|pollworld|netpoll|vmnic\d+-)`)
 
-// instance says what a column of esxtop is of: a guest or the host, a part of it,
-// and by how many CPUs its percentages are the sum.
+// instance returns the guest or host of an esxtop column, its part, and the
+// number of CPUs over which its percentages are summed.
 func (w *watch) instance(object, of string) (id, instance string, share float64, ok bool) {
 	gid, name, _ := strings.Cut(of, ":")
 	switch object {
@@ -365,7 +366,7 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 	return all, w.lacks
 }
 
-// awaitTop waits for the sample of esxtop that reaches until now.
+// awaitTop waits for the esxtop sample that covers the time until now.
 func (w *watch) awaitTop(ctx context.Context, now time.Time) {
 	for {
 		select {

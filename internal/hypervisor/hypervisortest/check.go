@@ -8,9 +8,9 @@ import (
 	"thru/internal/measure"
 )
 
-// Check holds what every inventory must be: ids are there and their own, what
-// refers to something refers to what is there, and what every source should
-// know stands in NotChecked where it is missing.
+// Check verifies what holds for every inventory: ids are present and unique,
+// references have a target, and NotChecked names each missing fact that every
+// source should know.
 func Check(t *testing.T, v *measure.Inventory) {
 	t.Helper()
 	if v.Source == "" || v.ReadAt.IsZero() || !slices.Contains([]string{measure.KindVSphere, measure.KindESXi, measure.KindKVM}, v.Kind) {
@@ -46,7 +46,7 @@ func Check(t *testing.T, v *measure.Inventory) {
 	}
 }
 
-// checkGuest holds what a guest must be.
+// checkGuest verifies a guest.
 func checkGuest(t *testing.T, v *measure.Inventory, g *measure.Guest) {
 	t.Helper()
 	who := "guest " + g.ID
@@ -70,7 +70,7 @@ func checkGuest(t *testing.T, v *measure.Inventory, g *measure.Guest) {
 	said(t, who, g.NotChecked)
 }
 
-// checkHost holds what a host must be.
+// checkHost verifies a host.
 func checkHost(t *testing.T, v *measure.Inventory, h *measure.GuestHost) {
 	t.Helper()
 	who := "host " + h.ID
@@ -92,7 +92,7 @@ func checkHost(t *testing.T, v *measure.Inventory, h *measure.GuestHost) {
 	said(t, who, h.NotChecked)
 }
 
-// ids holds that each item has an id of its own.
+// ids verifies that each item has an id of its own.
 func ids[T any](t *testing.T, what string, list []T, id func(*T) string) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -105,7 +105,7 @@ func ids[T any](t *testing.T, what string, list []T, id func(*T) string) {
 	}
 }
 
-// refers holds that an id is of something that is there.
+// refers verifies that the target of a reference exists.
 func refers(t *testing.T, who, id string, there bool) {
 	t.Helper()
 	if id != "" && !there {
@@ -113,8 +113,8 @@ func refers(t *testing.T, who, id string, there bool) {
 	}
 }
 
-// explains holds that what is missing stands in NotChecked, there or of the
-// whole inventory.
+// explains verifies that each missing fact is in NotChecked, there or in that
+// of the whole inventory.
 func explains(t *testing.T, v *measure.Inventory, who string, list []measure.NotChecked, missing map[string]bool) {
 	t.Helper()
 	for fact, is := range missing {
@@ -124,7 +124,7 @@ func explains(t *testing.T, v *measure.Inventory, who string, list []measure.Not
 	}
 }
 
-// explained tells whether a fact, or what it is a part of, is in the list.
+// explained reports whether a fact, or one that contains it, is in the list.
 func explained(list []measure.NotChecked, fact string) bool {
 	for {
 		if slices.ContainsFunc(list, func(n measure.NotChecked) bool { return n.Fact == fact || n.Fact == fact+".*" }) {
@@ -138,7 +138,7 @@ func explained(list []measure.NotChecked, fact string) bool {
 	}
 }
 
-// said holds that what was not checked has a name and a reason.
+// said verifies that each entry of NotChecked has a name and a reason.
 func said(t *testing.T, who string, list []measure.NotChecked) {
 	t.Helper()
 	for _, n := range list {

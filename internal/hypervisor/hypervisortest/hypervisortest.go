@@ -1,5 +1,5 @@
 // Package hypervisortest is the contract of hypervisor.Source: every kind of
-// source passes it, so that who asks need not know which one it is.
+// source passes it, so that callers need not know the kind.
 package hypervisortest
 
 import (
@@ -18,19 +18,19 @@ import (
 	"thru/internal/measure"
 )
 
-// Suite is a kind of source to be tested.
+// Suite describes a kind of source to test.
 type Suite struct {
 	// Open connects to a source that has at least one virtual machine and one
 	// host; the suite closes it.
 	Open func(t *testing.T) hypervisor.Source
-	// Secrets must stand nowhere in what the source says.
+	// Secrets must not appear in any output of the source.
 	Secrets []string
-	// Wait is how long End may wait for counters that come late; 0: 100 ms.
+	// Wait is how long End may wait for late counters; 0: 100 ms.
 	Wait time.Duration
-	// Counts: counters of the first guest must come within Wait. Of the others
-	// there may be a reason instead.
+	// Counts: counters of the first guest must come within Wait. For the
+	// others a reason suffices.
 	Counts bool
-	// Reopens: calls of a source that was closed work again, since it keeps no
+	// Reopens: calls on a closed source work again, since it keeps no
 	// session.
 	Reopens bool
 }
@@ -51,7 +51,7 @@ func (x Suite) Run(t *testing.T) {
 	t.Run("closed", x.closed)
 }
 
-// open connects for the time of a test.
+// open connects for the duration of a test.
 func (x Suite) open(t *testing.T) hypervisor.Source {
 	t.Helper()
 	s := x.Open(t)
@@ -63,7 +63,7 @@ func (x Suite) open(t *testing.T) hypervisor.Source {
 	return s
 }
 
-// read reads an inventory that holds what every inventory does.
+// read reads an inventory and checks it.
 func (x Suite) read(t *testing.T, s hypervisor.Source, want func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) measure.Inventory {
 	t.Helper()
 	v, err := s.Inventory(t.Context(), want, hosts)
@@ -99,8 +99,8 @@ func (x Suite) nothing(t *testing.T, s hypervisor.Source, _ measure.Inventory) {
 	}
 }
 
-// choice holds that a chosen guest is the same as among all, and brings its host,
-// networks and datastores.
+// choice verifies that a chosen guest is the same as among all, and brings
+// its host, networks and datastores.
 func (x Suite) choice(t *testing.T, s hypervisor.Source, all measure.Inventory) {
 	g := all.Guests[0]
 	v := x.read(t, s, func(o *measure.Guest) bool { return o.ID == g.ID }, nil)
@@ -129,7 +129,7 @@ func (x Suite) choice(t *testing.T, s hypervisor.Source, all measure.Inventory) 
 	}
 }
 
-// hosts holds that a host may be chosen without a guest.
+// hosts verifies that a host may be chosen without a guest.
 func (x Suite) hosts(t *testing.T, s hypervisor.Source, all measure.Inventory) {
 	h := all.Hosts[0]
 	none := func(*measure.Guest) bool { return false }
@@ -148,7 +148,7 @@ func (x Suite) hosts(t *testing.T, s hypervisor.Source, all measure.Inventory) {
 	}
 }
 
-// interfaces are what a host is known by on the network.
+// interfaces returns the MACs and addresses that identify a host.
 func interfaces(h *measure.GuestHost) []string {
 	var all []string
 	if h.Facts != nil {
@@ -163,14 +163,14 @@ func interfaces(h *measure.GuestHost) []string {
 	return slices.Compact(all)
 }
 
-// identity holds that a choice is made of what identifies a guest.
+// identity verifies that want sees the identity of a guest.
 func (x Suite) identity(t *testing.T, s hypervisor.Source, all measure.Inventory) {
 	seen := 0
 	x.read(t, s, func(g *measure.Guest) bool {
 		seen++
 		full := all.Guest(g.ID)
 		if full == nil {
-			return false // it is new
+			return false // a new guest
 		}
 		if g.Name != full.Name || g.UUID != full.UUID || g.InstanceUUID != full.InstanceUUID || g.Power != full.Power || !slices.Equal(g.Addrs, full.Addrs) {
 			t.Errorf("asked about %+v, which is %+v", g, full)
@@ -187,7 +187,7 @@ func (x Suite) identity(t *testing.T, s hypervisor.Source, all measure.Inventory
 	}
 }
 
-// context holds that a context which is over ends every call.
+// context verifies that a context that has ended ends every call.
 func (x Suite) context(t *testing.T, s hypervisor.Source, all measure.Inventory) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -202,10 +202,10 @@ func (x Suite) context(t *testing.T, s hypervisor.Source, all measure.Inventory)
 	if err != nil {
 		t.Fatalf("Watch: %v", err)
 	}
-	w.End(over) // returns
+	w.End(over) // must return
 }
 
-// together holds that many goroutines may use a source.
+// together verifies that many goroutines may use a source.
 func (x Suite) together(t *testing.T, s hypervisor.Source, _ measure.Inventory) {
 	var wg sync.WaitGroup
 	for n := range 3 {
@@ -233,7 +233,7 @@ func (x Suite) counts(t *testing.T, s hypervisor.Source, ids []string) ([]measur
 	return x.end(t, w, ids)
 }
 
-// end ends a watch and holds what counters are.
+// end ends a watch and checks its series.
 func (x Suite) end(t *testing.T, w hypervisor.Watch, ids []string) ([]measure.Series, []measure.NotChecked) {
 	wait := cmp.Or(x.Wait, 100*time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
@@ -256,8 +256,8 @@ func (x Suite) end(t *testing.T, w hypervisor.Watch, ids []string) ([]measure.Se
 	return series, missing
 }
 
-// watch holds that guests and hosts are watched, twice at a time, and that an id
-// nobody knows is said.
+// watch verifies that guests and hosts are watched, by two watches at a time,
+// and that an unknown id is reported.
 func (x Suite) watch(t *testing.T, s hypervisor.Source, all measure.Inventory) {
 	ids := []string{all.Guests[0].ID, all.Hosts[0].ID}
 	other, err := s.Watch(t.Context(), ids)
@@ -278,9 +278,9 @@ func (x Suite) watch(t *testing.T, s hypervisor.Source, all measure.Inventory) {
 	}
 }
 
-// ended holds that a watch ends with its context: who ends it later is told what
-// there is, and one that nobody ends leaves nothing behind, which the package of
-// the source sees to (goleak).
+// ended verifies that a watch ends with its context: a later End returns what
+// there is, and a watch without End leaves no goroutine, which the source's
+// package checks (goleak).
 func (x Suite) ended(t *testing.T, s hypervisor.Source, all measure.Inventory) {
 	ids := []string{all.Guests[0].ID, all.Hosts[0].ID}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -298,7 +298,7 @@ func (x Suite) ended(t *testing.T, s hypervisor.Source, all measure.Inventory) {
 	}
 }
 
-// closed holds that a source may be closed twice.
+// closed verifies that a source may be closed twice.
 func (x Suite) closed(t *testing.T) {
 	s := x.open(t)
 	for range 2 {

@@ -17,29 +17,29 @@ const hostID = "host"
 // belong to (net/openvswitch/vport-internal_dev.c).
 const ovsDatapath = "ovs-system"
 
-// kernel is asked for what no file tells.
+// kernel reads facts that no file shows.
 type kernel struct {
-	vlans  func() (map[string]string, error) // of ports of bridges, by their names
-	limits func(name string) (limits, error) // of an interface
+	vlans  func() (map[string]string, error) // VLANs of bridge ports, by interface name
+	limits func(name string) (limits, error) // rate limits of an interface
 }
 
-// limits are what an interface is held to: what the host sends by it, and what
-// it takes of it. nil: nothing. why tells what of it is not known.
+// limits are the rate limits of an interface: for what the host sends by it,
+// and what the host accepts from it. nil: none. why names what is not known.
 type limits struct {
 	out, in *measure.Shaping
 	why     string
 }
 
-// network is what of a host's interfaces guests are connected by.
+// network is the host's network as its guests are connected to it.
 type network struct {
 	tree   files
 	faces  map[string]*measure.Interface
-	vlans  map[string]string // of ports of bridges; nil: why says why
+	vlans  map[string]string // of bridge ports; nil: why has the reason
 	noVLAN string
 	limits func(name string) (limits, error)
 }
 
-// newNetwork takes the interfaces of a host.
+// newNetwork returns the network of the host's interfaces.
 func newNetwork(t files, f *measure.Facts, kernel kernel) *network {
 	n := &network{tree: t, limits: kernel.limits, faces: map[string]*measure.Interface{}}
 	for i := range f.Interfaces {
@@ -52,7 +52,7 @@ func newNetwork(t files, f *measure.Facts, kernel kernel) *network {
 	return n
 }
 
-// switches are the bridges of the host, and Open vSwitch as one.
+// switches returns the bridges of the host, and Open vSwitch as one switch.
 func (n *network) switches(f *measure.Facts) (all []measure.VirtualSwitch) {
 	for i := range f.Interfaces {
 		face := &f.Interfaces[i]
@@ -66,7 +66,7 @@ func (n *network) switches(f *measure.Facts) (all []measure.VirtualSwitch) {
 	return all
 }
 
-// bridge is one of the kernel's own.
+// bridge returns one of the kernel's own bridges.
 func (n *network) bridge(face *measure.Interface) measure.VirtualSwitch {
 	s := measure.VirtualSwitch{
 		ID: bridgeID(face.Name), Name: face.Name, Kind: "bridge", Host: hostID, MTU: face.MTU,
@@ -88,8 +88,8 @@ func (n *network) bridge(face *measure.Interface) measure.VirtualSwitch {
 	return s
 }
 
-// openVSwitch stands for all of its bridges: which port is on which its
-// database knows, not the kernel.
+// openVSwitch returns one switch for all of its bridges: its database, not
+// the kernel, knows which port is on which bridge.
 func (n *network) openVSwitch(f *measure.Facts) measure.VirtualSwitch {
 	s := measure.VirtualSwitch{ID: ovsID, Name: "Open vSwitch", Kind: "openvswitch", Host: hostID}
 	ports := 0
@@ -115,8 +115,9 @@ const ovsID = "ovs"
 
 func bridgeID(name string) string { return "bridge:" + name }
 
-// isUplink tells the ports by which frames leave the host: devices, and what
-// lies on them. The ends of guests, of containers and of other bridges do not.
+// isUplink reports whether frames leave the host by a port: by devices, and
+// interfaces on top of them, but not by the ends of guests, of containers and
+// of other bridges.
 func (n *network) isUplink(name string) bool {
 	face := n.faces[name]
 	if face == nil || face.Kind == nil {
@@ -125,8 +126,8 @@ func (n *network) isUplink(name string) bool {
 	return !slices.Contains([]string{"tun", "tap", "veth", "bridge", "dummy", "loopback", "openvswitch", "macvtap", "ifb"}, *face.Kind)
 }
 
-// connect says where the packets of an adapter go: its interface, the bridge
-// that this is a port of, and what leads on from there.
+// connect sets where the packets of an adapter go: its interface, the bridge
+// of that port, and the bridge's uplinks.
 func (n *network) connect(p *process, a *nic) {
 	if a.pci != "" {
 		n.passThrough(p, a)
@@ -160,8 +161,8 @@ func (n *network) connect(p *process, a *nic) {
 	}
 }
 
-// limit says what the adapter's own interface holds it to. What the host sends to
-// a tap the guest receives; a macvtap is the guest's own end.
+// limit sets the rate limit of the adapter's own interface. What the host
+// sends to a tap the guest receives; a macvtap is the guest's own end.
 func (n *network) limit(p *process, a *nic) {
 	l, err := n.limits(a.ifname)
 	if err != nil {
@@ -175,7 +176,7 @@ func (n *network) limit(p *process, a *nic) {
 	}
 }
 
-// join connects an adapter to a bridge, by its name.
+// join connects an adapter to a bridge by its name.
 func (a *nic) join(bridge string) {
 	if bridge == ovsDatapath {
 		a.Switch = ovsID
@@ -184,8 +185,8 @@ func (a *nic) join(bridge string) {
 	a.Switch, a.Network = bridgeID(bridge), &bridge
 }
 
-// alone describes an adapter whose interface is a port of nothing: macvtap lies
-// on a device; of others the host itself routes the packets.
+// alone describes an adapter whose interface is no port: a macvtap is on a
+// device; for others the host itself routes the packets.
 func (n *network) alone(p *process, a *nic, face *measure.Interface) {
 	switch {
 	case face.Kind != nil && *face.Kind == "macvtap" && len(face.Lower) > 0:
@@ -195,9 +196,9 @@ func (n *network) alone(p *process, a *nic, face *measure.Interface) {
 	}
 }
 
-// outermost follows Proxmox's bridge of one adapter's firewall to the bridge
-// behind it: its other port is one end of a pair (veth) whose other end is a
-// port there.
+// outermost returns the bridge behind Proxmox's firewall bridge of one
+// adapter: that bridge's other port is one end of a veth pair, whose other
+// end is a port of the bridge behind it.
 func (n *network) outermost(bridge string) string {
 	passed := []string{bridge}
 	for {
@@ -218,7 +219,7 @@ func (n *network) outermost(bridge string) string {
 	}
 }
 
-// otherEnd is the other end of a pair of this network namespace.
+// otherEnd returns the other end of a pair in this network namespace.
 func (n *network) otherEnd(name string) *measure.Interface {
 	face := n.faces[name]
 	if face == nil || face.Kind == nil || *face.Kind != "veth" {
@@ -228,7 +229,7 @@ func (n *network) otherEnd(name string) *measure.Interface {
 	return n.faces[n.tree.interfaceOf(far)]
 }
 
-// uplinks are the ports of a switch by which frames leave the host.
+// uplinks returns the ports of a switch by which frames leave the host.
 func (n *network) uplinks(id string) (all []string) {
 	name, ok := strings.CutPrefix(id, "bridge:")
 	if !ok || n.faces[name] == nil {
@@ -242,7 +243,7 @@ func (n *network) uplinks(id string) (all []string) {
 	return all
 }
 
-// vlanOf is that of a port of a bridge that tells them apart.
+// vlanOf returns the VLANs of a port of a VLAN-aware bridge.
 func (n *network) vlanOf(port, bridge string) *string {
 	face := n.faces[bridge]
 	if face == nil || face.Bridge == nil || face.Bridge.VLANs == nil || !*face.Bridge.VLANs {
@@ -254,7 +255,7 @@ func (n *network) vlanOf(port, bridge string) *string {
 	return nil
 }
 
-// passThrough looks up a device that the guest has to itself.
+// passThrough looks up a device that is passed through to the guest.
 func (n *network) passThrough(p *process, a *nic) {
 	dir := path.Join("sys/bus/pci/devices", path.Base(a.pci))
 	a.Key, a.Port = a.pci, new(a.pci)
@@ -269,12 +270,14 @@ func (n *network) passThrough(p *process, a *nic) {
 	}
 }
 
-// isNetwork tells a network device by its class (PCI code and ID assignment, class 02).
+// isNetwork reports whether a PCI device is a network device by its class
+// (PCI code and ID assignment, class 02).
 func (t files) isNetwork(pci string) bool {
 	return strings.HasPrefix(t.Optional(path.Join("sys/bus/pci/devices", path.Base(pci), "class")), "0x02")
 }
 
-// vlanText is what a port of a bridge lets pass: "100" untagged, "trunk 10-20,30", or both.
+// vlanText returns the VLANs that a bridge port admits: "100" untagged,
+// "trunk 10-20,30", or both.
 func vlanText(untagged int, tagged []int) string {
 	slices.Sort(tagged)
 	var parts []string

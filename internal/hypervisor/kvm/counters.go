@@ -16,24 +16,25 @@ import (
 	"thru/internal/measure"
 )
 
-// nothing is a reading that there is none of.
+// nothing is the value of a missing reading.
 func nothing() float64 { return math.NaN() }
 
-// percentOfNs turns what a time in ns rises by in a second into percent.
+// percentOfNs converts ns per second to percent.
 const percentOfNs = 1e-7
 
-// mostQueues bounds the queues of one NIC that are watched.
+// mostQueues limits how many queues of one NIC are watched.
 const mostQueues = 64
 
-// newMeter is a counter of something, by its id.
+// newMeter returns a meter of a guest or host, by its id.
 func newMeter(of, instance, counter, native string, k kind, scale float64) *meter {
 	return &meter{Series: measure.Series{Of: of, Instance: instance, Counter: counter, Native: native}, kind: k, scale: scale}
 }
 
-// sources are what is read of guests, and of the host where that is watched too.
-// groups are the control groups with a quota of all guests that run.
+// sources returns the sources of counters of guests, and of the host where it
+// is watched too. groups are the control groups with a quota of all running
+// guests.
 func (h *Host) sources(guests []process, withHost bool, groups groupUse, missing *[]measure.NotChecked) (all []source) {
-	devices := map[string][]*meter{} // of interfaces
+	devices := map[string][]*meter{} // interfaces
 	for i := range guests {
 		p := &guests[i]
 		all = append(all, h.cpuSource(p), h.memorySource(p))
@@ -54,9 +55,9 @@ func (h *Host) sources(guests []process, withHost bool, groups groupUse, missing
 	return all
 }
 
-// cpuSource reads how long each virtual CPU has run, and how long it was ready
-// and did not (Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat):
-// of the guest the sum and the mean.
+// cpuSource reads how long each virtual CPU ran, and how long it was ready
+// and did not run (Documentation/scheduler/sched-stats.rst,
+// /proc/PID/schedstat); for the guest the sum and the mean.
 func (h *Host) cpuSource(p *process) source {
 	var files []string
 	var s source
@@ -106,8 +107,8 @@ func (t files) schedstat(file string) (used, waited float64) {
 	return float64(u), float64(w)
 }
 
-// memorySource reads what of the host's memory a guest has, and what of its own
-// is swapped out.
+// memorySource reads how much of the host's memory a guest has, and how much
+// of its own is swapped out.
 func (h *Host) memorySource(p *process) source {
 	return source{
 		meters: []*meter{
@@ -123,7 +124,7 @@ func (h *Host) memorySource(p *process) source {
 	}
 }
 
-// orNothing is a reading, or none where it failed.
+// orNothing returns a reading, or nothing where it failed.
 func orNothing(n int64, err error) float64 {
 	if err != nil {
 		return nothing()
@@ -131,15 +132,15 @@ func orNothing(n int64, err error) float64 {
 	return float64(n)
 }
 
-// groupUse are the guests that are in a control group, by its folder.
+// groupUse counts the guests in a control group, by its folder.
 type groupUse map[string]int
 
-// groupsOf counts them of those that run. A group of many is each one's bound and
-// nobody's counter.
+// groupsOf counts the running guests of each group. A group of several guests
+// limits each of them, but its counter belongs to none.
 func (h *Host) groupsOf(running []process) groupUse {
 	all := groupUse{}
 	for i := range running {
-		b, _ := boundsOf(&running[i], h.machine) // one that cannot be read is said where it is watched
+		b, _ := boundsOf(&running[i], h.machine) // errors are reported where the group is watched
 		for g := range b.over {
 			all[g]++
 		}
@@ -147,7 +148,7 @@ func (h *Host) groupsOf(running []process) groupUse {
 	return all
 }
 
-// limitSources read how long control groups have held virtual CPUs back. The
+// limitSources reads how long control groups have throttled virtual CPUs. The
 // time of a group around all of them is the sum over its CPUs.
 func (h *Host) limitSources(p *process, groups groupUse, missing *[]measure.NotChecked) (all []source) {
 	miss := func(why string) {
@@ -158,7 +159,7 @@ func (h *Host) limitSources(p *process, groups groupUse, missing *[]measure.NotC
 		miss(err.Error())
 		return nil
 	}
-	of := map[string][]string{} // groups, by the instance whose counter they make
+	of := map[string][]string{} // groups by the instance of their counter
 	for _, g := range slices.Sorted(maps.Keys(b.over)) {
 		if groups[g] > 1 {
 			miss(fmt.Sprintf("%s: %d guests share the quota of /%s, which counts for all of them together", p.Name, groups[g], clean(g)))
@@ -183,7 +184,7 @@ func (h *Host) limitSources(p *process, groups groupUse, missing *[]measure.NotC
 	return all
 }
 
-// throttled is how long groups have held threads back, together, in ns.
+// throttled returns how long groups have throttled threads, in total, in ns.
 func (h *Host) throttled(groups []string) ([]float64, bool) {
 	sum := 0.0
 	for _, g := range groups {
@@ -196,7 +197,8 @@ func (h *Host) throttled(groups []string) ([]float64, bool) {
 	return []float64{sum}, true
 }
 
-// ioThreadSources read the threads that move a guest's packets and its disk's blocks.
+// ioThreadSources reads the threads that move a guest's packets and disk
+// blocks.
 func (h *Host) ioThreadSources(p *process) (all []source) {
 	names := map[string]int{}
 	for _, th := range p.Threads {
@@ -209,11 +211,11 @@ func (h *Host) ioThreadSources(p *process) (all []source) {
 		instance, file := th.Name, task(p.pid, th.TID, "schedstat")
 		switch {
 		case th.TID == p.pid:
-			instance = "main thread" // moves packets where vhost does not
+			instance = "main thread" // it moves packets where vhost does not
 		case names[th.Name] > 1:
 			instance = fmt.Sprintf("%s:%d", th.Name, th.TID)
 		}
-		if !h.tree.Exists(file) { // a process of the kernel
+		if !h.tree.Exists(file) { // a kernel process
 			file = proc(th.TID, "schedstat")
 		}
 		all = append(all, source{
@@ -224,22 +226,23 @@ func (h *Host) ioThreadSources(p *process) (all []source) {
 	return all
 }
 
-// Columns of host.DeviceColumns that are read.
+// Columns of host.DeviceColumns.
 const (
 	rxBytes, rxPackets, rxErrors, rxDropped = 0, 1, 2, 3
 	txBytes, txPackets, txErrors, txDropped = 8, 9, 10, 11
 )
 
-// column is a counter of an interface and the column that it is read from.
+// column is a counter of an interface and its column.
 type column struct {
 	counter string
 	at      int
-	name    string // as /sys/class/net/NAME/statistics has it
+	name    string // name in /sys/class/net/NAME/statistics
 	kind    kind
 	scale   float64
 }
 
-// ends are the columns of an interface that count what comes in and what goes out.
+// ends returns the columns of an interface that count received and sent
+// traffic.
 func ends() (in, out []column) {
 	return []column{{measure.CounterRxBps, rxBytes, "rx_bytes", rate, 8}, {measure.CounterRxPps, rxPackets, "rx_packets", rate, 1},
 			{measure.CounterRxDropped, rxDropped, "rx_dropped", rise, 1}, {measure.CounterRxErrors, rxErrors, "rx_errors", rise, 1}},
@@ -247,9 +250,10 @@ func ends() (in, out []column) {
 			{measure.CounterTxDropped, txDropped, "tx_dropped", rise, 1}, {measure.CounterTxErrors, txErrors, "tx_errors", rise, 1}}
 }
 
-// adapterMeters are those of a guest's adapter. What the host sends to a tap, the
-// guest receives: its two ends are the other way round. A macvtap is the guest's
-// own end: what it receives the guest receives (drivers/net/macvtap.c).
+// adapterMeters returns the meters of a guest's adapter. What the host sends
+// to a tap the guest receives, so in and out are swapped. A macvtap is the
+// guest's own end: what it receives the guest receives
+// (drivers/net/macvtap.c).
 func (h *Host) adapterMeters(guest, device string) []*meter {
 	in, out := ends()
 	if !h.tree.isMacvtap(device) {
@@ -260,15 +264,15 @@ func (h *Host) adapterMeters(guest, device string) []*meter {
 	return deviceMeters(guest, device, append(in, out...))
 }
 
-// isMacvtap tells one from a tap, which alone has flags of its own
-// (drivers/net/tun.c). What /sys does not show, that of another network
-// namespace, is a tap: a macvtap is found there alone.
+// isMacvtap distinguishes a macvtap from a tap, which alone has flags of its
+// own (drivers/net/tun.c). An interface that /sys does not show, since it is
+// in another network namespace, is a tap: only /sys shows a macvtap.
 func (t files) isMacvtap(device string) bool {
 	dir := path.Join("sys/class/net", device)
 	return t.Exists(path.Join(dir, "ifindex")) && !t.Exists(path.Join(dir, "tun_flags"))
 }
 
-// nicMeters are those of a NIC of the host.
+// nicMeters returns the meters of a NIC of the host.
 func nicMeters(nic string) []*meter {
 	in, out := ends()
 	for i := range in {
@@ -310,8 +314,8 @@ func (h *Host) deviceSource(devices map[string][]*meter) source {
 	return s
 }
 
-// hostSources read the CPUs, the memory and the NICs of the host; those of the
-// NICs that /proc/net/dev has go to devices.
+// hostSources reads the CPUs, the memory and the NICs of the host; NIC
+// counters of /proc/net/dev go to devices.
 func (h *Host) hostSources(devices map[string][]*meter, missing *[]measure.NotChecked) []source {
 	facts := h.machine.Facts()
 	net := newNetwork(h.tree, &facts, h.kernel)
@@ -335,7 +339,7 @@ func (h *Host) hostSources(devices map[string][]*meter, missing *[]measure.NotCh
 	return all
 }
 
-// usageSource reads how busy the CPUs of the host are.
+// usageSource reads the utilization of the host's CPUs.
 func (h *Host) usageSource() source {
 	cpus := slices.Sorted(maps.Keys(h.busy()))
 	var s source
@@ -349,7 +353,7 @@ func (h *Host) usageSource() source {
 		for _, c := range cpus {
 			v, ok := now[c]
 			if !ok {
-				v = nothing() // it was taken off line
+				v = nothing() // it went offline
 			}
 			values, sum = append(values, v), sum+v
 		}
@@ -358,7 +362,7 @@ func (h *Host) usageSource() source {
 	return s
 }
 
-// busy reads what each CPU has done since the boot but idle, in ns.
+// busy returns each CPU's time since boot without idle time, in ns.
 func (h *Host) busy() map[int]float64 {
 	all := map[int]float64{}
 	cpus, _ := h.machine.CPUs()
@@ -368,7 +372,7 @@ func (h *Host) busy() map[int]float64 {
 	return all
 }
 
-// freeSource reads the memory of the host that is left, and what is swapped.
+// freeSource reads the available memory of the host, and its swapping.
 func (h *Host) freeSource() source {
 	return source{
 		meters: []*meter{
@@ -386,7 +390,7 @@ func (h *Host) freeSource() source {
 	}
 }
 
-// swapIns are the pages read back since the boot.
+// swapIns returns the pages swapped in since boot.
 func (t files) swapIns() float64 {
 	all, _ := tree.Parsed(t.Read, "proc/vmstat", tree.Counts)
 	if n, ok := all["pswpin"]; ok {

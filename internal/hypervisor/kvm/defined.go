@@ -16,16 +16,17 @@ import (
 	"thru/internal/unit"
 )
 
-// Where managers keep what guests are made of. Both are for root alone.
+// Folders in which managers keep the definitions of guests. Only root can
+// read them.
 const (
 	libvirtDir = "etc/libvirt/qemu"
 	proxmoxDir = "etc/pve/qemu-server"
 )
 
-// mostDefined bounds how many files of a folder are read.
+// mostDefined limits how many files of a folder are read.
 const mostDefined = 10000
 
-// defined are guests that managers know of and that do not run.
+// defined returns the guests that managers define and that do not run.
 func (t files) defined(running []process) (guests []measure.Guest, missing []measure.NotChecked) {
 	isRunning := func(g *measure.Guest) bool {
 		return slices.ContainsFunc(running, func(p process) bool {
@@ -62,7 +63,7 @@ func (t files) defined(running []process) (guests []measure.Guest, missing []mea
 	return guests, missing
 }
 
-// domain is what thru reads of libvirt's description of a guest
+// domain is the part of libvirt's definition of a guest that thru reads
 // (libvirt.org/formatdomain.html).
 type domain struct {
 	XMLName xml.Name `xml:"domain"`
@@ -90,7 +91,8 @@ type domain struct {
 	NICs  []domainNIC  `xml:"devices>interface"`
 }
 
-// attributes are those that are read of any element, each of which has some of them.
+// attributes are all attributes that thru reads; each element has some of
+// them.
 type attributes struct {
 	Type    string `xml:"type,attr"`
 	Machine string `xml:"machine,attr"`
@@ -126,7 +128,7 @@ type domainNIC struct {
 	Link   attributes `xml:"link"`
 }
 
-// readDomain reads the file of a guest of libvirt.
+// readDomain reads a libvirt file of a guest.
 func readDomain(name string, b []byte) (measure.Guest, error) {
 	var d domain
 	if err := xml.Unmarshal(b, &d); err != nil && err != io.EOF {
@@ -165,8 +167,8 @@ func readDomain(name string, b []byte) (measure.Guest, error) {
 	return g, nil
 }
 
-// hostCPUs reads libvirt's list of CPUs; one that leaves some out ("0-7,^3")
-// is not read.
+// hostCPUs reads libvirt's list of CPUs; a list with exclusions ("0-7,^3") is
+// not read.
 func hostCPUs(list string) ([]int, error) {
 	return unit.ParseList(strings.ReplaceAll(list, " ", ""), unit.MaxCPU)
 }
@@ -207,8 +209,8 @@ func (x *domainNIC) nic(number int) measure.GuestNIC {
 	return n
 }
 
-// readProxmox reads the file of a guest of Proxmox (qm.conf(5)): "key: value"
-// lines. What follows a line "[name]" is a snapshot's.
+// readProxmox reads a Proxmox file of a guest (qm.conf(5)): "key: value"
+// lines. Lines after "[name]" belong to a snapshot.
 func readProxmox(vmid string, b []byte) (measure.Guest, error) {
 	if n, err := strconv.ParseUint(vmid, 10, 31); err != nil || n == 0 {
 		return measure.Guest{}, fmt.Errorf("kvm: %s.conf is no guest's", vmid)
@@ -247,7 +249,7 @@ func readProxmox(vmid string, b []byte) (measure.Guest, error) {
 	return g, nil
 }
 
-// proxmoxSetting reads one that stands for itself.
+// proxmoxSetting reads a simple setting.
 func proxmoxSetting(g *measure.Guest, key, value string) {
 	bus := strings.TrimRight(key, "0123456789")
 	p := parseProps(value, "first")

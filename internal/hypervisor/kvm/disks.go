@@ -11,7 +11,8 @@ import (
 	"thru/internal/unit"
 )
 
-// disks are those of a command line, without empty drives for media.
+// disks returns the disks of a command line, without empty drives for
+// removable media.
 func (c commandLine) disks() (all []measure.GuestDisk) {
 	used := map[string]bool{}
 	for _, d := range c.of("device") {
@@ -47,12 +48,12 @@ func (c commandLine) disks() (all []measure.GuestDisk) {
 	return slices.DeleteFunc(all, func(d measure.GuestDisk) bool { return d.Path == nil && d.Type != nil && *d.Type == "cdrom" })
 }
 
-// simpleAdapter names that of "-drive if=".
+// simpleAdapter returns the adapter of "-drive if=".
 func simpleAdapter(kind string) string {
 	return map[string]string{"virtio": "virtio-blk", "ide": "ide", "scsi": "scsi", "floppy": "floppy"}[kind]
 }
 
-// diskAdapter names what a disk is connected by; "" where the device is none.
+// diskAdapter returns the adapter of a disk; "" where the device is no disk.
 func (c commandLine) diskAdapter(d props) string {
 	driver := d.get("driver")
 	switch {
@@ -79,8 +80,8 @@ func (c commandLine) diskAdapter(d props) string {
 	return "scsi"
 }
 
-// node gathers the settings of a node of -blockdev with those of the nodes
-// below it, which its "file" names; the upper ones count first.
+// node collects the settings of a -blockdev node with those of the nodes that
+// its "file" names; the upper ones take precedence.
 func (c commandLine) node(name string) props {
 	var chain []props
 	for range maxDepth {
@@ -93,11 +94,12 @@ func (c commandLine) node(name string) props {
 			break
 		}
 	}
-	slices.Reverse(chain) // get takes the last
+	slices.Reverse(chain) // get returns the last
 	return slices.Concat(chain...)
 }
 
-// disk describes what lies behind a disk; device is nil where -drive is all.
+// disk describes the storage of a disk; device is nil where -drive has all
+// settings.
 func (c commandLine) disk(source, device props) measure.GuestDisk {
 	var d measure.GuestDisk
 	drivers := source.below("driver")
@@ -154,7 +156,7 @@ func (p props) deepest(words ...string) (found string) {
 	return found
 }
 
-// diskType is what kind of place an image lies in.
+// diskType returns the kind of storage of an image.
 func diskType(file string, drivers []string) string {
 	for _, d := range drivers {
 		switch d {
@@ -176,8 +178,8 @@ func diskType(file string, drivers []string) string {
 	return "file"
 }
 
-// cache names the mode as "-drive cache=" does, also where its parts are given
-// (qemu(1), the table at cache=).
+// cache returns the mode in the words of "-drive cache=", also where its
+// parts are given (qemu(1), the table at cache=).
 func cache(source, device props) string {
 	if mode := source.get("cache"); mode != "" {
 		return clean(mode)
@@ -197,7 +199,7 @@ func cache(source, device props) string {
 	return "writeback"
 }
 
-// limit reads the first of these that bounds something.
+// limit returns the first of these values that limits something.
 func limit(p props, keys ...string) *int64 {
 	for _, k := range keys {
 		if n, err := strconv.ParseInt(p.get(k), 10, 64); err == nil && n > 0 {
@@ -207,7 +209,8 @@ func limit(p props, keys ...string) *int64 {
 	return nil
 }
 
-// withoutSecrets takes passwords out of a path: those of URLs, and the keys of rbd:.
+// withoutSecrets removes passwords from a path: those of URLs, and the keys
+// of rbd:.
 func withoutSecrets(s string) string {
 	s = regexp.MustCompile(`://[^/@]*@`).ReplaceAllString(s, "://***@")
 	return regexp.MustCompile(`(?i)([:;,?&](?:key|password|secret)=)[^:;,&]*`).ReplaceAllString(s, "${1}***")

@@ -7,15 +7,15 @@ import (
 	"thru/internal/host/tree"
 )
 
-// files are those of the host: below "/", or a recorded tree.
+// files is the host's file tree: below "/", or a recorded tree.
 type files struct{ tree.Tree }
 
-// proc is a file of a process.
+// proc returns the name of a file of a process.
 func proc(pid int, file ...string) string {
 	return path.Join("proc", strconv.Itoa(pid), path.Join(file...))
 }
 
-// task is a file of a thread.
+// task returns the name of a file of a thread.
 func task(pid, tid int, file string) string { return proc(pid, "task", strconv.Itoa(tid), file) }
 
 // fields reads a file of "Key: value" lines; nil where it cannot be read.

@@ -1,14 +1,14 @@
-// Package kvm reads the virtual machines of a Linux host that runs QEMU, be
-// they started by libvirt, by Proxmox or by hand, from the host's side: what
-// the processes were started with, the threads that run their CPUs and move
-// their packets, the taps and bridges these pass, and while a test runs what
-// the kernel counts of all that. It needs nobody's interface: files of /proc
-// and /sys tell, and of guests that do not run the files of libvirt
+// Package kvm reads the virtual machines of a Linux host that runs QEMU,
+// whether libvirt, Proxmox or a person started them, from the host's side:
+// the command lines of the processes, the threads that run their CPUs and
+// move their packets, their taps and bridges, and during a test the kernel's
+// counters of all these. It uses no management interface, only files of /proc
+// and /sys, and for guests that do not run the files of libvirt
 // (/etc/libvirt/qemu) and Proxmox (/etc/pve/qemu-server).
 //
-// The root of the file tree is injected and parsers take bytes, so that
-// recorded trees stand in for hosts in tests. All texts are foreign: whoever
-// may start a process chooses them.
+// The root of the file tree is injected and parsers take bytes, so that tests
+// can use recorded trees. All texts are untrusted: whoever starts a process
+// chooses them.
 package kvm
 
 import (
@@ -37,23 +37,23 @@ type Host struct {
 	tree    files
 	machine *host.Host
 	kernel  kernel
-	second  time.Duration // between two readings of a watch that has just begun
+	second  time.Duration // between two readings of a new watch
 
 	mu      sync.Mutex
-	watches map[*watch]bool // under way
+	watches map[*watch]bool // running
 }
 
 var _ hypervisor.Source = (*Host)(nil)
 
-// New returns the host that the program runs on, by a name for its inventories.
+// New returns the host that this program runs on; name is its name in
+// inventories.
 func New(name string) *Host {
 	h := At("/", name)
 	h.machine, h.kernel = host.New(), kernel{bridgeVLANs, portLimits}
 	return h
 }
 
-// At returns the host whose files lie below root: a recorded tree. The kernel
-// is not asked.
+// At returns the host of a recorded tree below root. The kernel is not asked.
 func At(root, name string) *Host {
 	untold := errors.New("only the running kernel tells them")
 	return &Host{
@@ -65,8 +65,8 @@ func At(root, name string) *Host {
 	}
 }
 
-// Possible says why the virtual machines of this system cannot be read; nil
-// where they can.
+// Possible returns why the virtual machines of this system cannot be read;
+// nil where they can.
 func Possible() error {
 	if runtime.GOOS != "linux" {
 		return fault.Failf("name a Linux host that runs QEMU, or an ESXi host by ssh://root@HOST", "kvm: this host runs %s: its virtual machines are not read", runtime.GOOS)
@@ -104,7 +104,7 @@ func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, ho
 	return v, ctx.Err()
 }
 
-// guests are those that run, with their threads.
+// guests returns the running guests, with their threads.
 func (h *Host) guests() ([]process, []measure.NotChecked, error) {
 	if err := Possible(); err != nil && h.tree.Root == "/" {
 		return nil, nil, err
@@ -129,13 +129,13 @@ func (h *Host) guests() ([]process, []measure.NotChecked, error) {
 	return running, missing, nil
 }
 
-// online are the CPUs of the host.
+// online returns the online CPUs of the host.
 func (h *Host) online() []int {
 	cpus, _ := unit.ParseList(h.tree.Optional("sys/devices/system/cpu/online"), unit.MaxCPU)
 	return cpus
 }
 
-// describe makes a guest of a process.
+// describe converts a process to a guest.
 func (h *Host) describe(p *process, net *network) measure.Guest {
 	p.Host = hostID
 	h.tree.limits(p, h.machine)
@@ -166,8 +166,8 @@ func (h *Host) describe(p *process, net *network) measure.Guest {
 	return p.Guest
 }
 
-// blockSize is that of a block device of the host, which /sys tells in units
-// of 512 bytes; nil for images in files.
+// blockSize returns the size of a block device of the host, which /sys has in
+// units of 512 bytes; nil for image files.
 func (t files) blockSize(d *measure.GuestDisk) *int64 {
 	if d.Path == nil || !strings.HasPrefix(*d.Path, "/dev/") {
 		return nil
@@ -204,7 +204,7 @@ func (h *Host) host(facts *measure.Facts, running []measure.Guest) measure.Guest
 	return g
 }
 
-// product names what manages the guests.
+// product returns what manages the guests.
 func product(t files, facts *measure.Facts) string {
 	name := "QEMU"
 	switch {
@@ -220,7 +220,7 @@ func product(t files, facts *measure.Facts) string {
 	return name + " on " + cmp.Or(distro, "Linux")
 }
 
-// Close implements hypervisor.Source: it ends what is being watched.
+// Close implements hypervisor.Source: it ends all watches.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	all := slices.Collect(maps.Keys(h.watches))

@@ -8,11 +8,11 @@ import (
 	"thru/internal/measure"
 )
 
-// ingressParent is the parent of the filters of what comes in (tc(8), "ffff:").
+// ingressParent is the parent of the ingress filters (tc(8), "ffff:").
 const ingressParent = 0xFFFF0000
 
-// portLimits asks the kernel what an interface is held to by its queueing
-// disciplines: libvirt's <bandwidth> and Proxmox's rate= are such.
+// portLimits requests the rate limits of an interface by its queueing
+// disciplines, such as libvirt's <bandwidth> and Proxmox's rate=.
 func portLimits(name string) (l limits, err error) {
 	fail := func(err error) (limits, error) {
 		return l, fmt.Errorf("kvm: asking the kernel for the limits of %s: %w", name, err)
@@ -43,7 +43,7 @@ func portLimits(name string) (l limits, err error) {
 	return limitsOf(name, queues, classes, filters), nil
 }
 
-// limitsOf takes the rates out of what the kernel tells of one interface.
+// limitsOf returns the rates in the kernel's answers about one interface.
 func limitsOf(name string, queues []netlink.Qdisc, classes []netlink.Class, filters []netlink.Filter) (l limits) {
 	for _, q := range queues {
 		if q.Attrs().Parent != netlink.HANDLE_ROOT {
@@ -75,7 +75,7 @@ func limitsOf(name string, queues []netlink.Qdisc, classes []netlink.Class, filt
 	return l
 }
 
-// only is the class of a discipline that has one.
+// only returns the class of a discipline that has exactly one.
 func only(classes []netlink.Class) (*netlink.HtbClass, bool) {
 	if len(classes) != 1 {
 		return nil, false
@@ -84,12 +84,12 @@ func only(classes []netlink.Class) (*netlink.HtbClass, bool) {
 	return c, ok
 }
 
-// isLimiter tells other disciplines that hold back what passes them (tc(8)).
+// isLimiter reports whether another kind of discipline limits a rate (tc(8)).
 func isLimiter(kind string) bool {
 	return map[string]bool{"hfsc": true, "cbq": true, "cake": true, "netem": true, "taprio": true}[kind]
 }
 
-// policeOf is what a filter holds packets to; nil where it does not.
+// policeOf returns the policer of a filter; nil where there is none.
 func policeOf(f netlink.Filter) (p *netlink.PoliceAction, isRead bool) {
 	var actions []netlink.Action
 	switch x := f.(type) {
@@ -111,7 +111,7 @@ func policeOf(f netlink.Filter) (p *netlink.PoliceAction, isRead bool) {
 	return p, true
 }
 
-// shaped are rates of the kernel, which counts bytes; nil where there is none.
+// shaped converts the kernel's rates in bytes; nil where there is none.
 func shaped(rate, peak uint64) *measure.Shaping {
 	const most = 1 << 50
 	if rate == 0 || rate > most {

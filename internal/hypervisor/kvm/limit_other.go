@@ -4,7 +4,7 @@ package kvm
 
 import "errors"
 
-// portLimits has no kernel to ask.
+// portLimits fails: only Linux has these limits.
 func portLimits(string) (limits, error) {
 	return limits{}, errors.New("kvm: only Linux has such disciplines")
 }

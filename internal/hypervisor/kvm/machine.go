@@ -10,20 +10,20 @@ import (
 	"thru/internal/unit"
 )
 
-// machine is a guest as its command line makes it.
+// machine is a guest as defined by its command line.
 type machine struct {
 	measure.Guest
-	vmid     string // of Proxmox
+	vmid     string // Proxmox's number
 	accel    string // "kvm", "tcg", "xen"
-	nics     []nic  // Guest.NICs come of these
-	hasNames bool   // threads are named after what they do
+	nics     []nic  // basis of Guest.NICs
+	hasNames bool   // threads are named by their purpose
 	incoming bool   // it waits for a migration
 }
 
-// commandLine is what a command line is made of.
+// commandLine is the list of options of a command line.
 type commandLine []option
 
-// of returns all options of some names, in order.
+// of returns all options with one of these names, in order.
 func (c commandLine) of(names ...string) (all []props) {
 	for _, o := range c {
 		if slices.Contains(names, o.name) {
@@ -33,7 +33,7 @@ func (c commandLine) of(names ...string) (all []props) {
 	return all
 }
 
-// merged are the settings of an option that may be given in parts.
+// merged returns the settings of an option that may be given in parts.
 func (c commandLine) merged(names ...string) (all props) {
 	for _, p := range c.of(names...) {
 		all = append(all, p...)
@@ -51,7 +51,7 @@ func (c commandLine) byID(name, key, id string) props {
 	return nil
 }
 
-// readMachine makes a guest of a command line, its program first.
+// readMachine reads a command line, the program first.
 func readMachine(args []string) machine {
 	c := commandLine(parseArgs(args[1:]))
 	var m machine
@@ -81,12 +81,12 @@ func (m *machine) miss(fact, why string) {
 	m.NotChecked = append(m.NotChecked, measure.NotChecked{Fact: fact, Why: why})
 }
 
-// none tells of a program that was only started to be asked what it can do:
-// it has no machine.
+// none reports whether the program was only started to query its features: it
+// has no machine.
 func (m *machine) none() bool { return m.Hardware != nil && *m.Hardware == "none" }
 
-// accelerator is the first of those that may be used. Where none is named, the
-// name of the program chooses (system/vl.c, configure_accelerators).
+// accelerator returns the first accelerator that may be used. Where none is
+// given, the program's name decides (system/vl.c, configure_accelerators).
 func accelerator(program string, c commandLine, kind props) string {
 	switch {
 	case len(c.of("enable-kvm")) > 0:
@@ -133,7 +133,7 @@ func (c commandLine) processors(m *machine) {
 	}
 }
 
-// memory reads -m, and the nodes that its memory is bound to.
+// memory reads -m, and the host nodes that the memory is bound to.
 func (c commandLine) memory(m *machine) {
 	text := c.merged("m").get("size")
 	if n, ok := size(cmp.Or(text, "128"), "M"); ok {
@@ -157,8 +157,8 @@ func (c commandLine) memory(m *machine) {
 	m.NUMANodes = slices.Compact(m.NUMANodes)
 }
 
-// firmware tells UEFI from a BIOS: UEFI comes in flash memory, or as a file of
-// its name.
+// firmware returns UEFI or BIOS: UEFI is in flash memory, or in a file of its
+// name.
 func firmware(c commandLine, kind props) *string {
 	image := strings.ToLower(path.Base(c.merged("bios").get("file")))
 	flash := kind.get("pflash0") != ""
@@ -174,7 +174,7 @@ func firmware(c commandLine, kind props) *string {
 	return nil
 }
 
-// advanced are settings that bear on traffic, by QEMU's names.
+// advanced returns settings that affect traffic, by QEMU's names.
 func (c commandLine) advanced(accel string) map[string]string {
 	all := map[string]string{"accel": accel}
 	for _, d := range c.of("device") {
@@ -192,8 +192,8 @@ func (c commandLine) advanced(accel string) map[string]string {
 	return all
 }
 
-// pages takes what of a guest's memory has pages of another size: a folder of
-// them (-mem-path, memory-backend-file), or hugetlb (memory-backend-memfd).
+// pages adds the settings of guest memory with huge pages: in a folder
+// (-mem-path, memory-backend-file), or by hugetlb (memory-backend-memfd).
 func (c commandLine) pages(all map[string]string) {
 	if dir := c.merged("mem-path").get("path"); dir != "" {
 		all["mem-path"] = unit.Line(dir, maxPath)
@@ -209,7 +209,7 @@ func (c commandLine) pages(all map[string]string) {
 	}
 }
 
-// tunes tells the settings of an adapter that bear on its traffic
+// tunes reports whether a setting of an adapter affects its traffic
 // (hw/net/virtio-net.c, virtio_net_properties).
 func tunes(key string) bool {
 	return slices.Contains([]string{

@@ -6,8 +6,9 @@ import (
 	"thru/internal/measure"
 )
 
-// complete says why what is missing is, and takes out what refers to nothing:
-// a guest that does not run may name a bridge that is not there.
+// complete notes the reasons for missing facts, and removes references
+// without a target: a guest that does not run may name a bridge that does not
+// exist.
 func complete(v *measure.Inventory) {
 	for i := range v.Guests {
 		g := &v.Guests[i]
@@ -36,7 +37,7 @@ func complete(v *measure.Inventory) {
 	}
 }
 
-// everywhere is what no guest's process tells.
+// everywhere returns the facts that no guest's process shows.
 func everywhere() (all []measure.NotChecked) {
 	for _, fact := range []string{"os", "os_running", "hostname", "addresses", "tools"} {
 		all = append(all, measure.NotChecked{Fact: "guests." + fact, Why: "QEMU does not know what runs inside; the guest's agent is not asked"})
@@ -45,7 +46,8 @@ func everywhere() (all []measure.NotChecked) {
 	return append(all, measure.NotChecked{Fact: "guests.disks.size_bytes", Why: "files of images are not opened; of block devices /sys tells"})
 }
 
-// lacks are the facts that every guest has and that are not known of this one.
+// lacks returns the facts that every guest has and that are not known for
+// this one.
 func lacks(g *measure.Guest) (facts []string) {
 	for _, x := range []struct {
 		fact    string

@@ -9,17 +9,17 @@ import (
 	"thru/internal/measure"
 )
 
-// nic is an adapter of a command line, with what its packets go through.
+// nic is an adapter of a command line, with the path of its packets.
 type nic struct {
 	measure.GuestNIC
 	backend string // "tap", "bridge", "user", "vhost-user", "stream", "" where there is none
-	ifname  string // of a tap that QEMU has opened by its name
-	fds     []int  // files that it was given instead
+	ifname  string // of a tap that QEMU opened by its name
+	fds     []int  // file descriptors that it was given instead
 	pci     string // of a device of the host that the guest has: "0000:3b:02.1"
 }
 
-// adapters are those of a command line in all of its four forms: -device with
-// -netdev, -nic, and -net nic with -net tap on the old hub.
+// adapters returns the adapters of a command line in all of its four forms:
+// -device with -netdev, -nic, and -net nic with -net tap on the old hub.
 func (c commandLine) adapters() (all []nic) {
 	var hub []props
 	for _, p := range c.of("net") {
@@ -57,12 +57,13 @@ func (c commandLine) adapters() (all []nic) {
 	return all
 }
 
-// newNIC makes an adapter of the settings of its device and of its back end.
+// newNIC makes an adapter from the settings of its device and of its back
+// end.
 func newNIC(device, end props) nic {
 	n := nic{backend: end.get("type"), ifname: end.get("ifname")}
 	n.Name = clean(cmp.Or(device.get("id"), device.get("netdev"), device.get("name"), end.get("id")))
 	driver := device.get("driver")
-	if _, ok := device.find("type"); ok { // of -nic and -net
+	if _, ok := device.find("type"); ok { // for -nic and -net
 		driver = device.get("model")
 	}
 	n.Model = known(model(driver))
@@ -79,7 +80,7 @@ func newNIC(device, end props) nic {
 		queues = q
 	}
 	if driver != "" && !device.on("mq") && strings.HasPrefix(driver, "virtio") {
-		queues = 1 // the others of the tap stay unused
+		queues = 1 // the tap's other queues stay unused
 	}
 	n.Queues = &queues
 	switch n.backend {
@@ -93,8 +94,8 @@ func newNIC(device, end props) nic {
 	return n
 }
 
-// passedThrough is a device of the host that the guest has to itself; whether
-// it is one of the network its place in /sys tells.
+// passedThrough returns a host device that is passed through to the guest;
+// /sys shows later whether it is a network device.
 func passedThrough(d props) nic {
 	at := d.get("host")
 	if at == "" {
@@ -109,7 +110,7 @@ func passedThrough(d props) nic {
 	return n
 }
 
-// model names an adapter as other hypervisors do.
+// model returns an adapter's model in other hypervisors' names.
 func model(driver string) string {
 	for _, m := range [][2]string{{"virtio", "virtio"}, {"e1000e", "e1000e"}, {"e1000", "e1000"}, {"pcnet", "pcnet32"}, {"vmxnet3", "vmxnet3"}, {"rtl8139", "rtl8139"}} {
 		if strings.HasPrefix(driver, m[0]) {
@@ -119,7 +120,7 @@ func model(driver string) string {
 	return driver
 }
 
-// mac is an address in lower case; nil for what is none.
+// mac returns an address in lower case; nil for anything else.
 func mac(s string) *string {
 	m, err := net.ParseMAC(s)
 	if err != nil {

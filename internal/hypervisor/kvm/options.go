@@ -13,7 +13,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what a command line may hold: it is made by whoever starts a program.
+// Limits of a command line: whoever starts a program chooses its contents.
 const (
 	maxText  = 256  // characters of a name
 	maxPath  = 1024 // characters of a path
@@ -21,7 +21,7 @@ const (
 	maxProps = 4096 // of one option
 )
 
-// option is one of QEMU's command line (qemu(1)): "-netdev tap,id=net0".
+// option is one QEMU option (qemu(1)): "-netdev tap,id=net0".
 type option struct {
 	name  string // without its hyphen
 	props props
@@ -30,7 +30,8 @@ type option struct {
 // prop is one setting of an option; nested ones have dotted keys: "cache.direct".
 type prop struct{ key, value string }
 
-// props are those of one option, in their order. The last of a key counts.
+// props are the settings of one option, in order. The last value of a key
+// counts.
 type props []prop
 
 // get returns the value of a key; "" where there is none.
@@ -48,7 +49,7 @@ func (p props) find(key string) (string, bool) {
 	return "", false
 }
 
-// first returns the value of the first key that there is.
+// first returns the value of the first key that is set.
 func (p props) first(keys ...string) string {
 	for _, k := range keys {
 		if v := p.get(k); v != "" {
@@ -58,8 +59,8 @@ func (p props) first(keys ...string) string {
 	return ""
 }
 
-// all returns the values of a key that may stand more than once, and those of
-// a list: "host-nodes", "host-nodes.0".
+// all returns the values of a key that may be repeated, and those of a list:
+// "host-nodes", "host-nodes.0".
 func (p props) all(key string) (list []string) {
 	for _, x := range p {
 		rest, ok := strings.CutPrefix(x.key, key)
@@ -83,20 +84,20 @@ func (p props) flag(key string) *bool {
 	return nil
 }
 
-// on tells whether a setting is given and on.
+// on reports whether a setting is given and on.
 func (p props) on(key string) bool {
 	v := p.flag(key)
 	return v != nil && *v
 }
 
-// number reads a count that is not negative; ok is false where none is given.
+// number reads a count that is not negative; ok is false where there is none.
 func (p props) number(key string) (n int, ok bool) {
 	v, err := strconv.ParseUint(p.get(key), 0, 31)
 	return int(v), err == nil
 }
 
-// implied are the options that thru reads, each with the key of its first part
-// where that has none (qemu(1), qemu-options.hx).
+// implied lists the options that thru reads, each with the implied key of a
+// first part without one (qemu(1), qemu-options.hx).
 func implied() map[string]string {
 	return map[string]string{
 		"name": "guest", "machine": "type", "M": "type", "m": "size", "smp": "cpus", "cpu": "model", "accel": "accel",
@@ -106,14 +107,15 @@ func implied() map[string]string {
 	}
 }
 
-// flags are options without a value that often stand before something else.
+// flags lists options without a value that often precede another argument.
 func flags() []string {
 	return []string{"S", "nographic", "nodefaults", "no-user-config", "enable-kvm", "snapshot", "daemonize", "no-reboot",
 		"no-shutdown", "no-hpet", "no-acpi", "usb", "s", "full-screen", "only-migratable", "nodefconfig", "mem-prealloc"}
 }
 
-// parseArgs reads what follows the name of the program. Options that thru does
-// not read are left out; what belongs to none is the first disk.
+// parseArgs parses the arguments after the program's name. It leaves out
+// options that thru does not read; an argument of no option is the first
+// disk.
 func parseArgs(args []string) (all []option) {
 	known, plain := implied(), flags()
 	for i := 0; i < len(args); i++ {
@@ -133,14 +135,14 @@ func parseArgs(args []string) (all []option) {
 		case slices.Contains(plain, name):
 			all = append(all, option{name: name})
 		case i+1 < len(args) && !strings.HasPrefix(args[i+1], "-"):
-			i++ // the value of an option that is of no matter here
+			i++ // the value of an option that is not read
 		}
 	}
 	return all
 }
 
-// parseProps reads the value of an option in either of its forms: JSON, or
-// key=value parts between commas, of which a doubled one is a part of the text.
+// parseProps parses the value of an option in either of its forms: JSON, or
+// key=value parts separated by commas; a doubled comma is part of the text.
 func parseProps(s, first string) props {
 	if strings.HasPrefix(s, "{") {
 		return parseJSON(s)
@@ -165,7 +167,8 @@ func parseProps(s, first string) props {
 	return p
 }
 
-// splitCommas splits at single commas; two of them are one that is meant.
+// splitCommas splits at single commas; a doubled comma stands for one in the
+// text.
 func splitCommas(s string) (parts []string) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -183,7 +186,8 @@ func splitCommas(s string) (parts []string) {
 	return append(parts, b.String())
 }
 
-// parseJSON reads the form that libvirt writes since QEMU 6: {"driver":"virtio-net-pci","mq":true}.
+// parseJSON parses the form that libvirt writes since QEMU 6:
+// {"driver":"virtio-net-pci","mq":true}.
 func parseJSON(s string) (p props) {
 	d := json.NewDecoder(bytes.NewReader([]byte(s)))
 	d.UseNumber()
@@ -195,7 +199,7 @@ func parseJSON(s string) (p props) {
 	return p
 }
 
-// flatten adds a value and all below it.
+// flatten adds a value and all values in it.
 func (p *props) flatten(key string, v any, depth int) {
 	if depth > maxDepth || len(*p) >= maxProps {
 		return
@@ -217,8 +221,8 @@ func (p *props) flatten(key string, v any, depth int) {
 	}
 }
 
-// size reads a number of bytes with a suffix of powers of 1024, as QEMU has
-// them; one without is in unit (the letter).
+// size parses a number of bytes with QEMU's suffixes, powers of 1024; a
+// number without a suffix is in unit without (a letter).
 func size(s, without string) (int64, bool) {
 	n := strings.TrimRight(s, "bBkKmMgGtT")
 	factor := strings.ToUpper(cmp.Or(s[len(n):], without))
@@ -233,7 +237,7 @@ func size(s, without string) (int64, bool) {
 // clean makes a name of foreign bytes printable.
 func clean(s string) string { return unit.Line(s, maxText) }
 
-// known is a pointer to a text, or nil where it is empty.
+// known returns a pointer to a text, or nil where it is empty.
 func known(s string) *string {
 	if s = clean(s); s == "" {
 		return nil

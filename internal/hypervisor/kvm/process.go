@@ -15,15 +15,15 @@ import (
 	"thru/internal/unit"
 )
 
-// process is a guest that runs.
+// process is a running guest.
 type process struct {
 	machine
 	pid  int
-	born time.Duration // with its number it tells the process from all others
+	born time.Duration // identifies the process together with its number
 }
 
-// processes finds the guests that run, and counts those of programs that are
-// not read, by their names.
+// processes returns the running guests, and counts by name the programs of
+// other hypervisors.
 func (t files) processes() (guests []process, others map[string]int, err error) {
 	pids, err := t.Numbered("proc", "")
 	if err != nil {
@@ -33,7 +33,7 @@ func (t files) processes() (guests []process, others map[string]int, err error) 
 	for _, pid := range pids {
 		args := t.arguments(pid)
 		if len(args) == 0 {
-			continue // a thread of the kernel, or just ended
+			continue // a kernel thread, or just ended
 		}
 		program := path.Base(args[0])
 		if o := otherProgram(program); o != "" {
@@ -56,7 +56,8 @@ func (t files) processes() (guests []process, others map[string]int, err error) 
 	return guests, others, nil
 }
 
-// arguments are those of a process, its program first (proc_pid_cmdline(5)).
+// arguments returns the command line of a process, the program first
+// (proc_pid_cmdline(5)).
 func (t files) arguments(pid int) []string {
 	b, err := t.Read(proc(pid, "cmdline"))
 	if err != nil || len(b) == 0 {
@@ -65,19 +66,21 @@ func (t files) arguments(pid int) []string {
 	return strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
 }
 
-// isQEMU tells the program by its names at distributions and at Proxmox.
+// isQEMU reports whether a program is QEMU, by its names in distributions and
+// Proxmox.
 func isQEMU(program string) bool {
 	return strings.HasPrefix(program, "qemu-system-") || program == "qemu-kvm" || program == "kvm"
 }
 
-// isNamedOnly tells a process that calls itself QEMU and runs another program.
-// Of processes of others only root sees what they run (proc_pid_exe(5)).
+// isNamedOnly reports whether a process has QEMU's name but runs another
+// program. Only root sees what other users' processes run (proc_pid_exe(5)).
 func (t files) isNamedOnly(pid int) bool {
 	runs := path.Base(t.Link(proc(pid, "exe")))
 	return runs != "." && !strings.Contains(runs, "qemu") && !strings.Contains(runs, "kvm")
 }
 
-// otherProgram names those that run virtual machines too, and are only counted.
+// otherProgram returns the name of another program that runs virtual
+// machines; these are only counted.
 func otherProgram(program string) string {
 	return map[string]string{
 		"firecracker": "Firecracker", "cloud-hypervisor": "Cloud Hypervisor", "crosvm": "crosvm", "vmware-vmx": "VMware Workstation",
@@ -85,14 +88,16 @@ func otherProgram(program string) string {
 	}[program]
 }
 
-// isTwin tells a child that QEMU has just made and that has not begun a program of its own.
+// isTwin reports whether a process is a child that QEMU has just forked and
+// that has not started its own program yet.
 func (t files) isTwin(pid int, known []process) bool {
 	parent, err := strconv.Atoi(t.fields(proc(pid, "status"))["PPid"])
 	return err == nil && slices.ContainsFunc(known, func(p process) bool { return p.pid == parent })
 }
 
-// away tells whether a process is in another network namespace than this one:
-// its interfaces are not ours. Who may not look is told an error.
+// away reports whether a process is in another network namespace than this
+// one, so that its interfaces are not ours. It returns an error without the
+// right to look.
 func (t files) away(pid int) (bool, error) {
 	own, its := cmp.Or(t.Link("proc/thread-self/ns/net"), t.Link("proc/self/ns/net")), t.Link(proc(pid, "ns/net"))
 	if own == "" || its == "" {
@@ -101,9 +106,9 @@ func (t files) away(pid int) (bool, error) {
 	return own != its, nil
 }
 
-// openTaps are the interfaces that a process has open, by the numbers of its
-// files: of a tap its fdinfo tells (drivers/net/tun.c, tun_chr_show_fdinfo), of
-// a macvtap the name of its device, /dev/tapN after the interface's number.
+// openTaps returns the interfaces that a process has open, by file
+// descriptor: fdinfo names a tap (drivers/net/tun.c, tun_chr_show_fdinfo),
+// the device name a macvtap: /dev/tapN by the interface's number.
 func (t files) openTaps(pid int) (map[int]string, error) {
 	fds, err := t.Numbered(proc(pid, "fdinfo"), "")
 	if err != nil {
@@ -127,7 +132,7 @@ func (t files) openTaps(pid int) (map[int]string, error) {
 	return all, nil
 }
 
-// interfaceOf finds an interface by its number.
+// interfaceOf returns the interface of a number.
 func (t files) interfaceOf(number string) string {
 	names, _ := t.Names("sys/class/net")
 	for _, name := range names {
@@ -138,9 +143,9 @@ func (t files) interfaceOf(number string) string {
 	return ""
 }
 
-// findTaps says of each adapter which interface of the host is behind it.
-// First those whose names or files the command line tells; then, where as many
-// are left open as adapters without one, these in order.
+// findTaps sets the host's interface of each adapter. First the adapters
+// whose interface or file descriptor the command line names; then, where as
+// many interfaces as adapters are left, in order.
 func (t files) findTaps(p *process) {
 	isAway, err := t.away(p.pid)
 	if err == nil && isAway {
@@ -190,7 +195,7 @@ func (p *process) eachTap(f func(*nic)) {
 	}
 }
 
-// missTaps says why adapters are without an interface.
+// missTaps notes why adapters have no interface.
 func (p *process) missTaps(why string) {
 	p.eachTap(func(n *nic) {
 		if n.ifname == "" {
@@ -199,7 +204,8 @@ func (p *process) missTaps(why string) {
 	})
 }
 
-// leftOver are the interfaces that are open and not taken, in the order of their files.
+// leftOver returns the open interfaces that are not assigned, by file
+// descriptor.
 func leftOver(open map[int]string, taken map[string]bool) (list []string) {
 	for _, fd := range slices.Sorted(maps.Keys(open)) {
 		if name := open[fd]; !taken[name] && !slices.Contains(list, name) {
@@ -209,7 +215,7 @@ func leftOver(open map[int]string, taken map[string]bool) (list []string) {
 	return list
 }
 
-// ids gives each guest an id of its own: of Proxmox its number, else its name.
+// ids gives each guest a unique id: Proxmox's number, or its name.
 func ids(guests []process) {
 	taken := map[string]bool{"": true}
 	for i := range guests {
@@ -227,7 +233,7 @@ func ids(guests []process) {
 // guestID is the id of a guest by its number or its name.
 func guestID(name string) string { return "vm:" + unit.Line(name, maxText) }
 
-// countOthers says how many guests are not read.
+// countOthers notes how many guests are not read.
 func countOthers(others map[string]int) (missing []measure.NotChecked) {
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		missing = append(missing, measure.NotChecked{Fact: "guests", Why: fmt.Sprintf("%d of %s run here too, which thru does not read", others[name], name)})

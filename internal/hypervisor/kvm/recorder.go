@@ -7,14 +7,14 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of what is kept of a watch: with one that lasts, neighbouring samples
-// become one, and the host is read less often. Values that only fill in what
-// others tell as a whole have a bound of their own, so that a host of many CPUs
-// does not make the guests' counters coarse.
+// Limits of a watch: in a long one, two neighbouring samples become one, and
+// the host is read less often. Values that are only details of a total have
+// their own limit, so that a host of many CPUs does not make the guests'
+// counters coarser.
 const (
 	mostValues  = 170_000 // of all counters together
-	mostDetails = 30_000  // of those that are details
-	mostTicks   = 3600    // of each
+	mostDetails = 30_000  // of all details
+	mostTicks   = 3600    // of each counter
 	leastTicks  = 32
 )
 
@@ -22,9 +22,9 @@ const (
 type kind int
 
 const (
-	rate  kind = iota // what it rose by in a second, times scale
-	rise              // what it rose by
-	level             // what it is, times scale
+	rate  kind = iota // increase per second, times scale
+	rise              // increase
+	level             // reading, times scale
 )
 
 // meter is one counter over the time of a watch.
@@ -32,30 +32,30 @@ type meter struct {
 	measure.Series // without samples
 	kind           kind
 	scale          float64
-	column         int     // of an interface's
-	last           float64 // reading of before; NaN: none
+	column         int     // for an interface
+	last           float64 // previous reading; NaN: none
 	values         []float64
 }
 
-// isDetail tells the counters of single CPUs of the host, and of damaged frames,
-// which a virtual wire has none of.
+// isDetail reports whether a counter is a detail: single CPUs of the host,
+// and damaged frames, which a virtual wire does not have.
 func (m *meter) isDetail() bool {
 	return m.Counter == measure.CounterUsage && m.Instance != "" || m.Counter == measure.CounterRxErrors || m.Counter == measure.CounterTxErrors
 }
 
-// recorder keeps the values of some meters: one a tick.
+// recorder keeps the values of some meters, one a tick.
 type recorder struct {
 	meters []*meter
 	ticks  []time.Time
 	last   time.Time     // of the latest reading
 	every  time.Duration // between two readings
-	most   int           // ticks that are kept
+	most   int           // most ticks to keep
 }
 
-// recorders keep what all meters read: what matters, and details.
+// recorders keeps the values of all meters: main counters, and details.
 type recorders []*recorder
 
-// newRecorders keeps what these meters read.
+// newRecorders returns recorders of these meters.
 func newRecorders(meters []*meter, every time.Duration) recorders {
 	var main, details []*meter
 	for _, m := range meters {
@@ -68,7 +68,7 @@ func newRecorders(meters []*meter, every time.Duration) recorders {
 	return recorders{newRecorder(main, every, mostValues), newRecorder(details, every, mostDetails)}
 }
 
-// newRecorder keeps what these meters read, so many values at most.
+// newRecorder returns a recorder of these meters with a limit of values.
 func newRecorder(meters []*meter, every time.Duration, values int) *recorder {
 	most := values / max(len(meters), 1)
 	most = min(max(most, leastTicks), mostTicks) &^ 1
@@ -78,7 +78,7 @@ func newRecorder(meters []*meter, every time.Duration, values int) *recorder {
 	return &recorder{meters: meters, every: every, most: most}
 }
 
-// every is the time between two readings of the host.
+// every returns the time between two readings of the host.
 func (all recorders) every() time.Duration {
 	least := all[0].every
 	for _, r := range all {
@@ -87,7 +87,7 @@ func (all recorders) every() time.Duration {
 	return least
 }
 
-// tick takes what has been read at a moment to those whose time has come.
+// tick passes readings to the recorders that are due.
 func (all recorders) tick(at time.Time, read func(*meter) float64) {
 	early := all.every() / 2
 	for _, r := range all {
@@ -97,7 +97,8 @@ func (all recorders) tick(at time.Time, read func(*meter) float64) {
 	}
 }
 
-// lastPart takes samples that are not whole where they are more than half.
+// lastPart records the last, incomplete sample where it is at least half
+// complete.
 func (all recorders) lastPart(at time.Time, read func(*meter) float64) {
 	for _, r := range all {
 		if at.Sub(r.last) >= r.every/2 {
@@ -106,7 +107,7 @@ func (all recorders) lastPart(at time.Time, read func(*meter) float64) {
 	}
 }
 
-// series are all meters that have read anything.
+// series returns all meters with any value.
 func (all recorders) series() (list []measure.Series) {
 	for _, r := range all {
 		list = append(list, r.series()...)
@@ -114,8 +115,8 @@ func (all recorders) series() (list []measure.Series) {
 	return list
 }
 
-// tick takes what all meters have read at a moment. The first reading has no
-// value: none was before.
+// tick records the readings of all meters at a time. The first reading has no
+// value, since there is none before it.
 func (r *recorder) tick(at time.Time, read func(*meter) float64) {
 	elapsed, isFirst := at.Sub(r.last), r.last.IsZero()
 	r.last = at
@@ -134,8 +135,8 @@ func (r *recorder) tick(at time.Time, read func(*meter) float64) {
 	}
 }
 
-// value is what a reading tells, NaN where it tells nothing: there was none
-// before, or the counter went back, since somebody else has its place now.
+// value returns the value of a reading, NaN where it has none: it is the
+// first, or the counter went back, since it now belongs to something else.
 func (m *meter) value(now float64, elapsed time.Duration) float64 {
 	switch {
 	case m.kind == level:
@@ -147,12 +148,13 @@ func (m *meter) value(now float64, elapsed time.Duration) float64 {
 	}
 	v := (now - m.last) / elapsed.Seconds() * m.scale
 	if m.Counter == measure.CounterUsage {
-		return min(v, 100) // the kernel counts whole ticks: one may belong to the sample before
+		return min(v, 100) // the kernel counts whole ticks: one may belong to the previous sample
 	}
 	return v
 }
 
-// halve makes one sample of each two, which cover twice the time from now on.
+// halve merges each two samples into one; from now on samples cover twice the
+// time.
 func (r *recorder) halve() {
 	for _, m := range r.meters {
 		for i := range len(m.values) / 2 {
@@ -172,7 +174,7 @@ func (r *recorder) halve() {
 	r.every *= 2
 }
 
-// series are all meters that have read anything.
+// series returns all meters with any value.
 func (r *recorder) series() (all []measure.Series) {
 	for _, m := range r.meters {
 		s := m.Series
@@ -189,7 +191,7 @@ func (r *recorder) series() (all []measure.Series) {
 	return all
 }
 
-// round leaves out what is no more than noise, and costs room in a result.
+// round removes insignificant digits, which would only take room in a result.
 func round(v float64) float64 {
 	if math.Abs(v) >= 1000 {
 		return math.Round(v)

@@ -21,8 +21,8 @@ const (
 	roleOther = "other"
 )
 
-// threads lists what of a guest runs its CPUs and moves its packets, and the
-// main thread, which does the rest. online are the CPUs of the host.
+// threads lists the threads that run a guest's CPUs and move its packets, and
+// the main thread, which does the rest. online are the CPUs of the host.
 func (t files) threads(p *process, online []int, vhosts map[int][]int) {
 	tids, err := t.Numbered(proc(p.pid, "task"), "")
 	if err != nil {
@@ -33,7 +33,7 @@ func (t files) threads(p *process, online []int, vhosts map[int][]int) {
 		th := measure.GuestThread{TID: tid, Name: clean(t.Optional(task(p.pid, tid, "comm"))), Role: roleOther}
 		th.Role, th.CPU = roleOf(th.Name)
 		if th.Role == roleOther && ranGuest(t.Optional(task(p.pid, tid, "stat"))) {
-			th.Role = roleCPU // its name does not tell
+			th.Role = roleCPU // its name does not show it
 		}
 		if th.Role == roleOther && tid != p.pid {
 			continue
@@ -41,7 +41,7 @@ func (t files) threads(p *process, online []int, vhosts map[int][]int) {
 		th.CPUs = t.allowed(task(p.pid, tid, "status"), online)
 		p.Threads = append(p.Threads, th)
 	}
-	for _, tid := range vhosts[p.pid] { // before Linux 6.4 these are processes of the kernel
+	for _, tid := range vhosts[p.pid] { // before Linux 6.4 these are kernel processes
 		p.Threads = append(p.Threads, measure.GuestThread{TID: tid, Name: clean(t.Optional(proc(tid, "comm"))), Role: roleVhost, CPUs: t.allowed(proc(tid, "status"), online)})
 	}
 	slices.SortStableFunc(p.Threads, func(a, b measure.GuestThread) int { return cmp.Compare(order(a), order(b)) })
@@ -49,7 +49,7 @@ func (t files) threads(p *process, online []int, vhosts map[int][]int) {
 	p.pins(len(online))
 }
 
-// order lists virtual CPUs first, by their numbers.
+// order puts virtual CPUs first, by number.
 func order(t measure.GuestThread) int {
 	switch {
 	case t.Role == roleCPU && t.CPU != nil:
@@ -60,8 +60,8 @@ func order(t measure.GuestThread) int {
 	return unit.MaxCPU + 1 + slices.Index([]string{roleVhost, roleIO, roleOther}, t.Role)
 }
 
-// roleOf reads the name of a thread (accel/kvm/kvm-accel-ops.c, iothread.c,
-// drivers/vhost/vhost.c).
+// roleOf returns the role of a thread by its name (accel/kvm/kvm-accel-ops.c,
+// iothread.c, drivers/vhost/vhost.c).
 func roleOf(name string) (role string, cpu *int) {
 	if rest, ok := strings.CutPrefix(name, "CPU "); ok {
 		number, _, _ := strings.Cut(rest, "/")
@@ -79,9 +79,9 @@ func roleOf(name string) (role string, cpu *int) {
 	return roleOther, nil
 }
 
-// ranGuest tells a thread that has run a guest's code: the kernel counts that
-// time apart (proc_pid_stat(5), field 43). What counts begins after the program's
-// name, which may hold spaces and brackets, with field 3.
+// ranGuest reports whether a thread has run guest code: the kernel counts
+// that time separately (proc_pid_stat(5), field 43). Field 3 begins after the
+// program's name, which may hold spaces and brackets.
 func ranGuest(stat string) bool {
 	const guestTime = 43 - 3
 	f := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
@@ -92,8 +92,8 @@ func ranGuest(stat string) bool {
 	return err == nil && n > 0
 }
 
-// vhostProcesses are the threads of the kernel that move guests' packets, by
-// the process that they are named after.
+// vhostProcesses returns the kernel threads that move guests' packets, by the
+// process in their names.
 func (t files) vhostProcesses() map[int][]int {
 	all := map[int][]int{}
 	pids, _ := t.Numbered("proc", "")
@@ -106,7 +106,7 @@ func (t files) vhostProcesses() map[int][]int {
 	return all
 }
 
-// allowed are the CPUs that a thread may use; nil where that is all of them.
+// allowed returns the CPUs that a thread may use; nil where these are all.
 func (t files) allowed(status string, online []int) []int {
 	cpus, err := unit.ParseList(t.fields(status)["Cpus_allowed_list"], unit.MaxCPU)
 	if err != nil {
@@ -119,8 +119,9 @@ func (t files) allowed(status string, online []int) []int {
 	return cpus
 }
 
-// numberCPUs corrects the number of virtual CPUs by what runs: some are added
-// later. Those whose names do not tell are numbered as they were begun.
+// numberCPUs sets the number of virtual CPUs by the running threads, since
+// some are added later. Threads without a number in their name are numbered
+// in order of start.
 func (p *process) numberCPUs() {
 	named, nameless := 0, []*measure.GuestThread{}
 	for i := range p.Threads {
@@ -146,7 +147,8 @@ func (p *process) numberCPUs() {
 	}
 }
 
-// pins tells which CPUs of the host each virtual CPU may use, where that is not all.
+// pins sets which CPUs of the host each virtual CPU may use, where these are
+// not all.
 func (p *process) pins(online int) {
 	together, bound := map[int]bool{}, 0
 	cpus := 0
@@ -171,7 +173,7 @@ func (p *process) pins(online int) {
 	}
 }
 
-// limits reads what control groups hold a guest to.
+// limits reads the control group limits of a guest.
 func (t files) limits(p *process, machine *host.Host) {
 	quota, err := quotaOf(p, machine)
 	if err != nil {
@@ -192,16 +194,16 @@ func (t files) limits(p *process, machine *host.Host) {
 	p.MemoryShare = &measure.Allocation{Limited: new(most != nil), Limit: most}
 }
 
-// bounds are the quotas around the virtual CPUs of a guest, by the folders of
-// the groups: a manager may bound the guest, or each of its CPUs.
+// bounds are the quotas around the virtual CPUs of a guest, by group folder:
+// a manager may limit the guest, or each of its CPUs.
 type bounds struct {
 	cpus   map[string]float64
-	over   map[string][]int // numbers of the virtual CPUs inside
+	over   map[string][]int // numbers of the virtual CPUs in the group
 	vcpus  int
-	spread int // virtual CPUs that have a quota
+	spread int // virtual CPUs with a quota
 }
 
-// boundsOf reads them.
+// boundsOf reads the bounds of a guest.
 func boundsOf(p *process, machine *host.Host) (bounds, error) {
 	b := bounds{cpus: map[string]float64{}, over: map[string][]int{}}
 	for i, th := range p.Threads {
@@ -227,7 +229,7 @@ func boundsOf(p *process, machine *host.Host) (bounds, error) {
 	return b, nil
 }
 
-// quotaOf is the time of CPUs that a guest may have; 0: no bound.
+// quotaOf returns how many CPUs' time a guest may use; 0: no limit.
 func quotaOf(p *process, machine *host.Host) (float64, error) {
 	b, err := boundsOf(p, machine)
 	if err != nil || b.vcpus == 0 {

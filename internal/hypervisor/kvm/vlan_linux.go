@@ -7,8 +7,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// bridgeVLANs asks the kernel what each port of its bridges lets pass
-// (rtnetlink(7), IFLA_BRIDGE_VLAN_INFO), by the names of the ports.
+// bridgeVLANs requests the VLANs that each bridge port admits (rtnetlink(7),
+// IFLA_BRIDGE_VLAN_INFO), by interface name.
 func bridgeVLANs() (map[string]string, error) {
 	list, err := netlink.BridgeVlanList()
 	if err != nil {
@@ -18,7 +18,7 @@ func bridgeVLANs() (map[string]string, error) {
 	for index, vlans := range list {
 		face, err := net.InterfaceByIndex(int(index))
 		if err != nil {
-			continue // it has just gone
+			continue // the interface has just gone
 		}
 		untagged, tagged := 0, []int{}
 		for _, v := range vlans {

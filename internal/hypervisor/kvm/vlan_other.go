@@ -4,7 +4,7 @@ package kvm
 
 import "errors"
 
-// bridgeVLANs has no kernel to ask.
+// bridgeVLANs fails: only Linux has it.
 func bridgeVLANs() (map[string]string, error) {
 	return nil, errors.New("kvm: only Linux has such bridges")
 }

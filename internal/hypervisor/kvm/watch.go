@@ -16,19 +16,19 @@ type watch struct {
 	host    *Host
 	recs    recorders
 	sources []source
-	guests  []process // that are watched
+	guests  []process // watched ones
 	missing []measure.NotChecked
 	last    time.Time // of the latest reading
 
 	ending chan struct{} // the next sample is the last
-	quit   chan struct{} // end at once
+	quit   chan struct{} // ends the watch at once
 	over   chan struct{}
 	end    sync.Once
 	gone   sync.Once
 }
 
-// source reads some meters at once: what it returns is in their order; false
-// where there is nothing to be read any more.
+// source reads some meters at once: it returns values in their order; false
+// where there is nothing to read any more.
 type source struct {
 	meters []*meter
 	read   func() ([]float64, bool)
@@ -51,7 +51,7 @@ func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error
 	return w, nil
 }
 
-// prepare makes a watch that has read all counters once, from where they are counted.
+// prepare returns a watch with a first reading of all counters.
 func (h *Host) prepare(ids []string) (*watch, error) {
 	running, _, err := h.guests()
 	if err != nil {
@@ -74,7 +74,8 @@ func (h *Host) prepare(ids []string) (*watch, error) {
 	return w, nil
 }
 
-// miss says which ids cannot be watched, and what no guest's counter tells.
+// miss notes the ids that cannot be watched, and the counters that no guest
+// has.
 func (w *watch) miss(ids []string) {
 	for _, id := range ids {
 		if id != hostID && !slices.ContainsFunc(w.guests, func(p process) bool { return p.ID == id }) {
@@ -100,7 +101,7 @@ func (w *watch) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ending:
-			ending = nil // what is under way is waited for, where it takes no longer than a first sample
+			ending = nil // wait for the sample in progress, where it takes no longer than a first sample
 			if w.recs.every() > w.host.second {
 				w.recs.lastPart(time.Now(), w.read())
 				return
@@ -121,7 +122,7 @@ func (w *watch) tick(now time.Time) {
 	w.last = now
 }
 
-// read returns what all meters read now.
+// read returns a function with the present reading of each meter.
 func (w *watch) read() func(*meter) float64 {
 	read := map[*meter]float64{}
 	for _, s := range w.sources {
@@ -143,14 +144,14 @@ func (w *watch) stop() {
 	<-w.over
 }
 
-// forget takes a watch that has ended out of those under way.
+// forget removes a watch that has ended from the running ones.
 func (h *Host) forget(w *watch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.watches, w)
 }
 
-// End implements hypervisor.Watch. The sample under way is waited for.
+// End implements hypervisor.Watch. It waits for the sample in progress.
 func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked) {
 	w.end.Do(func() { close(w.ending) })
 	select {

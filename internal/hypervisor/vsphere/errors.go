@@ -45,7 +45,7 @@ func faultOf(err error) types.BaseMethodFault {
 	return nil
 }
 
-// isFault tells whether a server answered with that kind of fault.
+// isFault reports whether a server answered with that kind of fault.
 func isFault[F types.BaseMethodFault](err error) bool {
 	_, is := faultOf(err).(F)
 	return is

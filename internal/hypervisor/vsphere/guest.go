@@ -112,7 +112,7 @@ func toolsReason(r *reader, g *measure.Guest) string {
 	return "VMware Tools do not tell it"
 }
 
-// takeTools takes version and state of VMware Tools.
+// takeTools reads version and state of VMware Tools.
 func takeTools(g *measure.Guest, r *reader) {
 	t := measure.GuestTools{}
 	status := r.text("tools.status", "guest.toolsVersionStatus2", "")
@@ -198,9 +198,10 @@ func ints(list []int32) []int {
 	return all
 }
 
-// Advanced settings of a machine (VirtualMachineConfigInfo.extraConfig) that
-// bear on its traffic, on when it runs and on what of the host it uses. All
-// others are left out: they are many, and some hold what is nobody's business.
+// trafficKey reports whether an advanced setting of a machine
+// (VirtualMachineConfigInfo.extraConfig) affects its traffic, its scheduling or
+// its use of the host. All others are left out: they are many, and some are
+// confidential.
 //
 //   - ethernetN.*: ctxPerDev, pnicFeatures, udpRSS, rssoffload, coalescingScheme,
 //     coalescingParams, disableNetMap ...; not pciSlotNumber
@@ -232,7 +233,7 @@ func beginsWithAny(key string, prefixes ...string) bool {
 // maxSetting bounds the text of a setting.
 const maxSetting = 200
 
-// takeAdvanced takes the settings that bear on traffic.
+// takeAdvanced reads the settings that bear on traffic.
 func takeAdvanced(g *measure.Guest, r *reader) {
 	list, ok := value[types.ArrayOfOptionValue](r, "advanced", "config.extraConfig", "")
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// takeDisks takes a machine's virtual disks, with the adapter that each is at.
+// takeDisks reads a machine's virtual disks, with the adapter that each is at.
 func takeDisks(g *measure.Guest, devices []types.BaseVirtualDevice) {
 	adapters := map[int32]string{}
 	for _, d := range devices {
@@ -61,7 +61,7 @@ type backing struct {
 	above              []string // files that it is built on, the next one first
 }
 
-// takeFile takes where and in which form a disk lies.
+// takeFile reads where and in which form a disk lies.
 func takeFile(disk *measure.GuestDisk, from types.BaseVirtualDeviceBackingInfo) {
 	b := backingOf(from)
 	disk.Type, disk.Format, disk.Mode, disk.Path = word(b.kind), word(b.format), word(strings.ReplaceAll(b.mode, "_", " ")), word(b.file.FileName)

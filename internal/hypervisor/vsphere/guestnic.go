@@ -13,7 +13,7 @@ import (
 	"thru/internal/measure"
 )
 
-// takeNICs takes a machine's virtual network adapters. Their networks are
+// takeNICs reads a machine's virtual network adapters. Their networks are
 // named here; join finds what they are.
 func takeNICs(g *measure.Guest, r *reader, devices []types.BaseVirtualDevice) {
 	for _, d := range devices {
@@ -41,7 +41,7 @@ func takeNICs(g *measure.Guest, r *reader, devices []types.BaseVirtualDevice) {
 	}
 }
 
-// takeBacking takes what an adapter is connected to.
+// takeBacking reads what an adapter is connected to.
 func takeBacking(nic *measure.GuestNIC, host string, backing types.BaseVirtualDeviceBackingInfo) {
 	switch b := backing.(type) {
 	case *types.VirtualEthernetCardNetworkBackingInfo:
@@ -77,7 +77,7 @@ func nicModel(card types.BaseVirtualEthernetCard) *string {
 	return new(cmp.Or(other, kind))
 }
 
-// takeAddrs takes the addresses that VMware Tools report.
+// takeAddrs reads the addresses that VMware Tools report.
 func takeAddrs(g *measure.Guest, r *reader, tools string) {
 	n := len(r.gaps)
 	list, _ := value[types.ArrayOfGuestNicInfo](r, "addresses", "guest.net", tools)

@@ -137,7 +137,7 @@ func hostFacts(r *reader) *measure.Facts {
 	return f
 }
 
-// takeProduct takes version and build; the number of the update is an option.
+// takeProduct reads version and build; the number of the update is an option.
 func takeProduct(f *measure.Facts, r *reader) {
 	p, ok := value[types.AboutInfo](r, "kernel", "config.product", "")
 	if !ok || p.Version == "" {
@@ -159,7 +159,7 @@ func takeProduct(f *measure.Facts, r *reader) {
 	}
 }
 
-// takeMachine takes the maker, the model, and the firmware.
+// takeMachine reads the maker, the model, and the firmware.
 func takeMachine(f *measure.Facts, r *reader) {
 	if dns, ok := value[types.HostDnsConfig](r, "hostname", "config.network.dnsConfig", ""); ok {
 		f.Hostname = word(strings.Trim(dns.HostName+"."+dns.DomainName, "."))
@@ -189,7 +189,7 @@ func takeMachine(f *measure.Facts, r *reader) {
 	f.Machine.UEFI = new(strings.EqualFold(b.FirmwareType, "UEFI"))
 }
 
-// takeLegacyCPU takes whether a processor that is not supported was let in: an
+// takeLegacyCPU reads whether a processor that is not supported was let in: an
 // option of the VMkernel, or a word of boot.cfg.
 func takeLegacyCPU(f *measure.Facts, r *reader) {
 	const name = "allowLegacyCPU"
@@ -208,7 +208,7 @@ func takeLegacyCPU(f *measure.Facts, r *reader) {
 	}
 }
 
-// takeProcessors takes the CPUs and the memory.
+// takeProcessors reads the CPUs and the memory.
 func takeProcessors(f *measure.Facts, r *reader) {
 	if c, ok := value[types.HostCpuInfo](r, "cores", "hardware.cpuInfo", ""); ok {
 		f.CPU.Sockets, f.CPU.Cores, f.CPU.Threads = positive(c.NumCpuPackages), positive(c.NumCpuCores), positive(c.NumCpuThreads)
@@ -233,7 +233,7 @@ func takeProcessors(f *measure.Facts, r *reader) {
 	}
 }
 
-// takeNUMA takes the nodes.
+// takeNUMA reads the nodes.
 func takeNUMA(f *measure.Facts, r *reader) {
 	n, ok := value[types.HostNumaInfo](r, "numa_nodes", "hardware.numaInfo", "")
 	if !ok {
@@ -255,7 +255,7 @@ func takeNUMA(f *measure.Facts, r *reader) {
 	}
 }
 
-// takeClock takes whether a time service keeps the clock.
+// takeClock reads whether a time service keeps the clock.
 func takeClock(f *measure.Facts, r *reader) {
 	const fact = "clock.synchronised"
 	d, ok := value[types.HostDateTimeInfo](r, fact, "config.dateTimeInfo", "")
@@ -268,7 +268,7 @@ func takeClock(f *measure.Facts, r *reader) {
 	}
 }
 
-// takePower takes the policy of the processors' power: "High performance",
+// takePower reads the policy of the processors' power: "High performance",
 // "Balanced" ...
 func takePower(f *measure.Facts, r *reader) {
 	n := len(r.gaps)
@@ -286,7 +286,7 @@ func takePower(f *measure.Facts, r *reader) {
 	}
 }
 
-// takeStacks takes the congestion control of the VMkernel's own traffic.
+// takeStacks reads the congestion control of the VMkernel's own traffic.
 func takeStacks(f *measure.Facts, r *reader) {
 	list, _ := value[types.ArrayOfHostNetStackInstance](r, "", "config.network.netStackInstance", "")
 	for _, s := range list.HostNetStackInstance {

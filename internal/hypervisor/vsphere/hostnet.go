@@ -21,7 +21,7 @@ const (
 	vmkernel = "vmkernel"
 )
 
-// takePhysical takes the physical adapters.
+// takePhysical reads the physical adapters.
 func takePhysical(f *measure.Facts, r *reader) {
 	list, _ := value[types.ArrayOfPhysicalNic](r, "interfaces", "config.network.pnic", "")
 	cards, _ := value[types.ArrayOfHostPciDevice](r, "", "hardware.pciDevice", "")
@@ -50,7 +50,7 @@ func takePhysical(f *measure.Facts, r *reader) {
 	}
 }
 
-// takeLink takes what the link does and could do.
+// takeLink reads what the link does and could do.
 func takeLink(i *measure.Interface, p *types.PhysicalNic) {
 	i.Carrier = new(p.LinkSpeed != nil)
 	if p.LinkSpeed != nil {
@@ -71,7 +71,7 @@ func takeLink(i *measure.Interface, p *types.PhysicalNic) {
 	}
 }
 
-// takeSwitches takes the host's switches as interfaces.
+// takeSwitches reads the host's switches as interfaces.
 func takeSwitches(f *measure.Facts, r *reader) {
 	standard, _ := value[types.ArrayOfHostVirtualSwitch](r, "", "config.network.vswitch", "")
 	pnics := pnicNames(r)
@@ -126,7 +126,7 @@ func vmks(r *reader, fact string) []types.HostVirtualNic {
 	return append(list.HostVirtualNic, console.HostVirtualNic...)
 }
 
-// takeVmk takes the VMkernel's ports as interfaces.
+// takeVmk reads the VMkernel's ports as interfaces.
 func takeVmk(f *measure.Facts, r *reader) {
 	for _, v := range vmks(r, "") {
 		i := measure.Interface{Name: v.Device, Kind: new(vmkernel), MTU: positive(v.Spec.Mtu), MAC: word(strings.ToLower(v.Spec.Mac)),
@@ -209,7 +209,7 @@ func vmkernelPorts(r *reader, host string) []measure.VMkernelPort {
 	return all
 }
 
-// takeVolumes takes the disks, and the volumes with the version of VMFS.
+// takeVolumes reads the disks, and the volumes with the version of VMFS.
 func takeVolumes(f *measure.Facts, r *reader) {
 	luns, _ := value[types.ArrayOfScsiLun](r, "disks", "config.storageDevice.scsiLun", "")
 	for _, l := range luns.ScsiLun {

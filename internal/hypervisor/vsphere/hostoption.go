@@ -35,7 +35,7 @@ func option(r *reader, key string) string {
 	return ""
 }
 
-// takeOptions takes the settings of the network into Sysctls, by the names that
+// takeOptions reads the settings of the network into Sysctls, by the names that
 // esxcli has for them: "/Net/UseHwTSO", and netNetqueueEnabled, which is of the boot.
 func takeOptions(f *measure.Facts, r *reader) {
 	list, _ := value[types.ArrayOfOptionValue](r, "sysctls", "config.option", "")

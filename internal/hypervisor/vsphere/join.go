@@ -59,7 +59,7 @@ func (b *builder) fetchPorts(ctx context.Context, d *distributed, nics map[strin
 	return nil
 }
 
-// takePort takes what is set of a port itself, and not of its port group.
+// takePort reads what is set of a port itself, and not of its port group.
 func takePort(nic *measure.GuestNIC, setting types.BaseDVPortSetting, pvlan map[int32]int32) {
 	if setting == nil {
 		return

@@ -34,14 +34,14 @@ func (h *stamper) take(c clock, err error, why string) {
 // age is how old, by a clock, the freshest sample was when it was read.
 func (h *stamper) age(by clock) time.Duration { return by.ahead - h.fresh }
 
-// fits tells whether a sample may have such an age when it is read: not below
+// fits reports whether a sample may have such an age when it is read: not below
 // zero, and not much more than the time that the next one needs.
 func (p *perf) fits(age, bound time.Duration) bool {
 	bound += clockNoted
 	return age >= -bound && age <= 2*p.longest()+bound
 }
 
-// ownClock tells whether samples were stamped by the host's own clock. They were
+// ownClock reports whether samples were stamped by the host's own clock. They were
 // not where by it they would have been taken after they were read; nor where by it
 // they are too old, and not by the source's.
 func (p *perf) ownClock(h *stamper) bool {

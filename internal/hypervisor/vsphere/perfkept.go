@@ -26,7 +26,7 @@ type kept struct {
 	full    time.Time // since when all is
 }
 
-// room tells whether there is room for a sample.
+// room reports whether there is room for a sample.
 func (k *kept) room(singleCPU bool, now time.Time) bool {
 	most := cmp.Or(k.most, mostKept)
 	switch {

@@ -103,10 +103,10 @@ func firsts(kind string) []counter {
 	return out
 }
 
-// of tells whether a counter is read of a kind of object.
+// of reports whether a counter is read of a kind of object.
 func (c counter) of(kind string) bool { return c.kind == "" || c.kind == kind }
 
-// takes tells whether an instance of it is read. What a guest moves is counted
+// takes reports whether an instance of it is read. What a guest moves is counted
 // by its adapters and once more by the NICs of its host, which are left out.
 func (c counter) takes(kind, instance string) bool {
 	if instance == "" {

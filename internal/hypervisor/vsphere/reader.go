@@ -12,7 +12,7 @@ import (
 	"thru/internal/measure"
 )
 
-// reader takes values out of an object as the server sent it, and keeps why
+// reader reads values out of an object as the server sent it, and keeps why
 // those are missing that are not there.
 type reader struct {
 	object *types.ObjectContent

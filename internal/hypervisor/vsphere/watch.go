@@ -86,7 +86,7 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 	return w.series, w.left
 }
 
-// complete tells whether the samples of all that has some reach until a moment.
+// complete reports whether the samples of all that has some reach until a moment.
 func (p *perf) complete(until time.Time) bool {
 	return !slices.ContainsFunc(p.entities, func(e *entity) bool { return e.off == "" && len(e.asked) > 0 && e.upTo.Before(until) })
 }
@@ -95,7 +95,7 @@ func (p *perf) complete(until time.Time) bool {
 // waits for it any more.
 const mostLost = 3
 
-// unreached tells whether nothing could be asked, for a reason on the way there.
+// unreached reports whether nothing could be asked, for a reason on the way there.
 func (p *perf) unreached() bool {
 	reached := func(e *entity) bool { return e.err == nil || faultOf(e.err) != nil }
 	return len(p.entities) > 0 && !slices.ContainsFunc(p.entities, reached)
