@@ -26,37 +26,36 @@ import (
 	"thru/internal/measure"
 )
 
-// Source is one of them, connected. It only reads. It may be used by many
-// goroutines; every call ends when its context does.
+// Source is a connected source. It only reads. It may be used by many
+// goroutines; every call ends with its context.
 type Source interface {
-	// Name is how it was asked for, without secrets.
+	// Name returns the user's name for the source, without secrets.
 	Name() string
 
-	// Inventory reads what there is. want chooses guests by what identifies them:
-	// id, name, UUIDs, power, adapters' MACs and addresses (other fields may be
-	// missing when it is asked); nil chooses all of them, and all hosts. Of a
-	// choice there are the guests chosen, the hosts that these are on, the hosts
-	// that hosts chooses (nil: none more) by id, name, UUID and the addresses
-	// and MACs of their interfaces, and the networks and datastores of both.
-	// What could not be read stands in NotChecked; an error means that nothing
+	// Inventory reads guests, hosts, networks and datastores. want chooses guests
+	// by their identity: id, name, UUIDs, power, adapters' MACs and addresses
+	// (other fields may be missing in the call); nil chooses all guests and all
+	// hosts. A choice has the chosen guests, their hosts, the hosts that hosts
+	// chooses (nil: no others) by id, name, UUID and the addresses and MACs of
+	// their interfaces, and the networks and datastores of both.
+	// NotChecked names what could not be read; an error means that nothing
 	// could, and has a hint.
 	Inventory(ctx context.Context, want func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) (measure.Inventory, error)
 
-	// Watch begins to read counters of guests and hosts, by the ids of its
-	// inventory. Ids that are not known are said by End. The context lives as
-	// long as the watch: what is read meanwhile ends with it, also where End is
-	// never called; where it is, it returns what was counted until then.
+	// Watch starts reading counters of guests and hosts, by their ids in the
+	// inventory. End reports unknown ids. The end of the context ends the watch,
+	// even without a call of End; a later End returns what was counted until then.
 	Watch(ctx context.Context, ids []string) (Watch, error)
 
-	// Close ends the session there.
+	// Close ends the session.
 	Close() error
 }
 
-// Watch is a reading of counters under way.
+// Watch is a running reading of counters.
 type Watch interface {
-	// End returns what was counted between Watch and now. A source that tells of
-	// its counters late is waited for as long as the context lives and its last
-	// sample does not reach until now; what did not come is said. It is called once.
+	// End returns what was counted between Watch and now. Where counters come
+	// late, End waits until the last sample reaches until now or the context ends,
+	// and reports what did not come. It is called once.
 	End(ctx context.Context) ([]measure.Series, []measure.NotChecked)
 }
 

@@ -8,29 +8,30 @@ import (
 	"time"
 )
 
-// bounds are what a server may take at most: one that hangs, or sends without
-// an end, costs what it did not tell and neither the time nor the memory of who asks.
+// bounds limits the time and size of a server's answers: a server that hangs,
+// or sends without end, costs only the facts that it did not send, not the
+// caller's time or memory.
 type bounds struct {
-	connect time.Duration // until TCP and TLS are there, each
-	open    time.Duration // until it has told who it is, and again until it has let us in
+	connect time.Duration // to connect TCP and TLS, each
+	open    time.Duration // to identify the server, and again to log in
 	answer  time.Duration // from a request to the last byte of its answer
 	bytes   int64         // of one answer
 }
 
-// usualBounds leave a busy vCenter some minutes' worth of its usual answers: 100
-// machines or 10 hosts a page are a few megabytes.
+// usualBounds returns limits that leave a busy vCenter some minutes for its
+// usual answers: a page of 100 machines or 10 hosts has a few megabytes.
 func usualBounds() bounds {
 	return bounds{connect: 10 * time.Second, open: 30 * time.Second, answer: 2 * time.Minute, bytes: 64 << 20}
 }
 
-// mostObjects is of how many one question may be answered: some times what a
-// vCenter can have.
+// mostObjects limits the objects in the answers to one query: some times what
+// a vCenter can have.
 const mostObjects = 500_000
 
-// errTooMuch is the end of an answer without one.
+// errTooMuch ends an answer that is too long.
 var errTooMuch = errors.New("it sends more than any vCenter has to tell")
 
-// bounded holds each request to the bounds.
+// bounded applies the limits to each request.
 type bounded struct {
 	next http.RoundTripper
 	bounds
@@ -48,7 +49,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// answer is the body of one, which ends with an error where it is too long.
+// answer is a response body that ends with an error where it is too long.
 type answer struct {
 	io.ReadCloser
 	left int64

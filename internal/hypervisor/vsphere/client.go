@@ -1,10 +1,11 @@
-// Package vsphere reads vCenter and ESXi by their web service (the vSphere Web
-// Services API, by govmomi's types): which virtual machines, hosts, switches
-// and datastores there are and what they are made of, and their counters. It
-// only reads.
+// Package vsphere reads vCenter and ESXi by their web service (the vSphere
+// Web Services API, by govmomi's types): virtual machines, hosts, switches
+// and datastores with their configuration, and counters. It only reads.
 //
-// It asks for counters by number of samples, not by time (perf.go): the server would compare a time with the clock of an ESXi host,
-// and where that is wrong nothing comes. clock.go and perfclock.go place what comes by comparing the clocks.
+// It requests counters by number of samples, not by time (perf.go): the
+// server would compare a time with the clock of an ESXi host, and where that
+// is wrong it returns nothing. clock.go and perfclock.go place samples in
+// time by comparing the clocks.
 package vsphere
 
 import (
@@ -26,36 +27,36 @@ import (
 	"thru/internal/measure"
 )
 
-// Config is how a server is reached.
+// Config describes how to reach a server.
 type Config struct {
 	URL      string                                   // HOST[:PORT][/PATH], with or without vsphere:// or https://; port 443 and path /sdk unless given
-	User     string                                   // name to log in by; may stand in URL
-	Password func() (string, error)                   // asked once, when the server is there and its certificate is accepted
-	Pin      func(addr string, sha256 [32]byte) error // decides about the certificate of HOST:PORT where the system does not trust it; nil: none is accepted
+	User     string                                   // login name; may be part of URL
+	Password func() (string, error)                   // called once, when the server is reached and its certificate is accepted
+	Pin      func(addr string, sha256 [32]byte) error // decides about a certificate of HOST:PORT that the system does not trust; nil: none is accepted
 	Insecure bool                                     // any certificate is accepted
-	Version  string                                   // of thru, which the server lists with its sessions
+	Version  string                                   // of thru; the server lists it with its sessions
 }
 
-// logoutTime bounds the end of a session.
+// logoutTime limits the time of a logout.
 const logoutTime = 5 * time.Second
 
-// Client is a session at a vCenter or an ESXi host; it is a hypervisor.Source.
-// Many goroutines may use it.
+// Client is a session on a vCenter or an ESXi host; it is a
+// hypervisor.Source. Many goroutines may use it.
 type Client struct {
 	name string // vsphere://USER@HOST[:PORT]
 	addr string // HOST:PORT
 	user string
 	vim  *vim25.Client
 
-	mu       sync.Mutex // held while a login is under way
-	password string     // for a session that is lost; forgotten by Close
-	logins   int        // so often a session was begun
+	mu       sync.Mutex // held during a login
+	password string     // to log in again after a lost session; cleared by Close
+	logins   int        // number of sessions so far
 	closed   bool
 }
 
-// Dial connects and logs in. Its errors have hints: what a person gets wrong
-// most is the name, the certificate and the password. A server that hangs is
-// given up after half a minute.
+// Dial connects and logs in. Its errors have hints, since people mostly get
+// the name, the certificate or the password wrong. It gives up on a server
+// that hangs after half a minute.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	return connect(ctx, cfg, usualBounds())
 }
@@ -65,10 +66,10 @@ func connect(ctx context.Context, cfg Config, most bounds) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	web := soap.NewClient(u, true) // trust is judged by verify
+	web := soap.NewClient(u, true) // verify decides on trust
 	web.UserAgent = "thru/" + cfg.Version
 	t := web.DefaultTransport()
-	t.Proxy, t.DialTLSContext = nil, nil // what is asked for is near, and its certificate is its own
+	t.Proxy, t.DialTLSContext = nil, nil // the server is near, and has its own certificate
 	t.DialContext = (&net.Dialer{Timeout: most.connect}).DialContext
 	t.TLSHandshakeTimeout = most.connect
 	t.TLSClientConfig.VerifyConnection = verify(u.Hostname(), c.addr, cfg)
@@ -80,7 +81,7 @@ func connect(ctx context.Context, cfg Config, most bounds) (*Client, error) {
 	return c, nil
 }
 
-// target reads who is asked for.
+// target parses the server's address.
 func target(cfg Config) (*Client, *url.URL, error) {
 	at := cfg.URL
 	for _, scheme := range []string{"vsphere://", "https://"} {
@@ -108,7 +109,7 @@ func target(cfg Config) (*Client, *url.URL, error) {
 	return c, u, nil
 }
 
-// hide leaves out what may be a password.
+// hide removes what may be a password.
 func hide(address string) string {
 	if i := strings.LastIndex(address, "@"); i >= 0 {
 		return "..." + address[i:]
@@ -116,8 +117,8 @@ func hide(address string) string {
 	return address
 }
 
-// open finds out that a vSphere server is there, and begins a session. A person
-// who is asked for the password may take any time.
+// open verifies that a vSphere server answers, and starts a session. Entering
+// the password may take any time.
 func (c *Client) open(ctx context.Context, web *soap.Client, password func() (string, error), most time.Duration) error {
 	known, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -142,7 +143,8 @@ func (c *Client) open(ctx context.Context, web *soap.Client, password func() (st
 	return c.login(in, 0)
 }
 
-// login begins a session, unless somebody has since the one of that number.
+// login starts a session, unless another call has replaced session number
+// lost already.
 func (c *Client) login(ctx context.Context, lost int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +161,7 @@ func (c *Client) login(ctx context.Context, lost int) error {
 	return err
 }
 
-// session is the number of the session that is in use.
+// session returns the number of the present session.
 func (c *Client) session() (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,10 +171,9 @@ func (c *Client) session() (int, error) {
 	return c.logins, nil
 }
 
-// again runs a call at the server. Where the session was lost meanwhile (it
-// ends after 30 idle minutes, or when the server is started anew), it logs in
-// once more and repeats the call as a whole: views and tokens of the old session
-// are gone with it.
+// again calls the server. Where the session was lost meanwhile (it ends after
+// 30 idle minutes, or when the server restarts), it logs in once more and
+// repeats the whole call: views and tokens of the old session are gone.
 func (c *Client) again(ctx context.Context, call func(*vim25.Client) error) error {
 	before, err := c.session()
 	if err != nil {
@@ -195,7 +196,7 @@ func (c *Client) again(ctx context.Context, call func(*vim25.Client) error) erro
 	return call(c.vim)
 }
 
-// ask is again for a call with an answer.
+// ask is again for a call with a result.
 func ask[T any](ctx context.Context, c *Client, call func(context.Context, soap.RoundTripper) (T, error)) (told T, err error) {
 	err = c.again(ctx, func(vc *vim25.Client) (err error) {
 		told, err = call(ctx, vc)
@@ -204,10 +205,10 @@ func ask[T any](ctx context.Context, c *Client, call func(context.Context, soap.
 	return told, err
 }
 
-// Name is how it was asked for.
+// Name returns the user's name for the server.
 func (c *Client) Name() string { return c.name }
 
-// Close ends the session there; it may be called again.
+// Close ends the session; it may be called again.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +226,7 @@ func (c *Client) Close() error {
 	return c.explain("ending the session at "+c.addr, err)
 }
 
-// product is what the server says that it is.
+// product returns the server's product name.
 func (c *Client) product() string {
 	about := c.vim.ServiceContent.About
 	name := about.Name
@@ -238,5 +239,5 @@ func (c *Client) product() string {
 	return name
 }
 
-// kind is what the inventories are marked with.
+// kind marks inventories of this package.
 const kind = measure.KindVSphere

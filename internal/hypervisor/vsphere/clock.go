@@ -12,17 +12,17 @@ import (
 	"thru/internal/measure"
 )
 
-// clockNoted is by how much a clock may differ before it is worth a word.
+// clockNoted is the least difference of a clock that is reported.
 const clockNoted = time.Second
 
-// clock is how another machine's clock stands to ours.
+// clock is the offset of another machine's clock from ours.
 type clock struct {
-	ahead time.Duration // of ours
-	bound time.Duration // that the figure may be wrong by
+	ahead time.Duration // relative to ours
+	bound time.Duration // error limit of ahead
 }
 
-// readClock asks a clock twice and takes the answer that came sooner: what
-// was told lies somewhere between question and answer.
+// readClock reads a clock twice and uses the faster answer: the clock was
+// read between request and answer.
 func readClock(now func() time.Time, ask func() (time.Time, error)) (clock, error) {
 	var best clock
 	for i := range 2 {
@@ -33,7 +33,7 @@ func readClock(now func() time.Time, ask func() (time.Time, error)) (clock, erro
 		}
 		half := now().Sub(sent) / 2
 		c := clock{ahead: told.Sub(sent.Add(half)), bound: half}
-		if told.Nanosecond() == 0 { // told in whole seconds, cut off
+		if told.Nanosecond() == 0 { // whole seconds, truncated
 			c.ahead, c.bound = c.ahead+time.Second/2, c.bound+time.Second/2
 		}
 		if i == 0 || c.bound < best.bound {
@@ -43,7 +43,7 @@ func readClock(now func() time.Time, ask func() (time.Time, error)) (clock, erro
 	return best, nil
 }
 
-// sourceClock reads the clock of the vCenter or ESXi host that is connected.
+// sourceClock reads the clock of the connected vCenter or ESXi host.
 func (c *Client) sourceClock(ctx context.Context, now func() time.Time) (clock, error) {
 	return readClock(now, func() (time.Time, error) {
 		told, err := ask(ctx, c, methods.GetCurrentTime)
@@ -67,7 +67,7 @@ func (c *Client) hostClock(ctx context.Context, system types.ManagedObjectRefere
 	})
 }
 
-// words say of a clock that it differs; ok is false where it does not.
+// words reports a clock's difference; ok is false where there is none.
 func (c clock) words(whose, then string) (n measure.NotChecked, ok bool) {
 	if c.ahead.Abs() <= clockNoted+c.bound {
 		return measure.NotChecked{}, false
@@ -82,7 +82,7 @@ func (c clock) words(whose, then string) (n measure.NotChecked, ok bool) {
 	}, true
 }
 
-// stepped says that a clock was set, or ran away, between two readings.
+// stepped reports that a clock was set, or ran away, between two readings.
 func (c clock) stepped(before clock, whose string) (n measure.NotChecked, ok bool) {
 	by := c.ahead - before.ahead
 	if by.Abs() <= clockNoted+c.bound+before.bound {
@@ -94,7 +94,7 @@ func (c clock) stepped(before clock, whose string) (n measure.NotChecked, ok boo
 	}, true
 }
 
-// seconds prints a time in the unit that counters and clocks are told in.
+// seconds formats a time in the unit of counters and clocks.
 func seconds(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.1f s", d.Seconds())

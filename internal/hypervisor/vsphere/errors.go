@@ -27,16 +27,17 @@ import (
 	"thru/internal/fault"
 )
 
-// What a session may end by that is no fault of the server's.
+// Ends of a session that are not the server's fault.
 var (
 	errNotVSphere = errors.New("it is no vCenter and no ESXi host")
 	errClosed     = errors.New("vsphere: the session was closed")
 )
 
-// winRefused is Windows' WSAECONNREFUSED, which its Go does not call ECONNREFUSED.
+// winRefused is Windows' WSAECONNREFUSED, which Go on Windows does not map to
+// ECONNREFUSED.
 const winRefused = syscall.Errno(10061)
 
-// faultOf is the fault that a server answered with, or nil.
+// faultOf returns the fault in a server's answer, or nil.
 func faultOf(err error) types.BaseMethodFault {
 	var with interface{ Fault() types.BaseMethodFault }
 	if errors.As(err, &with) {
@@ -51,19 +52,19 @@ func isFault[F types.BaseMethodFault](err error) bool {
 	return is
 }
 
-// untrusted is a certificate that was not accepted.
+// untrusted is the error for a certificate that was not accepted.
 type untrusted struct {
 	addr string
 	sum  [32]byte
 	err  error
 }
 
-// Error names the server, its certificate and why it is refused.
+// Error names the server, its certificate and the reason.
 func (u *untrusted) Error() string {
 	return fmt.Sprintf("the certificate of %s (SHA-256 %s) is not accepted: %v", u.addr, hex.EncodeToString(u.sum[:]), u.err)
 }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (u *untrusted) Unwrap() error { return u.err }
 
 // verify accepts a server's certificate: one that the system trusts for that
@@ -93,8 +94,8 @@ func verify(host, addr string, cfg Config) func(tls.ConnectionState) error {
 	}
 }
 
-// serviceVersion asks which version of the API a server speaks: the newest that
-// both sides know (vimServiceVersions.xml, which needs no session).
+// serviceVersion returns the newest API version that the server and this
+// client know (vimServiceVersions.xml, which needs no session).
 func serviceVersion(ctx context.Context, web *soap.Client) (string, error) {
 	u := web.URL()
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/vimServiceVersions.xml"
@@ -114,7 +115,7 @@ func serviceVersion(ctx context.Context, web *soap.Client) (string, error) {
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
-		return "", ctx.Err() // a server that ends as we give up has not answered in time
+		return "", ctx.Err() // a server that fails as the time ends has timed out
 	}
 	if err != nil {
 		return "", err
@@ -122,7 +123,7 @@ func serviceVersion(ctx context.Context, web *soap.Client) (string, error) {
 	return told.choose()
 }
 
-// serviceVersions is the document that lists what a server speaks.
+// serviceVersions is the document with the server's API versions.
 type serviceVersions struct {
 	Namespaces []struct {
 		Name    string   `xml:"name"`
@@ -139,7 +140,8 @@ func readVersions(in io.Reader) (told serviceVersions, err error) {
 	return told, nil
 }
 
-// choose takes our version where the server knows it, else the server's.
+// choose returns our version where the server knows it, otherwise the
+// server's.
 func (s serviceVersions) choose() (string, error) {
 	for _, n := range s.Namespaces {
 		if n.Name != "urn:"+vim25.Namespace || n.Version == "" {
@@ -153,7 +155,8 @@ func (s serviceVersions) choose() (string, error) {
 	return "", fmt.Errorf("%w: it does not speak vim25", errNotVSphere)
 }
 
-// explain gives an error of the server or of the way to it words and a hint for a person.
+// explain adds words and a hint for a person to an error of the server or of
+// the connection.
 func (c *Client) explain(doing string, err error) error {
 	if err == nil || errors.Is(err, errClosed) {
 		return err
@@ -175,11 +178,11 @@ type said struct {
 // Error returns the words.
 func (s *said) Error() string { return s.words }
 
-// Unwrap returns the error itself.
+// Unwrap returns the original error.
 func (s *said) Unwrap() error { return s.err }
 
-// words are what a person is told of an error, and the hint. Empty words leave
-// those of the error.
+// words returns the words and the hint for an error. Empty words keep those
+// of the error.
 func (c *Client) words(err error) (words, hint string) {
 	switch f := faultOf(err).(type) {
 	case *types.InvalidLogin:
@@ -196,7 +199,7 @@ func (c *Client) words(err error) (words, hint string) {
 	return pathWords(err)
 }
 
-// pathWords are the words of what goes wrong on the way to the server.
+// pathWords returns the words for connection errors.
 func pathWords(err error) (words, hint string) {
 	var trust *untrusted
 	var dns *net.DNSError
@@ -222,8 +225,8 @@ func pathWords(err error) (words, hint string) {
 	return answerWords(err)
 }
 
-// answerWords are the words of an answer that cannot be used, and of what Go says
-// of a connection.
+// answerWords returns the words for unusable answers, and for Go's errors of
+// a connection.
 func answerWords(err error) (words, hint string) {
 	var syntax *vimxml.SyntaxError
 	var other vimxml.UnmarshalError
@@ -241,8 +244,8 @@ func answerWords(err error) (words, hint string) {
 	return "", ""
 }
 
-// inner leaves out what Go adds of requests and sockets: a person has asked for a
-// name, and hears of that.
+// inner removes what Go adds about requests and sockets, since a person asked
+// for a name.
 func inner(err error) error {
 	for {
 		var of *url.Error
@@ -261,7 +264,7 @@ func inner(err error) error {
 	}
 }
 
-// notVSphere says of which kind a server is not.
+// notVSphere describes a server that is not vSphere.
 func notVSphere(err error) string {
 	if errors.Is(err, errNotVSphere) {
 		text := err.Error()
@@ -270,7 +273,7 @@ func notVSphere(err error) string {
 	return errNotVSphere.Error() + ": it does not speak TLS"
 }
 
-// noPermission names the privilege that is missing.
+// noPermission names the missing privilege.
 func noPermission(f *types.NoPermission) string {
 	privilege := f.PrivilegeId
 	for _, m := range f.MissingPrivileges {

@@ -12,7 +12,7 @@ import (
 )
 
 // Properties of a virtual machine (vSphere Web Services API, VirtualMachine):
-// those that identify it, which a choice is made by, and the rest.
+// those of its identity, for choices, and the rest.
 func guestIdentity() []string {
 	return strings.Fields(`name runtime.host runtime.powerState config.template config.uuid config.instanceUuid
 		config.hardware.numCPU config.hardware.memoryMB config.hardware.device guest.net guest.ipAddress`)
@@ -25,8 +25,8 @@ func guestAll() []string {
 		guest.toolsRunningStatus`)...)
 }
 
-// convertGuest makes our record of a virtual machine, with all that of its
-// properties was asked for; what was not asked for is not missed.
+// convertGuest converts a virtual machine with the requested properties;
+// facts that were not requested are not reported as missing.
 func convertGuest(o *types.ObjectContent, t tree, whole bool) measure.Guest {
 	r := &reader{object: o}
 	g := measure.Guest{ID: o.Obj.Value, Name: unescape(r.text("", "name", ""))}
@@ -59,7 +59,7 @@ func convertGuest(o *types.ObjectContent, t tree, whole bool) measure.Guest {
 	return g
 }
 
-// fillGuest takes what does not identify it.
+// fillGuest sets the facts that are not part of the identity.
 func fillGuest(g *measure.Guest, r *reader, t tree, tools string) {
 	if parent, ok := value[types.ManagedObjectReference](r, "", "parent", ""); ok {
 		g.Folder = t.path(parent)
@@ -93,7 +93,7 @@ func fillGuest(g *measure.Guest, r *reader, t tree, tools string) {
 	takeTools(g, r)
 }
 
-// powerWord is the state of power in our words.
+// powerWord returns the power state in measure's words.
 func powerWord(state *string) string {
 	if state == nil {
 		return ""
@@ -101,7 +101,7 @@ func powerWord(state *string) string {
 	return strings.ToLower(strings.TrimPrefix(*state, "powered"))
 }
 
-// toolsReason is why a machine's own system may tell nothing.
+// toolsReason returns why a machine's guest system may report nothing.
 func toolsReason(r *reader, g *measure.Guest) string {
 	if g.Power != "on" && g.Power != "" {
 		return "it is not running"
@@ -135,8 +135,8 @@ func takeTools(g *measure.Guest, r *reader) {
 	}
 }
 
-// toolsStatus words VirtualMachineToolsVersionStatus; one that is new to us
-// stands as the server has it.
+// toolsStatus returns a word for VirtualMachineToolsVersionStatus; an unknown
+// one stays unchanged.
 func toolsStatus(s string) *string {
 	switch s {
 	case "guestToolsCurrent":
@@ -153,20 +153,20 @@ func toolsStatus(s string) *string {
 	return &s
 }
 
-// toolsVersion adds to the internal number what it means: major, minor and
-// base in 5 bits each from the right (12389 is 12.3.5). 0 is none.
+// toolsVersion adds the readable version to the internal number: major, minor
+// and base in 5 bits each from the right (12389 is 12.3.5). 0 is none.
 func toolsVersion(s string) *string {
 	n, err := strconv.Atoi(s)
 	if err == nil && n == 0 {
 		return nil
 	}
-	if err == nil && n >= 8<<10 && n < 64<<10 { // older ones count otherwise
+	if err == nil && n >= 8<<10 && n < 64<<10 { // older ones have another scheme
 		s = fmt.Sprintf("%d.%d.%d (%d)", n>>10, n>>5&31, n&31, n)
 	}
 	return &s
 }
 
-// allocation takes reservation, limit and shares in units of the API's: MHz or
+// allocation reads reservation, limit and shares in the API's units: MHz or
 // MB.
 func allocation(r *reader, fact, path string, unit int64) *measure.Allocation {
 	a, ok := value[types.ResourceAllocationInfo](r, fact, path, "")
@@ -189,7 +189,7 @@ func allocation(r *reader, fact, path string, unit int64) *measure.Allocation {
 	return &to
 }
 
-// ints widens a list.
+// ints converts a list.
 func ints(list []int32) []int {
 	var all []int
 	for _, n := range list {

@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// takeDisks reads a machine's virtual disks, with the adapter that each is at.
+// takeDisks reads a machine's virtual disks, with the adapter of each.
 func takeDisks(g *measure.Guest, devices []types.BaseVirtualDevice) {
 	adapters := map[int32]string{}
 	for _, d := range devices {
@@ -43,7 +43,7 @@ func takeDisks(g *measure.Guest, devices []types.BaseVirtualDevice) {
 	}
 }
 
-// adapterName is the kind of a controller.
+// adapterName returns the kind of a controller.
 func adapterName(d types.BaseVirtualDevice) string {
 	return map[string]string{
 		"ParaVirtualSCSI": "pvscsi", "VirtualLsiLogic": "lsilogic", "VirtualLsiLogicSAS": "lsilogic-sas", "VirtualBusLogic": "buslogic",
@@ -51,17 +51,17 @@ func adapterName(d types.BaseVirtualDevice) string {
 	}[strings.TrimSuffix(kindOf(d), "Controller")]
 }
 
-// kindOf is the API's name for the kind of a device.
+// kindOf returns the API's name of a device type.
 func kindOf(d any) string { return strings.TrimPrefix(fmt.Sprintf("%T", d), "*types.") }
 
-// backing is what the kinds of files that a disk lies in have in common.
+// backing has the common properties of disk backings.
 type backing struct {
 	kind, format, mode string
 	file               types.VirtualDeviceFileBackingInfo
-	above              []string // files that it is built on, the next one first
+	above              []string // files that it is based on, the next one first
 }
 
-// takeFile reads where and in which form a disk lies.
+// takeFile reads location and format of a disk.
 func takeFile(disk *measure.GuestDisk, from types.BaseVirtualDeviceBackingInfo) {
 	b := backingOf(from)
 	disk.Type, disk.Format, disk.Mode, disk.Path = word(b.kind), word(b.format), word(strings.ReplaceAll(b.mode, "_", " ")), word(b.file.FileName)
@@ -79,7 +79,8 @@ func takeFile(disk *measure.GuestDisk, from types.BaseVirtualDeviceBackingInfo) 
 	}
 }
 
-// backingOf reads the kinds of backings (VirtualDiskFlatVer2BackingInfo ...).
+// backingOf converts the kinds of backings (VirtualDiskFlatVer2BackingInfo
+// ...).
 func backingOf(from types.BaseVirtualDeviceBackingInfo) backing {
 	switch b := from.(type) {
 	case *types.VirtualDiskFlatVer2BackingInfo:
@@ -109,7 +110,7 @@ func backingOf(from types.BaseVirtualDeviceBackingInfo) backing {
 	return backing{}
 }
 
-// chain lists the files below a disk.
+// chain lists the parent files of a disk.
 func chain[T any](at *T, next func(*T) (string, *T)) []string {
 	var files []string
 	for at != nil && len(files) < depth {
@@ -120,7 +121,7 @@ func chain[T any](at *T, next func(*T) (string, *T)) []string {
 	return files
 }
 
-// flatFormat is how the room of a flat file is taken.
+// flatFormat returns how a flat file is allocated.
 func flatFormat(b *types.VirtualDiskFlatVer2BackingInfo) string {
 	switch {
 	case b.ThinProvisioned != nil && *b.ThinProvisioned:
@@ -133,7 +134,7 @@ func flatFormat(b *types.VirtualDiskFlatVer2BackingInfo) string {
 	return "thick"
 }
 
-// rawFormat is how a raw device is given to a guest.
+// rawFormat returns how a raw device is presented to a guest.
 func rawFormat(mode string) string {
 	switch mode {
 	case string(types.VirtualDiskCompatibilityModePhysicalMode):

@@ -13,8 +13,8 @@ import (
 	"thru/internal/measure"
 )
 
-// takeNICs reads a machine's virtual network adapters. Their networks are
-// named here; join finds what they are.
+// takeNICs reads a machine's virtual network adapters. It sets the ids of
+// their networks; join adds the rest.
 func takeNICs(g *measure.Guest, r *reader, devices []types.BaseVirtualDevice) {
 	for _, d := range devices {
 		b, is := d.(types.BaseVirtualEthernetCard)
@@ -33,7 +33,7 @@ func takeNICs(g *measure.Guest, r *reader, devices []types.BaseVirtualDevice) {
 		if c := card.Connectable; c != nil {
 			nic.Connected, nic.AtStart = &c.Connected, &c.StartConnected
 		}
-		if a := card.ResourceAllocation; a != nil && a.Limit != nil && *a.Limit >= 0 { // Mb/s, of Network I/O Control
+		if a := card.ResourceAllocation; a != nil && a.Limit != nil && *a.Limit >= 0 { // Mb/s, by Network I/O Control
 			nic.IOLimit = &measure.Shaping{Enabled: new(true), AverageBps: new(*a.Limit * 1_000_000)}
 		}
 		takeBacking(&nic, g.Host, card.Backing)
@@ -56,11 +56,11 @@ func takeBacking(nic *measure.GuestNIC, host string, backing types.BaseVirtualDe
 	}
 }
 
-// standardID is the id of a standard switch or port group: each host has its
-// own, and the API knows them by names alone.
+// standardID returns the id of a standard switch or port group: each host has
+// its own, and the API identifies them by name only.
 func standardID(host, name string) string { return host + "/" + name }
 
-// label is the name that people see.
+// label returns the name that people see.
 func label(d *types.VirtualDevice) string {
 	if d.DeviceInfo != nil {
 		if i := d.DeviceInfo.GetDescription(); i != nil && i.Label != "" {
@@ -70,7 +70,7 @@ func label(d *types.VirtualDevice) string {
 	return fmt.Sprintf("device %d", d.Key)
 }
 
-// nicModel is what the guest sees, by the driver's name.
+// nicModel returns the model that the guest sees, by the driver's name.
 func nicModel(card types.BaseVirtualEthernetCard) *string {
 	kind := strings.ToLower(strings.TrimPrefix(kindOf(card), "Virtual")) // "vmxnet3", "e1000e"
 	other := map[string]string{"vmxnet3vrdma": "vrdma", "sriovethernetcard": "sriov"}[kind]
@@ -113,8 +113,8 @@ func takeAddrs(g *measure.Guest, r *reader, tools string) {
 	}
 }
 
-// nicOf finds the adapter that VMware Tools speak of: by its key, or by its MAC
-// where they do not know it (-1: an interface of the guest's own).
+// nicOf returns the adapter that VMware Tools report on: by its key, or by
+// its MAC where the key is unknown (-1: an interface of the guest's own).
 func nicOf(g *measure.Guest, i *types.GuestNicInfo) *measure.GuestNIC {
 	for n := range g.NICs {
 		nic := &g.NICs[n]

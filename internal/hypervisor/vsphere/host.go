@@ -12,8 +12,8 @@ import (
 	"thru/internal/measure"
 )
 
-// Properties of a host (vSphere Web Services API, HostSystem): those that
-// identify it, which a choice is made by, and the rest.
+// Properties of a host (vSphere Web Services API, HostSystem): those of its
+// identity, for choices, and the rest.
 func hostIdentity() []string {
 	return strings.Fields(`name hardware.systemInfo.uuid config.network.pnic config.network.vnic config.network.consoleVnic`)
 }
@@ -28,7 +28,7 @@ func hostAll() []string {
 		hardware.cpuPowerManagementInfo hardware.pciDevice`)...)
 }
 
-// convertHost makes our record of a host from all that is asked for.
+// convertHost converts a host with all requested properties.
 func convertHost(o *types.ObjectContent, t tree) measure.GuestHost {
 	r := &reader{object: o}
 	h := measure.GuestHost{ID: o.Obj.Value, Name: unescape(r.text("", "name", "")), Site: t.site(o.Obj), Cluster: t.cluster(o.Obj)}
@@ -60,14 +60,14 @@ func convertHost(o *types.ObjectContent, t tree) measure.GuestHost {
 	return h
 }
 
-// drop takes away a part in which nothing came to stand.
+// drop sets an empty part to nil.
 func drop[T any](part **T) {
 	if reflect.ValueOf(**part).IsZero() {
 		*part = nil
 	}
 }
 
-// convertHostIdentity makes what a choice of hosts is made by.
+// convertHostIdentity converts the identity of a host, for choices.
 func convertHostIdentity(o *types.ObjectContent) measure.GuestHost {
 	r := &reader{object: o}
 	h := measure.GuestHost{ID: o.Obj.Value, Name: unescape(r.text("", "name", "")), Facts: &measure.Facts{}}
@@ -80,7 +80,7 @@ func convertHostIdentity(o *types.ObjectContent) measure.GuestHost {
 	return h
 }
 
-// reasonOf is why a fact is missing.
+// reasonOf returns why a fact is missing.
 func reasonOf(list []measure.NotChecked, fact string) string {
 	for _, n := range list {
 		if n.Fact == fact {
@@ -90,7 +90,7 @@ func reasonOf(list []measure.NotChecked, fact string) string {
 	return ""
 }
 
-// hostState words HostSystemConnectionState.
+// hostState returns a word for HostSystemConnectionState.
 func hostState(s *string) *string {
 	if s != nil && *s == string(types.HostSystemConnectionStateNotResponding) {
 		return new("not responding")
@@ -98,7 +98,7 @@ func hostState(s *string) *string {
 	return s
 }
 
-// beyond notes the facts that gates want of a host and the web service has not.
+// beyond notes the facts that gates need and the web service does not have.
 func beyond(f *measure.Facts, r *reader) {
 	const ssh = "the web service does not tell it; the host's own commands do (ssh://root@HOST)"
 	for _, fact := range []string{"boot_device", "firewall", "clock.source"} {
@@ -117,8 +117,8 @@ func beyond(f *measure.Facts, r *reader) {
 	}
 }
 
-// hostFacts are the facts of a host in the words of its own commands
-// (host/platform, esxi.go), so that both are judged alike.
+// hostFacts returns the facts of a host in the words of its own commands
+// (host/platform, esxi.go), so that the same rules judge both.
 func hostFacts(r *reader) *measure.Facts {
 	f := &measure.Facts{OS: new("esxi"), Machine: &measure.Machine{}, CPU: &measure.Processors{}}
 	takeProduct(f, r)
@@ -148,7 +148,7 @@ func takeProduct(f *measure.Facts, r *reader) {
 		name += " Update " + update
 	}
 	f.Distro = &name
-	f.Kernel = new(p.Version + " Releasebuild-" + p.Build) // as esxcli prints the build
+	f.Kernel = new(p.Version + " Releasebuild-" + p.Build) // in esxcli's form
 	switch p.OsType {
 	case "vmnix-x86":
 		f.Arch = new("x86_64")
@@ -189,8 +189,8 @@ func takeMachine(f *measure.Facts, r *reader) {
 	f.Machine.UEFI = new(strings.EqualFold(b.FirmwareType, "UEFI"))
 }
 
-// takeLegacyCPU reads whether a processor that is not supported was let in: an
-// option of the VMkernel, or a word of boot.cfg.
+// takeLegacyCPU reads whether an unsupported processor was admitted: by an
+// option of the VMkernel, or a word in boot.cfg.
 func takeLegacyCPU(f *measure.Facts, r *reader) {
 	const name = "allowLegacyCPU"
 	n := len(r.gaps)
@@ -268,7 +268,7 @@ func takeClock(f *measure.Facts, r *reader) {
 	}
 }
 
-// takePower reads the policy of the processors' power: "High performance",
+// takePower reads the processors' power policy: "High performance",
 // "Balanced" ...
 func takePower(f *measure.Facts, r *reader) {
 	n := len(r.gaps)
@@ -299,8 +299,9 @@ func takeStacks(f *measure.Facts, r *reader) {
 	}
 }
 
-// pciClass is the class of a device, of those that are listed (PCI Code and ID
-// Assignment Specification): bridges, buses and memory are part of every board.
+// pciClass returns the class of a device that is listed, or "" (PCI Code and
+// ID Assignment Specification): bridges, buses and memory are part of every
+// board.
 func pciClass(class int16) string {
 	return map[uint16]string{0x01: "storage", 0x02: "network", 0x03: "display", 0x0b: "processor", 0x12: "accelerator"}[uint16(class)>>8]
 }

@@ -13,7 +13,7 @@ import (
 	"thru/internal/measure"
 )
 
-// Kinds of interfaces of a host, as the reader of its own commands has them.
+// Kinds of interfaces of a host, as in package platform.
 const (
 	physical = "physical"
 	vswitch  = "vswitch"
@@ -50,7 +50,7 @@ func takePhysical(f *measure.Facts, r *reader) {
 	}
 }
 
-// takeLink reads what the link does and could do.
+// takeLink reads the link's state and capabilities.
 func takeLink(i *measure.Interface, p *types.PhysicalNic) {
 	i.Carrier = new(p.LinkSpeed != nil)
 	if p.LinkSpeed != nil {
@@ -71,7 +71,7 @@ func takeLink(i *measure.Interface, p *types.PhysicalNic) {
 	}
 }
 
-// takeSwitches reads the host's switches as interfaces.
+// takeSwitches adds the host's switches as interfaces.
 func takeSwitches(f *measure.Facts, r *reader) {
 	standard, _ := value[types.ArrayOfHostVirtualSwitch](r, "", "config.network.vswitch", "")
 	pnics := pnicNames(r)
@@ -89,7 +89,8 @@ func takeSwitches(f *measure.Facts, r *reader) {
 	}
 }
 
-// pnicNames are the names of the physical adapters by their keys in the API.
+// pnicNames returns the names of the physical adapters by their keys in the
+// API.
 func pnicNames(r *reader) map[string]string {
 	names := map[string]string{}
 	list, _ := value[types.ArrayOfPhysicalNic](r, "", "config.network.pnic", "")
@@ -99,7 +100,8 @@ func pnicNames(r *reader) map[string]string {
 	return names
 }
 
-// named turns keys of adapters ("key-vim.host.PhysicalNic-vmnic0") into names.
+// named converts keys of adapters ("key-vim.host.PhysicalNic-vmnic0") to
+// names.
 func named(names map[string]string, keys []string) []string {
 	var all []string
 	for _, k := range keys {
@@ -108,7 +110,7 @@ func named(names map[string]string, keys []string) []string {
 	return all
 }
 
-// nameMasters names to each physical adapter its switch.
+// nameMasters sets the switch of each physical adapter.
 func nameMasters(f *measure.Facts) {
 	for n := range f.Interfaces {
 		for _, lower := range f.Interfaces[n].Lower {
@@ -119,14 +121,14 @@ func nameMasters(f *measure.Facts) {
 	}
 }
 
-// vmks are the addresses of the host itself.
+// vmks returns the VMkernel ports of the host.
 func vmks(r *reader, fact string) []types.HostVirtualNic {
 	list, _ := value[types.ArrayOfHostVirtualNic](r, fact, "config.network.vnic", "")
 	console, _ := value[types.ArrayOfHostVirtualNic](r, "", "config.network.consoleVnic", "")
 	return append(list.HostVirtualNic, console.HostVirtualNic...)
 }
 
-// takeVmk reads the VMkernel's ports as interfaces.
+// takeVmk adds the VMkernel ports as interfaces.
 func takeVmk(f *measure.Facts, r *reader) {
 	for _, v := range vmks(r, "") {
 		i := measure.Interface{Name: v.Device, Kind: new(vmkernel), MTU: positive(v.Spec.Mtu), MAC: word(strings.ToLower(v.Spec.Mac)),
@@ -138,7 +140,7 @@ func takeVmk(f *measure.Facts, r *reader) {
 	}
 }
 
-// switchOfVmk is the name of the switch that a VMkernel port is at.
+// switchOfVmk returns the switch of a VMkernel port.
 func switchOfVmk(r *reader, v *types.HostVirtualNic) *string {
 	if d := v.Spec.DistributedVirtualPort; d != nil {
 		list, _ := value[types.ArrayOfHostProxySwitch](r, "", "config.network.proxySwitch", "")
@@ -158,7 +160,7 @@ func switchOfVmk(r *reader, v *types.HostVirtualNic) *string {
 	return nil
 }
 
-// vmkAddrs are the addresses with their prefix lengths.
+// vmkAddrs returns the addresses with their prefix lengths.
 func vmkAddrs(ip *types.HostIpConfig) []string {
 	if ip == nil {
 		return nil
@@ -182,7 +184,7 @@ func vmkAddrs(ip *types.HostIpConfig) []string {
 	return all
 }
 
-// vmkernelPorts are the VMkernel's ports with what they are for.
+// vmkernelPorts returns the VMkernel ports with their purposes.
 func vmkernelPorts(r *reader, host string) []measure.VMkernelPort {
 	services := map[string][]string{}
 	nets, _ := value[types.ArrayOfVirtualNicManagerNetConfig](r, "vmkernel_ports.services", "config.virtualNicManagerInfo.netConfig", "")
@@ -247,13 +249,13 @@ func takeVolumes(f *measure.Facts, r *reader) {
 	}
 }
 
-// volumeKind is the file system of a volume that machines may lie on, as
-// esxcli names it: "VMFS-6", "NFS", "vsan"; "" of the system's own.
+// volumeKind returns the file system of a volume for machines, in esxcli's
+// names: "VMFS-6", "NFS", "vsan"; "" for the system's own.
 func volumeKind(volume types.BaseHostFileSystemVolume) string {
 	switch v := volume.(type) {
 	case *types.HostVmfsVolume:
 		if v.Type != string(types.HostFileSystemVolumeFileSystemTypeVMFS) {
-			return "" // VMFS-L, where the system keeps its own
+			return "" // VMFS-L, which holds the system's own files
 		}
 		return fmt.Sprintf("VMFS-%d", v.MajorVersion)
 	case *types.HostNasVolume:

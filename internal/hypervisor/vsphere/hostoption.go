@@ -12,18 +12,18 @@ import (
 	"thru/internal/measure"
 )
 
-// bootOption begins the names of the options that the VMkernel was started
-// with (`esxcli system settings kernel list` has them without it).
+// bootOption is the prefix of the VMkernel's boot options (`esxcli system
+// settings kernel list` shows them without it).
 const bootOption = "VMkernel.Boot."
 
-// notOfKernel begin the names of options that are no settings of the VMkernel:
-// what agents, logs and people keep there. Some are secrets.
+// notOfKernel reports whether an option is no VMkernel setting: agents, logs
+// and people store values there. Some are secrets.
 func notOfKernel(key string) bool {
 	return beginsWithAny(key, "Annotations.", "Config.", "ScratchConfig.", "Syslog.", "UserVars.", "Vpx.", "Misc.HostName", "Misc.HostAgentUpdateLevel",
 		"Misc.HostIPAddr", "Misc.PreferredHostName", "DCUI.", "Security.", "vpxd.")
 }
 
-// option is the value of one advanced option of a host, or "".
+// option returns the value of one advanced option of a host, or "".
 func option(r *reader, key string) string {
 	list, _ := value[types.ArrayOfOptionValue](r, "", "config.option", "")
 	for _, b := range list.OptionValue {
@@ -35,8 +35,8 @@ func option(r *reader, key string) string {
 	return ""
 }
 
-// takeOptions reads the settings of the network into Sysctls, by the names that
-// esxcli has for them: "/Net/UseHwTSO", and netNetqueueEnabled, which is of the boot.
+// takeOptions adds the network settings to Sysctls, under esxcli's names:
+// "/Net/UseHwTSO", and netNetqueueEnabled, a boot option.
 func takeOptions(f *measure.Facts, r *reader) {
 	list, _ := value[types.ArrayOfOptionValue](r, "sysctls", "config.option", "")
 	f.Sysctls = map[string]string{}
@@ -59,10 +59,10 @@ func takeOptions(f *measure.Facts, r *reader) {
 	}
 }
 
-// esxcliName is "/Net/UseHwTSO" of "Net.UseHwTSO".
+// esxcliName returns "/Net/UseHwTSO" for "Net.UseHwTSO".
 func esxcliName(key string) string { return "/" + strings.ReplaceAll(key, ".", "/") }
 
-// kernelText writes yes and no as esxcli does of the boot's options.
+// kernelText returns yes and no in esxcli's form for boot options.
 func kernelText(v string) string {
 	if v == "true" || v == "false" {
 		return strings.ToUpper(v)
@@ -70,7 +70,7 @@ func kernelText(v string) string {
 	return v
 }
 
-// changed keeps a setting that is not the system's default.
+// changed stores a setting that differs from the system's default.
 func changed(f *measure.Facts, name, value string) {
 	measure.Put(&f.Changed, name, value)
 }
@@ -99,7 +99,7 @@ func takeChanged(f *measure.Facts, values []types.BaseOptionValue, defaults []ty
 	}
 }
 
-// defaultOf is the default of an option.
+// defaultOf returns the default of an option.
 func defaultOf(t types.BaseOptionType) (string, bool) {
 	switch o := t.(type) {
 	case *types.BoolOption:
@@ -122,17 +122,17 @@ func defaultOf(t types.BaseOptionType) (string, bool) {
 	return "", false
 }
 
-// asked is what of a host other objects than itself know.
+// asked holds the objects with further facts about a host.
 type asked struct {
 	host    string // id
 	name    string
 	options types.ManagedObjectReference
 	image   types.ManagedObjectReference
 	modules types.ManagedObjectReference
-	values  []types.BaseOptionValue // of its options
+	values  []types.BaseOptionValue // the host's options
 }
 
-// askedOf takes whom to ask of a host's object.
+// askedOf reads these objects from a host's object.
 func askedOf(o *types.ObjectContent, name string) asked {
 	r := &reader{object: o}
 	a := asked{host: o.Obj.Value, name: name}
@@ -144,7 +144,7 @@ func askedOf(o *types.ObjectContent, name string) asked {
 	return a
 }
 
-// more asks what only others know of a host. An error is of the way there.
+// more reads these facts. An error means that the connection failed.
 func (a asked) more(ctx context.Context, vc *vim25.Client, f *measure.Facts, refuse *refusals) error {
 	err := a.defaults(ctx, vc, f, refuse)
 	if err == nil {
@@ -156,7 +156,7 @@ func (a asked) more(ctx context.Context, vc *vim25.Client, f *measure.Facts, ref
 	return err
 }
 
-// defaults reads what the options of a host would be if nobody had changed them.
+// defaults reads the default values of a host's options.
 func (a asked) defaults(ctx context.Context, vc *vim25.Client, f *measure.Facts, refuse *refusals) error {
 	const fact = "settings_changed"
 	if a.options.Value == "" || len(a.values) == 0 {
@@ -185,7 +185,7 @@ func (a asked) defaults(ctx context.Context, vc *vim25.Client, f *measure.Facts,
 	return err
 }
 
-// profile adds the image that the host was installed from, as esxi.go does.
+// profile adds the image that the host was installed from, like esxi.go.
 func (a asked) profile(ctx context.Context, vc *vim25.Client, f *measure.Facts) error {
 	const fact = "distribution.image_profile"
 	if a.image.Value == "" || f.Distro == nil {
@@ -199,15 +199,16 @@ func (a asked) profile(ctx context.Context, vc *vim25.Client, f *measure.Facts) 
 	case err == nil:
 		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: noReason})
 	case faultOf(err) == nil || isFault[*types.NotAuthenticated](err):
-		return err // the way there, not the question
+		return err // a connection error, not a refusal
 	default:
 		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: faultWords(err)})
 	}
 	return nil
 }
 
-// parameters adds what somebody has set of the drivers of the physical adapters:
-// their queues (RSS, DRSS) among it. esxcli's reader names them alike.
+// parameters adds the driver parameters of the physical adapters that
+// somebody has set, among them their queues (RSS, DRSS), under the names of
+// package platform.
 func (a asked) parameters(ctx context.Context, vc *vim25.Client, f *measure.Facts) error {
 	const fact = "settings_changed.drivers"
 	if a.modules.Value == "" {
@@ -235,7 +236,8 @@ func (a asked) parameters(ctx context.Context, vc *vim25.Client, f *measure.Fact
 	return nil
 }
 
-// takeParameters reads "RSS=4,4 DRSS=0": what is not set is not in it.
+// takeParameters parses "RSS=4,4 DRSS=0", which has only parameters that are
+// set.
 func takeParameters(f *measure.Facts, driver, set string) {
 	for _, word := range strings.Fields(set) {
 		if name, v, is := strings.Cut(word, "="); is && name != "" && v != "" {
@@ -244,7 +246,7 @@ func takeParameters(f *measure.Facts, driver, set string) {
 	}
 }
 
-// faultWords words a question that was refused.
+// faultWords describes a refused query.
 func faultWords(err error) string {
 	switch f := faultOf(err).(type) {
 	case *types.NoPermission:

@@ -13,9 +13,9 @@ import (
 	"thru/internal/measure"
 )
 
-// Inventory reads what there is, as hypervisor.Source has it. Properties come
-// page by page and only those that are needed; of a choice, those that
-// identify machines and hosts come first, and the rest of the chosen ones after.
+// Inventory implements hypervisor.Source. It reads only needed properties,
+// page by page; for a choice it reads first the identities of machines and
+// hosts, then the rest of the chosen ones.
 func (c *Client) Inventory(ctx context.Context, want func(*measure.Guest) bool, hosts func(*measure.GuestHost) bool) (measure.Inventory, error) {
 	var b *builder
 	err := c.again(ctx, func(vc *vim25.Client) error {
@@ -36,13 +36,13 @@ func (c *Client) Inventory(ctx context.Context, want func(*measure.Guest) bool, 
 	return v, nil
 }
 
-// load is what of a host is handed out to machines that run.
+// load adds up what a host assigns to running machines.
 type load struct {
 	guests, cpus int
 	memory       int64
 }
 
-// builder gathers one inventory.
+// builder collects one inventory.
 type builder struct {
 	vc    *vim25.Client
 	want  func(*measure.Guest) bool
@@ -52,15 +52,15 @@ type builder struct {
 	tree     tree
 	refuse   refusals
 	load     map[string]*load // by host
-	seen     map[string]bool  // by id of a machine: all is told that counts for its host
-	unseen   string           // why no machine was told
+	seen     map[string]bool  // by id of a machine: all facts for its host are known
+	unseen   string           // why no machine was read
 	switches map[string]*distributed
 	groups   []group
 	links    map[string]string // host and key of a distributed switch's uplink port: its name
 }
 
-// read reads everything, what is chosen by first. What the server refuses is
-// said, and the rest is read.
+// read reads everything, the identities first. It notes what the server
+// refuses, and reads the rest.
 func (b *builder) read(ctx context.Context) error {
 	var err error
 	if b.tree, err = readTree(ctx, b.vc, &b.refuse); err != nil {
@@ -76,7 +76,7 @@ func (b *builder) read(ctx context.Context) error {
 			continue
 		}
 		if faultOf(err) == nil || isFault[*types.NotAuthenticated](err) || ctx.Err() != nil {
-			return err // the way there, or the session, and not this question
+			return err // an error of the connection or the session, not a refusal
 		}
 		b.inv.NotChecked = append(b.inv.NotChecked, measure.NotChecked{Fact: step.fact, Why: faultWords(err)})
 		if step.fact == "guests" {
@@ -102,7 +102,7 @@ func (b *builder) readGuests(ctx context.Context) error {
 		if b.want(&g) {
 			chosen = append(chosen, o.Obj)
 		} else {
-			b.refuse.note("guests", g.Name, o) // which may be why it is not chosen
+			b.refuse.note("guests", g.Name, o) // it may be the reason for not choosing it
 		}
 		return nil
 	})
@@ -114,7 +114,7 @@ func (b *builder) readGuests(ctx context.Context) error {
 	return rest.each(ctx, b.vc, func(o *types.ObjectContent) error { b.addGuest(o); return nil })
 }
 
-// addGuest takes in one machine.
+// addGuest adds one machine.
 func (b *builder) addGuest(o *types.ObjectContent) {
 	g := convertGuest(o, b.tree, true)
 	b.refuse.note("guests", g.Name, o)
@@ -124,7 +124,7 @@ func (b *builder) addGuest(o *types.ObjectContent) {
 	b.inv.Guests = append(b.inv.Guests, g)
 }
 
-// count counts a machine that runs to its host.
+// count adds a running machine to its host's load.
 func (b *builder) count(g *measure.Guest) {
 	b.seen[g.ID] = g.Host != "" && g.Power != "" && (g.Power != "on" || g.CPUs != nil && g.Memory != nil)
 	if g.Host == "" || g.Power != "on" {
@@ -144,8 +144,8 @@ func (b *builder) count(g *measure.Guest) {
 	}
 }
 
-// readHosts reads the hosts: all, or those of the chosen machines and those that
-// are chosen themselves.
+// readHosts reads the hosts: all, or those of the chosen machines and the
+// chosen hosts.
 func (b *builder) readHosts(ctx context.Context) error {
 	refs := b.tree.hosts()
 	if b.want != nil {
@@ -160,7 +160,7 @@ func (b *builder) readHosts(ctx context.Context) error {
 	return q.each(ctx, b.vc, func(o *types.ObjectContent) error { return b.addHost(ctx, o) })
 }
 
-// chooseHosts finds the hosts that are wanted.
+// chooseHosts finds the wanted hosts.
 func (b *builder) chooseHosts(ctx context.Context, refs []types.ManagedObjectReference) (map[string]bool, error) {
 	chosen := map[string]bool{}
 	for _, g := range b.inv.Guests {
@@ -175,13 +175,13 @@ func (b *builder) chooseHosts(ctx context.Context, refs []types.ManagedObjectRef
 		if b.hosts(&h) {
 			chosen[h.ID] = true
 		} else if !chosen[h.ID] {
-			b.refuse.note("hosts", h.Name, o) // which may be why it is not chosen
+			b.refuse.note("hosts", h.Name, o) // it may be the reason for not choosing it
 		}
 		return nil
 	})
 }
 
-// addHost takes in one host with its own switches.
+// addHost adds one host with its own switches.
 func (b *builder) addHost(ctx context.Context, o *types.ObjectContent) error {
 	h := convertHost(o, b.tree)
 	b.refuse.note("hosts", h.Name, o)
@@ -205,8 +205,8 @@ func (b *builder) addHost(ctx context.Context, o *types.ObjectContent) error {
 	return nil
 }
 
-// reserved says what of a host is handed out, where all the machines that are
-// registered at it were told: an account that sees some of them knows no sum.
+// reserved sets what a host assigns to its machines, where all registered
+// machines were read: an account that sees only some cannot know the sum.
 func (b *builder) reserved(h *measure.GuestHost, o *types.ObjectContent) {
 	h.Facts.Hypervises = &measure.Hypervises{}
 	r := &reader{object: o}
@@ -231,8 +231,8 @@ func (b *builder) reserved(h *measure.GuestHost, o *types.ObjectContent) {
 	h.Facts.Hypervises.Guests = l.guests
 }
 
-// addProxy takes what a host knows of a distributed switch: the names of its
-// uplinks, and all where no vCenter is there to ask.
+// addProxy reads what a host knows about a distributed switch: the names of
+// its uplinks, and all of it where there is no vCenter to ask.
 func (b *builder) addProxy(host string, p *types.HostProxySwitch, pnics map[string]string) {
 	for _, u := range p.UplinkPort {
 		b.links[host+" "+p.DvsUuid+" "+u.Key] = u.Value
@@ -248,8 +248,8 @@ func (b *builder) addProxy(host string, p *types.HostProxySwitch, pnics map[stri
 	b.inv.Switches = append(b.inv.Switches, v)
 }
 
-// readSwitches reads the distributed switches: all, or those of the hosts that
-// are read.
+// readSwitches reads the distributed switches: all, or those of the hosts in
+// the inventory.
 func (b *builder) readSwitches(ctx context.Context) error {
 	b.switches = map[string]*distributed{}
 	if !b.vc.IsVC() {
@@ -268,8 +268,8 @@ func (b *builder) readSwitches(ctx context.Context) error {
 	})
 }
 
-// readGroups reads the distributed port groups: all, or those in use by what
-// is read, and those of the uplinks.
+// readGroups reads the distributed port groups: all, or those that the
+// inventory uses, and those of the uplinks.
 func (b *builder) readGroups(ctx context.Context) error {
 	if !b.vc.IsVC() {
 		return nil
@@ -296,7 +296,7 @@ func (b *builder) readGroups(ctx context.Context) error {
 	})
 }
 
-// readStores reads the datastores: all, or those of what is read.
+// readStores reads the datastores: all, or those that the inventory uses.
 func (b *builder) readStores(ctx context.Context) error {
 	q := query{types: []string{"Datastore"}, paths: storePaths()}
 	if b.want != nil {
@@ -312,7 +312,8 @@ func (b *builder) readStores(ctx context.Context) error {
 	return err
 }
 
-// usedStores are the datastores of the machines and hosts that are read.
+// usedStores returns the datastores of the machines and hosts in the
+// inventory.
 func (b *builder) usedStores() []types.ManagedObjectReference {
 	var ids []string
 	for _, h := range b.inv.Hosts {

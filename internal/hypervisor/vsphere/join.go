@@ -13,8 +13,8 @@ import (
 	"thru/internal/measure"
 )
 
-// readPorts reads the ports of machines whose port group lets a port be set
-// otherwise than itself; of all others the port group says it all.
+// readPorts reads the ports of machines whose port group allows other
+// settings for a port; for all others the port group has the settings.
 func (b *builder) readPorts(ctx context.Context) error {
 	free := map[string]bool{}
 	for _, g := range b.groups {
@@ -59,7 +59,8 @@ func (b *builder) fetchPorts(ctx context.Context, d *distributed, nics map[strin
 	return nil
 }
 
-// takePort reads what is set of a port itself, and not of its port group.
+// takePort reads the settings of a port itself, without those of its port
+// group.
 func takePort(nic *measure.GuestNIC, setting types.BaseDVPortSetting, pvlan map[int32]int32) {
 	if setting == nil {
 		return
@@ -76,8 +77,9 @@ func takePort(nic *measure.GuestNIC, setting types.BaseDVPortSetting, pvlan map[
 	}
 }
 
-// join names what refers to something else, in an order that stays the same, and
-// takes away what refers to nothing that is here: what the account may not see.
+// join replaces references by names, in a stable order, and removes
+// references to objects that are not in the inventory, since the account may
+// not see them.
 func (b *builder) join() {
 	uuids := b.joinSwitches()
 	for _, g := range b.groups {
@@ -105,13 +107,13 @@ func (b *builder) join() {
 	}
 }
 
-// unseen says that what something refers to is not here.
+// unseen notes that the target of a reference is not in the inventory.
 func unseen(fact, id string) measure.NotChecked {
 	return measure.NotChecked{Fact: fact, Why: fmt.Sprintf("%s is not among what the account may see", id)}
 }
 
-// joinSwitches names the uplinks of the distributed switches, and keeps of
-// their hosts those that are read. It returns ids by UUID, by which machines know them.
+// joinSwitches names the uplinks of the distributed switches, and keeps only
+// hosts of the inventory. It returns ids by UUID, which machines refer to.
 func (b *builder) joinSwitches() map[string]string {
 	uuids := map[string]string{}
 	for _, d := range b.switches {
@@ -145,8 +147,8 @@ func (b *builder) sort() {
 	})
 }
 
-// index finds items by id; measure's own finders walk their lists, which of
-// thousands of machines would take long.
+// index finds items by id; measure's own search is linear, which would take
+// long with thousands of machines.
 type index struct {
 	hosts    map[string]*measure.GuestHost
 	switches map[string]*measure.VirtualSwitch
@@ -171,7 +173,7 @@ func byID[T any](list []T, id func(*T) string) map[string]*T {
 	return all
 }
 
-// joinGuest names a machine's networks.
+// joinGuest sets the names of a machine's networks.
 func joinGuest(g *measure.Guest, index index, uuids map[string]string) {
 	for i := range g.NICs {
 		nic := &g.NICs[i]
@@ -202,15 +204,15 @@ func joinGuest(g *measure.Guest, index index, uuids map[string]string) {
 	}
 }
 
-// controlled switches the limit of Network I/O Control off where its switch has
-// none: the adapter keeps the number all the same.
+// controlled disables the limit of Network I/O Control where the switch has
+// it off: the adapter keeps the number.
 func controlled(nic *measure.GuestNIC, s *measure.VirtualSwitch) {
 	if nic.IOLimit != nil && s != nil && (s.Kind == "standard" || s.NIOC != nil && !*s.NIOC) {
 		nic.IOLimit.Enabled = new(false)
 	}
 }
 
-// joinHost names a host's own networks.
+// joinHost sets the names of a host's own networks.
 func joinHost(h *measure.GuestHost, index index) {
 	for i := range h.Ports {
 		p := &h.Ports[i]

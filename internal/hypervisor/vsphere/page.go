@@ -11,15 +11,16 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Objects of one page. Each is turned into our own record before the next page is
-// asked for, so memory is bounded by the records. A host has some hundred times
-// the properties of a folder.
+// Objects of one page. Each object is converted to a measure record before
+// the next page is requested, so the records limit the memory. A host has
+// some hundred times the properties of a folder.
 const (
 	pageSize     = 100
 	hostPageSize = 10
 )
 
-// query asks for properties of all objects of some types, or of those named.
+// query requests properties of all objects of some types, or of given
+// objects.
 type query struct {
 	types []string                       // all objects of these types, or
 	refs  []types.ManagedObjectReference // these, of one type
@@ -27,8 +28,8 @@ type query struct {
 	page  int32                          // objects at a time; 0: pageSize
 }
 
-// each hands every object of a query to take, page by page, until that returns an
-// error. An object that was removed meanwhile is left out.
+// each passes every object of a query to take, page by page, until take
+// returns an error. It leaves out objects that were removed meanwhile.
 func (q query) each(ctx context.Context, vc *vim25.Client, take func(*types.ObjectContent) error) error {
 	q.page = cmp.Or(q.page, pageSize)
 	if q.types != nil {
@@ -44,7 +45,7 @@ func (q query) each(ctx context.Context, vc *vim25.Client, take func(*types.Obje
 	return nil
 }
 
-// all walks a view of all objects of the types.
+// all iterates over a view of all objects of the types.
 func (q query) all(ctx context.Context, vc *vim25.Client, take func(*types.ObjectContent) error) error {
 	content := vc.ServiceContent
 	if content.ViewManager == nil {
@@ -55,15 +56,15 @@ func (q query) all(ctx context.Context, vc *vim25.Client, take func(*types.Objec
 		return err
 	}
 	view := made.Returnval
-	defer func() { // the session's end would remove it too
+	defer func() { // the end of the session would remove it too
 		_, _ = methods.DestroyView(ctx, vc, &types.DestroyView{This: view})
 	}()
 	return q.retrieve(ctx, vc, []types.ObjectSpec{{Obj: view, Skip: new(true), SelectSet: []types.BaseSelectionSpec{
 		&types.TraversalSpec{Type: view.Type, Path: "view"}}}}, q.types, take)
 }
 
-// some asks for objects by reference. A server refuses all of them for the sake
-// of one that is gone.
+// some requests objects by reference. A server refuses the whole request
+// where one object is gone.
 func (q query) some(ctx context.Context, vc *vim25.Client, refs []types.ManagedObjectReference, take func(*types.ObjectContent) error) error {
 	for {
 		var set []types.ObjectSpec
@@ -80,13 +81,13 @@ func (q query) some(ctx context.Context, vc *vim25.Client, refs []types.ManagedO
 		}
 		left := slices.DeleteFunc(slices.Clone(refs), func(r types.ManagedObjectReference) bool { return r.Value == gone.Obj.Value })
 		if len(left) == len(refs) {
-			return err // of something else
+			return err // for another reason
 		}
 		refs = left
 	}
 }
 
-// retrieve walks the pages of one request.
+// retrieve iterates over the pages of one request.
 func (q query) retrieve(ctx context.Context, vc *vim25.Client, objects []types.ObjectSpec, kinds []string, take func(*types.ObjectContent) error) error {
 	spec := types.PropertyFilterSpec{ObjectSet: objects}
 	for _, k := range kinds {

@@ -12,46 +12,46 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Bounds of one query: entities, and values asked of all of them. A host
-// keeps its samples for an hour.
+// Limits of one query: entities, and values for all of them. A host keeps its
+// samples for an hour.
 const (
 	queryEntities = 50
 	queryValues   = 100_000
 	mostSamples   = 180
 )
 
-// perf reads counters of guests and hosts, as their hosts have sampled them. Its
-// methods are called by one goroutine at a time.
+// perf reads the sampled counters of guests and hosts. Its methods are called
+// by one goroutine at a time.
 type perf struct {
 	c   *Client
 	now func() time.Time
 
 	every    map[string]int32  // by kind: seconds that a sample covers
-	byID     map[int32]counter // what is read, by the source's number for it
+	byID     map[int32]counter // counters to read, by the source's number
 	entities []*entity
-	unknown  []string            // ids that there are no entities of
+	unknown  []string            // ids without an entity
 	hosts    map[string]*stamper // by id
 	source   stamper
 	samples  map[column][]sample
 	kept     kept
 }
 
-// entity is a guest or a host that is watched.
+// entity is a watched guest or host.
 type entity struct {
 	ref   types.ManagedObjectReference
 	name  string
-	first string // id of the host that it was on when the watch began
-	on    string // id of the host that it is on, or is
+	first string // id of its host when the watch began
+	on    string // id of its present host, or its own
 	cpus  int    // virtual ones
 	off   string // why there is nothing to read now
 	asked []types.PerfMetricId
-	upTo  time.Time // that it was read, by our clock
-	read  bool      // a sample of it came
-	err   error     // of the last try to read it
-	odd   error     // in what it told
+	upTo  time.Time // when it was read, by our clock
+	read  bool      // a sample of it was received
+	err   error     // of the last attempt to read it
+	odd   error     // an error in its data
 
-	single int       // CPUs of a host that samples were told of
-	pruned time.Time // sample up to which the busiest of them were chosen
+	single int       // CPUs of a host that have samples
+	pruned time.Time // sample up to which pruning has chosen the busiest CPUs
 }
 
 // column is one counter of one part of an entity.
@@ -59,15 +59,15 @@ type column struct {
 	of, instance, counter, native string
 }
 
-// sample is a value as it was told.
+// sample is a value as received.
 type sample struct {
-	ended time.Time // by the clock of the host that it was on
+	ended time.Time // by the clock of its host
 	on    string    // id of that host
 	every time.Duration
 	value float64
 }
 
-// newPerf finds what can be read of the entities of those ids.
+// newPerf finds the readable counters of the entities with these ids.
 func newPerf(ctx context.Context, c *Client, ids []string, now func() time.Time) (*perf, error) {
 	p := &perf{c: c, now: now, every: map[string]int32{guestKind: 20, hostKind: 20}, hosts: map[string]*stamper{}, samples: map[column][]sample{}}
 	if c.vim.ServiceContent.PerfManager == nil {
@@ -97,8 +97,8 @@ func newPerf(ctx context.Context, c *Client, ids []string, now func() time.Time)
 	return p, ctx.Err()
 }
 
-// number learns the source's numbers for the counters of the table. One whose
-// unit is another than the table's is not read: it would be a wrong figure.
+// number finds the source's numbers for the counters of the table. It skips a
+// counter with another unit than the table's: the value would be wrong.
 func (p *perf) number(ctx context.Context) error {
 	found, err := p.c.properties(ctx, []types.ManagedObjectReference{p.manager()}, "perfCounter")
 	if err != nil {
@@ -124,8 +124,8 @@ func (p *perf) number(ctx context.Context) error {
 	return nil
 }
 
-// intervals asks how often guests and hosts are sampled. An ESXi host does it
-// every 20 s; that is taken where no object tells.
+// intervals reads the sampling intervals of guests and hosts. An ESXi host
+// samples every 20 s, which is the default where no object reports it.
 func (p *perf) intervals(ctx context.Context) error {
 	asked := map[string]bool{}
 	for _, e := range p.entities {
@@ -145,7 +145,7 @@ func (p *perf) intervals(ctx context.Context) error {
 	return nil
 }
 
-// ask chooses what is read of each entity that has counters and was not asked yet.
+// ask chooses the counters of each entity that has any and was not asked yet.
 func (p *perf) ask(ctx context.Context) {
 	for _, e := range p.entities {
 		if e.off != "" || len(e.asked) > 0 {
@@ -161,11 +161,11 @@ func (p *perf) ask(ctx context.Context) {
 	}
 }
 
-// manager is who has the counters.
+// manager returns the object that has the counters.
 func (p *perf) manager() types.ManagedObjectReference { return *p.c.vim.ServiceContent.PerfManager }
 
-// choose keeps what the table knows; of two counters that become the same one,
-// that which the table has first.
+// choose returns the counters in the table; of two counters with the same
+// meaning, the one that is first in the table.
 func (p *perf) choose(kind string, told []types.PerfMetricId) []types.PerfMetricId {
 	first := map[string]string{}
 	for _, row := range counters() {
@@ -184,8 +184,8 @@ func (p *perf) choose(kind string, told []types.PerfMetricId) []types.PerfMetric
 	return chosen
 }
 
-// collect reads what was sampled since the last time. What could not be read
-// stands in the entities and is asked for again the next time.
+// collect reads the samples since the last time. An entity keeps the error of
+// a failed reading, and the next call reads it again.
 func (p *perf) collect(ctx context.Context) {
 	if err := p.look(ctx); err != nil {
 		for _, e := range p.entities {
@@ -205,7 +205,7 @@ func (p *perf) collect(ctx context.Context) {
 	}
 }
 
-// parted makes queries that are not too large of what is asked.
+// parted splits the requests into queries of limited size.
 func parted(specs []types.PerfQuerySpec) (parts [][]types.PerfQuerySpec) {
 	values := 0
 	for i, s := range specs {
@@ -219,9 +219,9 @@ func parted(specs []types.PerfQuerySpec) (parts [][]types.PerfQuerySpec) {
 	return parts
 }
 
-// spec asks for the last samples of an entity, so many that none is missing
-// since the last time. Times are not named: the server would compare them with
-// the clock of a host, which may be another one.
+// spec requests the last samples of an entity, as many as it takes to miss
+// none since the last time. It gives no times: the server would compare them
+// with the clock of a host, which may differ.
 func (p *perf) spec(e *entity) types.PerfQuerySpec {
 	every := p.every[e.ref.Type]
 	n := max(0, p.now().Sub(e.upTo)/(time.Duration(every)*time.Second)) + 4
@@ -231,8 +231,8 @@ func (p *perf) spec(e *entity) types.PerfQuerySpec {
 	}
 }
 
-// query reads a few entities in one call; where the server refuses that, one by
-// one, so that one which is gone takes no other along.
+// query reads a few entities in one call; where the server refuses that, one
+// by one, so that a missing entity does not affect others.
 func (p *perf) query(ctx context.Context, specs []types.PerfQuerySpec) {
 	told, err := ask(ctx, p.c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryPerfResponse, error) {
 		return methods.QueryPerf(ctx, vc, &types.QueryPerf{This: p.manager(), QuerySpec: specs})
@@ -256,7 +256,7 @@ func (p *perf) query(ctx context.Context, specs []types.PerfQuerySpec) {
 	}
 }
 
-// entity is the one of a reference, or nil.
+// entity returns the entity of a reference, or nil.
 func (p *perf) entity(ref types.ManagedObjectReference) *entity {
 	i := slices.IndexFunc(p.entities, func(e *entity) bool { return e.ref.Value == ref.Value })
 	if i < 0 {
@@ -265,8 +265,8 @@ func (p *perf) entity(ref types.ManagedObjectReference) *entity {
 	return p.entities[i]
 }
 
-// keep adds the samples of an entity that were not there yet. What cannot be
-// read is left out, and said in the end.
+// keep adds the new samples of an entity. Unreadable samples are left out,
+// and reported at the end.
 func (p *perf) keep(told *types.PerfEntityMetricCSV) {
 	e := p.entity(told.Entity)
 	if e == nil {

@@ -7,19 +7,19 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// stamper is who stamps samples with its clock: a host, or the source itself.
+// stamper is a host, or the source itself, whose clock stamps samples.
 type stamper struct {
 	name         string
-	system       *types.ManagedObjectReference // that knows the clock of a host
+	system       *types.ManagedObjectReference // has the clock of a host
 	off          string
-	begun, ended clock         // when the watch began and when it ended
-	known        bool          // both are there
-	why          string        // or why not
+	begun, ended clock         // at the begin and at the end of the watch
+	known        bool          // both are known
+	why          string        // or the reason why not
 	sampled      bool          // a sample was read since its clock was
-	fresh        time.Duration // of those the freshest: its time less ours when it was read
+	fresh        time.Duration // of the freshest sample: its time minus ours when it was read
 }
 
-// take notes a reading of the clock.
+// take stores a reading of the clock.
 func (h *stamper) take(c clock, err error, why string) {
 	switch {
 	case err != nil && !h.known:
@@ -31,19 +31,19 @@ func (h *stamper) take(c clock, err error, why string) {
 	}
 }
 
-// age is how old, by a clock, the freshest sample was when it was read.
+// age returns how old, by a clock, the freshest sample was when it was read.
 func (h *stamper) age(by clock) time.Duration { return by.ahead - h.fresh }
 
-// fits reports whether a sample may have such an age when it is read: not below
-// zero, and not much more than the time that the next one needs.
+// fits reports whether a sample can have such an age when it is read: not
+// negative, and not much more than the sampling interval.
 func (p *perf) fits(age, bound time.Duration) bool {
 	bound += clockNoted
 	return age >= -bound && age <= 2*p.longest()+bound
 }
 
-// ownClock reports whether samples were stamped by the host's own clock. They were
-// not where by it they would have been taken after they were read; nor where by it
-// they are too old, and not by the source's.
+// ownClock reports whether the host's own clock stamped the samples. It did
+// not where by it they were taken after they were read; nor where by it they
+// are too old, and by the source's clock not.
 func (p *perf) ownClock(h *stamper) bool {
 	own := h.age(h.ended)
 	switch {
@@ -63,7 +63,7 @@ func (p *perf) readClocks(ctx context.Context) {
 	for _, h := range p.hosts {
 		switch {
 		case h.off != "":
-		case !p.c.vim.IsVC(): // the host is who is asked
+		case !p.c.vim.IsVC(): // the source is the host
 			h.take(at, err, p.why(err))
 		case h.system == nil:
 			h.why = "it does not tell who keeps it (configManager.dateTimeSystem)"
@@ -74,9 +74,9 @@ func (p *perf) readClocks(ctx context.Context) {
 	}
 }
 
-// ahead is by how much what stamped the samples of a host is ahead of our
-// clock: its own clock; where that is not known, the source's, or so much
-// that no sample was taken after it was read.
+// ahead returns by how much the clock that stamped the samples of a host is
+// ahead of ours: the host's own clock; where that is not known, the source's,
+// or so much that no sample was taken after it was read.
 func (p *perf) ahead(host string) time.Duration {
 	h := p.hosts[host]
 	switch {
@@ -89,7 +89,7 @@ func (p *perf) ahead(host string) time.Duration {
 	return p.source.ended.ahead
 }
 
-// reached notes up to when an entity was read.
+// reached records up to when an entity was read.
 func (p *perf) reached(e *entity, newest time.Time) {
 	now := p.now()
 	if h := p.hosts[e.on]; h != nil {
@@ -98,7 +98,7 @@ func (p *perf) reached(e *entity, newest time.Time) {
 		}
 	}
 	e.upTo, e.read = newest.Add(-p.ahead(e.on)), true
-	if e.upTo.After(now) { // by a clock that is not exact
+	if e.upTo.After(now) { // the clock offset is not exact
 		e.upTo = now
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// instant is when a sample ended, by the clock of who took it, and how many
+// instant is when a sample ended, by the clock that stamped it, and how many
 // seconds it covers.
 type instant struct {
 	ended   time.Time
@@ -41,9 +41,9 @@ func readInstants(csv string) ([]instant, error) {
 	return all, nil
 }
 
-// readValues reads PerfMetricSeriesCSV.value: "12,0,-1"; a negative number
-// stands where there is none. They must be as many as the instants: what
-// cannot be placed in time is no sample.
+// readValues parses PerfMetricSeriesCSV.value: "12,0,-1"; a negative number
+// stands for a missing value. There must be as many values as instants, since
+// a value without a time is no sample.
 func readValues(of types.PerfMetricSeriesCSV, instants int) ([]int64, error) {
 	if of.Value == "" {
 		return nil, nil
@@ -54,7 +54,7 @@ func readValues(of types.PerfMetricSeriesCSV, instants int) ([]int64, error) {
 	}
 	all := make([]int64, len(fields))
 	for i, f := range fields {
-		if f == "" { // none, as -1
+		if f == "" { // missing, like -1
 			f = "-1"
 		}
 		var err error

@@ -10,20 +10,20 @@ import (
 	"thru/internal/measure"
 )
 
-// What is kept of a long watch. A sample is some 60 bytes of a result, and a
-// result ends at 64 MiB; a day of two guests and a host with many adapters has
-// half a million of them without single CPUs.
+// Limits of a long watch. A sample takes some 60 bytes of a result, and a
+// result is limited to 64 MiB; a day of two guests and a host with many
+// adapters has half a million samples without single CPUs.
 const (
 	mostKept    = 350_000 // samples, after which single CPUs are left out; after as many more, all
-	busiestCPUs = 32      // of a host, of which single samples are kept
+	busiestCPUs = 32      // of a host, whose samples are kept
 )
 
-// kept bounds the samples of a watch.
+// kept limits the samples of a watch.
 type kept struct {
-	most    int       // samples of the first kind; 0: mostKept
-	samples int       // that there are
+	most    int       // samples of the first stage; 0: mostKept
+	samples int       // present number
 	fewer   time.Time // since when single CPUs are left out
-	full    time.Time // since when all is
+	full    time.Time // since when all samples are left out
 }
 
 // room reports whether there is room for a sample.
@@ -49,7 +49,7 @@ func first(t, now time.Time) time.Time {
 	return t
 }
 
-// words say since when samples are left out.
+// words reports since when samples are left out.
 func (k *kept) words(source string) []measure.NotChecked {
 	var out []measure.NotChecked
 	for _, part := range []struct {
@@ -64,7 +64,7 @@ func (k *kept) words(source string) []measure.NotChecked {
 	return out
 }
 
-// add keeps a sample, unless it is there or was left out before.
+// add keeps a sample, unless it is known or was left out before.
 func (p *perf) add(e *entity, row counter, instance string, s sample) {
 	single := row.parts == ofCPUs && instance != ""
 	if single && e.ref.Type == hostKind && !s.ended.After(e.pruned) {
@@ -74,7 +74,7 @@ func (p *perf) add(e *entity, row counter, instance string, s sample) {
 	all := p.samples[col]
 	i, _ := slices.BinarySearchFunc(all, s, func(a, b sample) int { return a.ended.Compare(b.ended) })
 	for j := i; j < len(all) && all[j].ended.Equal(s.ended); j++ {
-		if all[j].on == s.on { // the same one is told again and again
+		if all[j].on == s.on { // the same sample is received repeatedly
 			return
 		}
 	}
@@ -83,8 +83,8 @@ func (p *perf) add(e *entity, row counter, instance string, s sample) {
 	}
 }
 
-// prune leaves out, of hosts with many CPUs, what was read since the last time of
-// those that were the least busy at their busiest.
+// prune leaves out the new samples of the least busy CPUs of hosts with many,
+// by each CPU's maximum.
 func (p *perf) prune() {
 	for _, e := range p.entities {
 		if e.ref.Type != hostKind {
@@ -117,7 +117,7 @@ func (p *perf) prune() {
 	}
 }
 
-// drop leaves out the samples of a column after a moment.
+// drop removes the samples of a column after a time.
 func (p *perf) drop(col column, after time.Time) {
 	n := len(p.samples[col])
 	p.samples[col] = slices.DeleteFunc(p.samples[col], func(s sample) bool { return s.ended.After(after) })
@@ -134,7 +134,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// pruned says of which hosts single CPUs were left out.
+// pruned reports the hosts whose single CPUs were left out.
 func pruned(all []*entity) []measure.NotChecked {
 	var out []measure.NotChecked
 	for _, e := range all {

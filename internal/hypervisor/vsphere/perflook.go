@@ -11,8 +11,9 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// reference is the object of an id of an inventory: hosts are "host-9", at an
-// ESXi host that is asked itself "ha-host"; guests are "vm-42", there "42".
+// reference returns the object of an id in an inventory: hosts are "host-9",
+// or "ha-host" on a directly connected ESXi host; guests are "vm-42", or "42"
+// there.
 func reference(id string) types.ManagedObjectReference {
 	if strings.HasPrefix(id, "host-") || id == "ha-host" {
 		return types.ManagedObjectReference{Type: hostKind, Value: id}
@@ -20,11 +21,12 @@ func reference(id string) types.ManagedObjectReference {
 	return types.ManagedObjectReference{Type: guestKind, Value: id}
 }
 
-// values are properties of objects, by their paths. One that may not be read is absent.
+// values are properties of objects, by their paths. An unreadable property is
+// absent.
 type values map[types.ManagedObjectReference]map[string]types.AnyType
 
-// properties reads some of objects of one type. An object that is not there, or
-// may not be seen, is absent.
+// properties reads properties of objects of one type. An object that does not
+// exist, or may not be seen, is absent.
 func (c *Client) properties(ctx context.Context, refs []types.ManagedObjectReference, paths ...string) (values, error) {
 	found := values{}
 	q := query{refs: refs, paths: paths}
@@ -40,7 +42,8 @@ func (c *Client) properties(ctx context.Context, refs []types.ManagedObjectRefer
 	return found, err
 }
 
-// look reads who the entities are, where they are now, and whether they run.
+// look reads the names of the entities, their present hosts, and whether they
+// run.
 func (p *perf) look(ctx context.Context) error {
 	var guests, hosts []types.ManagedObjectReference
 	for _, e := range p.entities {
@@ -76,7 +79,7 @@ func (p *perf) look(ctx context.Context) error {
 	return nil
 }
 
-// host notes what a host is called and who knows its clock.
+// host stores the name of a host and the object with its clock.
 func (p *perf) host(id string, set map[string]types.AnyType) {
 	h := p.hosts[id]
 	if h == nil {
@@ -95,7 +98,8 @@ func (p *perf) host(id string, set map[string]types.AnyType) {
 	}
 }
 
-// place notes where an entity is, and why there may be nothing to read of it.
+// place stores the host of an entity, and why there may be nothing to read of
+// it.
 func (p *perf) place(e *entity, set map[string]types.AnyType) {
 	if set == nil {
 		e.off = "it is no longer there"
@@ -129,7 +133,7 @@ func (p *perf) place(e *entity, set map[string]types.AnyType) {
 	}
 }
 
-// why is an error in words for a person.
+// why returns an error in words for a person.
 func (p *perf) why(err error) string {
 	if err == nil {
 		return ""

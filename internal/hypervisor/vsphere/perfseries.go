@@ -8,8 +8,8 @@ import (
 	"thru/internal/measure"
 )
 
-// series are what was read of a span of time, placed on our clock: each sample
-// of which a part lies within it.
+// series returns the samples of a time span, on our clock: each sample that
+// overlaps it.
 func (p *perf) series(begin, end time.Time) []measure.Series {
 	var out []measure.Series
 	for col, all := range p.samples {
@@ -30,8 +30,8 @@ func (p *perf) series(begin, end time.Time) []measure.Series {
 	return out
 }
 
-// spacedSamples orders samples by time and keeps one of several that are nearly of the
-// same: two hosts may tell of a guest that has moved.
+// spacedSamples orders samples by time and keeps one of several with nearly
+// the same time: two hosts may report a guest that has moved.
 func spacedSamples(all []measure.Reading, least time.Duration) []measure.Reading {
 	slices.SortStableFunc(all, func(a, b measure.Reading) int { return a.EndedAt.Compare(b.EndedAt) })
 	kept := all[:1]
@@ -43,7 +43,7 @@ func spacedSamples(all []measure.Reading, least time.Duration) []measure.Reading
 	return kept
 }
 
-// bySubject orders series: what belongs together stands together.
+// bySubject orders series so that those of one subject are together.
 func bySubject(a, b measure.Series) int {
 	return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Counter, b.Counter), cmp.Compare(len(a.Instance), len(b.Instance)), cmp.Compare(a.Instance, b.Instance))
 }

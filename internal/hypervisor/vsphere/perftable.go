@@ -9,33 +9,33 @@ import (
 	"thru/internal/measure"
 )
 
-// Kinds of managed objects that are watched, as the API calls them.
+// Types of managed objects that are watched, in the API's names.
 const (
 	guestKind = "VirtualMachine"
 	hostKind  = "HostSystem"
 )
 
-// counter is one of vSphere's, and what becomes of it.
+// counter maps a vSphere counter to one of measure.
 type counter struct {
 	native string // group, name and rollup: "cpu.ready.summation"
 	unit   types.PerformanceManagerUnit
 	ours   string // measure.Counter*
 	kind   string // guestKind, hostKind; none: both
-	parts  parts  // of what there are values beside the whole
+	parts  parts  // which parts have values besides the whole
 	mean   bool   // the whole is a sum over virtual CPUs, ours is their mean
 	scale  scale
 }
 
-// parts are what the instances of a counter stand for.
+// parts says what the instances of a counter are.
 type parts int
 
 const (
-	whole  parts = iota // there are none, or they tell nothing of traffic
+	whole  parts = iota // there are none, or they are irrelevant to traffic
 	ofCPUs              // "0", "1": virtual CPUs of a guest, logical ones of a host
 	ofNICs              // "4000": key of a guest's adapter; "vmnic0"
 )
 
-// scale makes our value of one that stands for so many seconds.
+// scale converts a value that covers a number of seconds.
 type scale func(v, seconds float64) float64
 
 func ofTime(ms, seconds float64) float64   { return ms / (seconds * 1000) * 100 }
@@ -45,12 +45,12 @@ func toBits(kb, _ float64) float64         { return kb * 1024 * 8 }
 func perSecond(n, seconds float64) float64 { return n / seconds }
 func asIs(n, _ float64) float64            { return n }
 
-// counters are all that is read. Where two rows make the same of a kind, the
-// first that the source offers is taken. Names, units and what instances are:
-// vSphere Web Services API reference, PerformanceManager, the pages on CPU,
-// Memory and Network counters; that a kilobyte has 1024 bytes: vSphere
-// Monitoring and Performance, "Data Counters"; that a percentage is a fixed
-// point number of two digits: the page on CPU counters.
+// counters lists all counters that are read. Where two rows of a kind have
+// the same meaning, the first that the source offers is used. Names, units
+// and instances: vSphere Web Services API reference, PerformanceManager, the
+// pages on CPU, Memory and Network counters; a kilobyte has 1024 bytes:
+// vSphere Monitoring and Performance, "Data Counters"; a percentage is a
+// fixed point number of two digits: the page on CPU counters.
 func counters() []counter {
 	const (
 		millis  = types.PerformanceManagerUnitMillisecond
@@ -92,7 +92,8 @@ func counters() []counter {
 	}
 }
 
-// firsts are the counters of a kind, each once: by the name that is asked for first.
+// firsts returns the counters of a kind, each once: under the name that is
+// tried first.
 func firsts(kind string) []counter {
 	var out []counter
 	for _, row := range counters() {
@@ -103,11 +104,12 @@ func firsts(kind string) []counter {
 	return out
 }
 
-// of reports whether a counter is read of a kind of object.
+// of reports whether a counter is read for a type of object.
 func (c counter) of(kind string) bool { return c.kind == "" || c.kind == kind }
 
-// takes reports whether an instance of it is read. What a guest moves is counted
-// by its adapters and once more by the NICs of its host, which are left out.
+// takes reports whether an instance of a counter is read. A guest's traffic
+// is counted by its adapters and again by the NICs of its host, which are
+// left out.
 func (c counter) takes(kind, instance string) bool {
 	if instance == "" {
 		return true
@@ -121,7 +123,8 @@ func (c counter) takes(kind, instance string) bool {
 	return false
 }
 
-// value translates one that stands for so many seconds, of a guest of so many CPUs.
+// value converts a value that covers a number of seconds, of a guest with a
+// number of CPUs.
 func (c counter) value(raw int64, instance string, seconds float64, cpus int) float64 {
 	v := c.scale(float64(raw), seconds)
 	if c.mean && instance == "" {

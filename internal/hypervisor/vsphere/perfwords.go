@@ -12,10 +12,10 @@ import (
 	"thru/internal/measure"
 )
 
-// namedTogether is of how many one sentence names the names.
+// namedTogether is how many names one sentence lists.
 const namedTogether = 4
 
-// left says what a reading from begin to end leaves open.
+// left reports the gaps of a reading from begin to end.
 func (p *perf) left(begin, end time.Time, read []measure.Series) []measure.NotChecked {
 	out := p.clockWords()
 	out = append(out, p.clockUnknown()...)
@@ -30,12 +30,12 @@ func (p *perf) left(begin, end time.Time, read []measure.Series) []measure.NotCh
 	return append(out, p.absent(read)...)
 }
 
-// longest is the time that a sample covers.
+// longest returns the longest sampling interval.
 func (p *perf) longest() time.Duration {
 	return time.Duration(slices.Max(slices.Collect(maps.Values(p.every)))) * time.Second
 }
 
-// missing says why an entity was not read until the end; "" where it was.
+// missing returns why an entity was not read until the end; "" where it was.
 func (p *perf) missing(e *entity, end time.Time) string {
 	age := p.now().Sub(e.upTo).Round(time.Second)
 	switch {
@@ -57,8 +57,8 @@ func (p *perf) missing(e *entity, end time.Time) string {
 	return ""
 }
 
-// unbegun says of how much of the beginning there is nothing: the guest had
-// moved, or was started later.
+// unbegun reports how much of the beginning is missing: the guest had moved,
+// or was started later.
 func unbegun(e *entity, begin time.Time, read []measure.Series) string {
 	var first time.Time
 	for _, s := range read {
@@ -72,7 +72,7 @@ func unbegun(e *entity, begin time.Time, read []measure.Series) string {
 	return ""
 }
 
-// slow says who is late.
+// slow names the source of late samples.
 func (p *perf) slow() string {
 	if p.c.vim.IsVC() {
 		return "vCenter is slower than the test"
@@ -80,7 +80,7 @@ func (p *perf) slow() string {
 	return "the host is slower than the test"
 }
 
-// moved says of guests that they have changed hosts.
+// moved reports the guests that have changed hosts.
 func (p *perf) moved() []measure.NotChecked {
 	name := func(id string) string {
 		if h := p.hosts[id]; h != nil {
@@ -96,7 +96,7 @@ func (p *perf) moved() []measure.NotChecked {
 	})
 }
 
-// absent names the counters that entities which were read do not have.
+// absent names the counters that entities with samples do not have.
 func (p *perf) absent(read []measure.Series) []measure.NotChecked {
 	have, any := map[[2]string]bool{}, map[string]bool{}
 	for _, s := range read {
@@ -131,7 +131,7 @@ func (p *perf) absent(read []measure.Series) []measure.NotChecked {
 	})
 }
 
-// clockWords say which clocks differ from ours, and were set meanwhile.
+// clockWords reports the clocks that differ from ours, or were set meanwhile.
 func (p *perf) clockWords() []measure.NotChecked {
 	var out []measure.NotChecked
 	add := func(n measure.NotChecked, ok bool) {
@@ -162,7 +162,7 @@ func (p *perf) clockWords() []measure.NotChecked {
 	return out
 }
 
-// clockUnknown says which clocks could not be read.
+// clockUnknown reports the clocks that could not be read.
 func (p *perf) clockUnknown() []measure.NotChecked {
 	var out []measure.NotChecked
 	if !p.source.known && p.source.why != "" {
@@ -180,7 +180,7 @@ func (p *perf) clockUnknown() []measure.NotChecked {
 	return out
 }
 
-// stampers are the hosts whose clocks stamp the samples, by name.
+// stampers returns the hosts whose clocks stamp the samples, by name.
 func (p *perf) stampers() []*stamper {
 	var out []*stamper
 	for _, e := range p.entities {
@@ -192,7 +192,7 @@ func (p *perf) stampers() []*stamper {
 	return out
 }
 
-// grouped says the same of several entities once.
+// grouped reports the same reason of several entities once.
 func grouped(fact string, all []*entity, why func(*entity) string) []measure.NotChecked {
 	var order []string
 	names := map[string][]string{}
@@ -211,7 +211,7 @@ func grouped(fact string, all []*entity, why func(*entity) string) []measure.Not
 	return out
 }
 
-// few lists names, of many the first ones.
+// few lists names, shortened to the first ones.
 func few(names []string) string {
 	if len(names) <= namedTogether {
 		return strings.Join(names, ", ")

@@ -12,19 +12,20 @@ import (
 	"thru/internal/measure"
 )
 
-// reader reads values out of an object as the server sent it, and keeps why
-// those are missing that are not there.
+// reader reads values from an object as the server sent it, and notes the
+// reasons for missing ones.
 type reader struct {
 	object *types.ObjectContent
-	unset  string // why the server may have left out what it does not refuse
+	unset  string // why the server may omit what it does not refuse
 	gaps   []measure.NotChecked
 }
 
-// noReason is the reason where nothing better is known.
+// noReason is the reason where no better one is known.
 const noReason = "the server does not tell it"
 
-// value takes a property. Where it is missing and fact is not empty, the fact
-// is noted, with the refusal or else with unset ("": the reader's) as the reason.
+// value reads a property. Where it is missing and fact is not empty, value
+// notes the fact, with the refusal or else unset ("": the reader's) as the
+// reason.
 func value[T any](r *reader, fact, path, unset string) (T, bool) {
 	var none T
 	for _, p := range r.object.PropSet {
@@ -46,7 +47,7 @@ func value[T any](r *reader, fact, path, unset string) (T, bool) {
 	return none, false
 }
 
-// gap notes a fact that is missing.
+// gap notes a missing fact.
 func (r *reader) gap(fact, why string) {
 	if fact == "" {
 		return
@@ -54,10 +55,10 @@ func (r *reader) gap(fact, why string) {
 	r.gaps = append(r.gaps, measure.NotChecked{Fact: fact, Why: cmp.Or(why, noReason)})
 }
 
-// refusal is why a server refuses a property, or "".
+// refusal returns why a server refuses a property, or "".
 func refusal(o *types.ObjectContent, path string) string {
 	for _, m := range o.MissingSet {
-		// Without the right to "config" nothing below it is told either.
+		// A refusal of "config" covers all its parts.
 		if m.Path != path && !strings.HasPrefix(path, m.Path+".") {
 			continue
 		}
@@ -72,7 +73,7 @@ func refusal(o *types.ObjectContent, path string) string {
 	return ""
 }
 
-// text takes a property that is a word of any kind; an empty one is missing.
+// text reads a property that is a word; an empty one is missing.
 func (r *reader) text(fact, path, unset string) *string {
 	n := len(r.gaps)
 	v, ok := value[any](r, fact, path, unset)
@@ -88,7 +89,7 @@ func (r *reader) text(fact, path, unset string) *string {
 	return nil
 }
 
-// wordOf is the text of a string or of one of the API's enumerations.
+// wordOf returns the text of a string or of an API enumeration.
 func wordOf(v any) string {
 	if x := reflect.ValueOf(v); x.Kind() == reflect.String {
 		return strings.TrimSpace(x.String())
@@ -96,7 +97,7 @@ func wordOf(v any) string {
 	return ""
 }
 
-// number takes a property that is a 32-bit number.
+// number reads a 32-bit number.
 func (r *reader) number(fact, path, unset string) *int {
 	if v, ok := value[int32](r, fact, path, unset); ok {
 		return new(int(v))
@@ -104,7 +105,7 @@ func (r *reader) number(fact, path, unset string) *int {
 	return nil
 }
 
-// truth takes a property that is yes or no.
+// truth reads a yes or no.
 func (r *reader) truth(fact, path, unset string) *bool {
 	if v, ok := value[bool](r, fact, path, unset); ok {
 		return &v
@@ -112,7 +113,7 @@ func (r *reader) truth(fact, path, unset string) *bool {
 	return nil
 }
 
-// word is a text or nothing.
+// word returns a pointer to a text, or nil where it is empty.
 func word(s string) *string {
 	if s = strings.TrimSpace(s); s != "" {
 		return &s
@@ -120,8 +121,8 @@ func word(s string) *string {
 	return nil
 }
 
-// positive is a number above zero or nothing: the API says 0 of what it does
-// not know.
+// positive returns a pointer to a number above zero, or nil: the API has 0
+// for unknown values.
 func positive[T int16 | int32 | int64 | int](n T) *int {
 	if n > 0 {
 		return new(int(n))
@@ -129,8 +130,8 @@ func positive[T int16 | int32 | int64 | int](n T) *int {
 	return nil
 }
 
-// refusals gathers what an account may not read: once for each kind of object
-// and property, since a thousand machines lack it for the same reason.
+// refusals collects what an account may not read: once for each kind of
+// object and property, since a thousand machines lack it for the same reason.
 type refusals struct {
 	order []string
 	of    map[string]*refused
@@ -142,7 +143,7 @@ type refused struct {
 	more             int
 }
 
-// note gathers the refusals of an object.
+// note adds the refusals of an object.
 func (f *refusals) note(kind, name string, o *types.ObjectContent) {
 	for _, m := range o.MissingSet {
 		why := refusal(o, m.Path)
@@ -159,7 +160,7 @@ func (f *refusals) note(kind, name string, o *types.ObjectContent) {
 	}
 }
 
-// list words them, in the order in which they were met.
+// list returns the refusals in words, in order of occurrence.
 func (f *refusals) list() []measure.NotChecked {
 	var all []measure.NotChecked
 	for _, key := range f.order {
@@ -173,14 +174,14 @@ func (f *refusals) list() []measure.NotChecked {
 	return all
 }
 
-// compact sorts and leaves out what stands twice.
+// compact sorts and removes duplicates.
 func compact(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// interfaceOf takes a property whose type has kinds of its own. The decoder
-// gives the kind as a value, and methods are of pointers.
+// interfaceOf reads a property of an interface type. The decoder returns a
+// value, but methods have pointer receivers.
 func interfaceOf[T any](r *reader, path string) T {
 	var none T
 	v, ok := value[any](r, "", path, "")

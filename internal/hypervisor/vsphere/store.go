@@ -9,10 +9,10 @@ import (
 	"thru/internal/measure"
 )
 
-// storePaths are the properties of a datastore.
+// storePaths lists the properties of a datastore.
 func storePaths() []string { return strings.Fields("name parent summary info") }
 
-// convertStore makes our record of a datastore.
+// convertStore converts a datastore.
 func convertStore(o *types.ObjectContent, t tree) measure.Datastore {
 	r := &reader{object: o}
 	d := measure.Datastore{ID: o.Obj.Value, Name: unescape(r.text("", "name", ""))}

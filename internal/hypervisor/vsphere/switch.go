@@ -11,8 +11,8 @@ import (
 	"thru/internal/measure"
 )
 
-// standardSwitches are a host's own switches and their port groups. Each host
-// has its own, so the host's id is part of theirs.
+// standardSwitches returns a host's own switches and their port groups. Each
+// host has its own, so their ids include the host's id.
 func standardSwitches(o *types.ObjectContent) ([]measure.VirtualSwitch, []measure.SwitchPortGroup) {
 	r := &reader{object: o}
 	host := o.Obj.Value
@@ -38,13 +38,14 @@ func standardSwitches(o *types.ObjectContent) ([]measure.VirtualSwitch, []measur
 	for _, p := range ports.HostPortGroup {
 		g := measure.SwitchPortGroup{ID: standardID(host, p.Spec.Name), Name: p.Spec.Name, Switch: standardID(host, p.Spec.VswitchName), Host: host,
 			VLAN: new(standardVLAN(p.Spec.VlanId))}
-		g.Teaming, g.ShapeOut, g.Security = policyParts(p.ComputedPolicy) // with what it has of its switch
+		g.Teaming, g.ShapeOut, g.Security = policyParts(p.ComputedPolicy) // includes what it inherits from its switch
 		groups = append(groups, g)
 	}
 	return switches, groups
 }
 
-// standardVLAN words the number of a standard port group: 4095 is all of them.
+// standardVLAN returns the VLAN of a standard port group as text: 4095 is
+// all.
 func standardVLAN(id int32) string {
 	if id == 4095 {
 		return "trunk 0-4094"
@@ -52,8 +53,9 @@ func standardVLAN(id int32) string {
 	return fmt.Sprint(id)
 }
 
-// policyParts are the parts of a standard switch's policy that bear on traffic. It
-// shapes what guests send; rates are in bit/s, the burst in bytes.
+// policyParts returns the parts of a standard switch's policy that affect
+// traffic. It shapes what guests send; rates are in bit/s, the burst in
+// bytes.
 func policyParts(p types.HostNetworkPolicy) (*measure.Teaming, *measure.Shaping, *measure.PortSecurity) {
 	var team *measure.Teaming
 	if t := p.NicTeaming; t != nil {
@@ -76,26 +78,27 @@ func policyParts(p types.HostNetworkPolicy) (*measure.Teaming, *measure.Shaping,
 	return team, shape, security
 }
 
-// teamingWord names how uplinks are chosen (DistributedVirtualSwitchNicTeamingPolicyMode).
+// teamingWord returns how uplinks are chosen
+// (DistributedVirtualSwitchNicTeamingPolicyMode).
 func teamingWord(policy string) string {
 	words := map[string]string{"loadbalance_srcid": "originating port", "loadbalance_ip": "ip hash", "loadbalance_srcmac": "mac hash",
 		"failover_explicit": "explicit", "loadbalance_loadbased": "load based"}
 	return cmp.Or(words[policy], policy)
 }
 
-// switchPaths are the properties of a distributed switch.
+// switchPaths lists the properties of a distributed switch.
 func switchPaths() []string { return strings.Fields("name uuid config summary.hostMember") }
 
-// distributed is a distributed switch, with what others are joined to it by.
+// distributed is a distributed switch, with the keys for joining.
 type distributed struct {
 	measure.VirtualSwitch
 	ref    types.ManagedObjectReference
 	uuid   string
-	groups map[string]bool // keys of the port groups of its uplinks
+	groups map[string]bool // keys of its uplinks' port groups
 	pvlan  map[int32]int32 // secondary VLAN: primary
 }
 
-// convertSwitch makes our record of a distributed switch.
+// convertSwitch converts a distributed switch.
 func convertSwitch(o *types.ObjectContent) *distributed {
 	r := &reader{object: o}
 	d := &distributed{ref: o.Obj, groups: map[string]bool{}, pvlan: map[int32]int32{}}
@@ -115,8 +118,8 @@ func convertSwitch(o *types.ObjectContent) *distributed {
 	return d
 }
 
-// fillSwitch takes the configuration, of which VMware's own switches have more
-// than others.
+// fillSwitch reads the configuration; VMware's own switches have more than
+// others.
 func fillSwitch(d *distributed, r *reader, base any) {
 	var c types.DVSConfigInfo
 	switch v := base.(type) {
@@ -160,8 +163,8 @@ func fillSwitch(d *distributed, r *reader, base any) {
 	}
 }
 
-// pools words what each kind of traffic has of the bandwidth (Network I/O
-// Control; limit and reservation are in Mb/s).
+// pools returns the bandwidth settings of each kind of traffic in words
+// (Network I/O Control; limit and reservation are in Mb/s).
 func pools(list []types.DvsHostInfrastructureTrafficResource) map[string]string {
 	if len(list) == 0 {
 		return nil
@@ -186,15 +189,15 @@ func pools(list []types.DvsHostInfrastructureTrafficResource) map[string]string 
 	return words
 }
 
-// port is what a distributed switch, a port group or a port is set to.
+// port holds the settings of a distributed switch, a port group or a port.
 type port struct {
 	vlan     *string
 	team     *measure.Teaming
-	in, out  *measure.Shaping // of what guests receive, send
+	in, out  *measure.Shaping // of what guests receive and send
 	security *measure.PortSecurity
 }
 
-// missing notes what the settings do not say.
+// missing notes the missing settings.
 func (p port) missing(r *reader) {
 	for _, part := range []struct {
 		fact   string
@@ -206,8 +209,8 @@ func (p port) missing(r *reader) {
 	}
 }
 
-// portParts takes the settings of a port that bear on traffic. The API calls
-// "in" what comes into the switch, which is what guests send.
+// portParts reads the settings of a port that affect traffic. The API calls
+// "in" what enters the switch, which is what guests send.
 func portParts(setting types.BaseDVPortSetting, pvlan map[int32]int32) port {
 	if setting == nil {
 		return port{}
@@ -228,7 +231,7 @@ func portParts(setting types.BaseDVPortSetting, pvlan map[int32]int32) port {
 			p.team.Active, p.team.Standby = t.UplinkPortOrder.ActiveUplinkPort, t.UplinkPortOrder.StandbyUplinkPort
 		}
 	}
-	if m := v.MacManagementPolicy; m != nil && m.AllowPromiscuous != nil { // since 6.7; it stands above the older one
+	if m := v.MacManagementPolicy; m != nil && m.AllowPromiscuous != nil { // since 6.7; overrides the older one
 		p.security = &measure.PortSecurity{Promiscuous: m.AllowPromiscuous, Forged: m.ForgedTransmits, MACChanges: m.MacChanges}
 	} else if s := v.SecurityPolicy; s != nil {
 		p.security = &measure.PortSecurity{Promiscuous: boolOf(s.AllowPromiscuous), Forged: boolOf(s.ForgedTransmits), MACChanges: boolOf(s.MacChanges)}
@@ -236,7 +239,7 @@ func portParts(setting types.BaseDVPortSetting, pvlan map[int32]int32) port {
 	return p
 }
 
-// boolOf is the value of a policy.
+// boolOf returns the value of a policy.
 func boolOf(p *types.BoolPolicy) *bool {
 	if p == nil {
 		return nil
@@ -244,7 +247,7 @@ func boolOf(p *types.BoolPolicy) *bool {
 	return p.Value
 }
 
-// shaping takes a traffic shaper: rates in bit/s, the burst in bytes.
+// shaping reads a traffic shaper: rates in bit/s, the burst in bytes.
 func shaping(s *types.DVSTrafficShapingPolicy) *measure.Shaping {
 	if s == nil || boolOf(s.Enabled) == nil {
 		return nil
@@ -264,7 +267,7 @@ func shaping(s *types.DVSTrafficShapingPolicy) *measure.Shaping {
 	return to
 }
 
-// vlanWord words the VLAN of a port.
+// vlanWord returns the VLAN of a port as text.
 func vlanWord(v types.BaseVmwareDistributedVirtualSwitchVlanSpec, pvlan map[int32]int32) *string {
 	switch s := v.(type) {
 	case *types.VmwareDistributedVirtualSwitchVlanIdSpec:
@@ -288,16 +291,16 @@ func vlanWord(v types.BaseVmwareDistributedVirtualSwitchVlanSpec, pvlan map[int3
 	return nil
 }
 
-// groupPaths are the properties of a distributed port group.
+// groupPaths lists the properties of a distributed port group.
 func groupPaths() []string { return strings.Fields("name key config") }
 
-// group is a distributed port group, with what is asked of its ports.
+// group is a distributed port group, with what its ports are asked for.
 type group struct {
 	measure.SwitchPortGroup
-	overrides bool // ports of it may be set otherwise
+	overrides bool // its ports may have other settings
 }
 
-// convertGroup makes our record of a distributed port group.
+// convertGroup converts a distributed port group.
 func convertGroup(o *types.ObjectContent, switches map[string]*distributed) group {
 	r := &reader{object: o}
 	g := group{}

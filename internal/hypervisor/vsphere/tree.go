@@ -11,14 +11,14 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// place is an object of the tree of folders.
+// place is an object in the tree of folders.
 type place struct {
 	name   string
 	parent types.ManagedObjectReference // empty: the root
 }
 
-// tree is what everything stands in: folders, data centers, clusters, pools,
-// and the hosts, which are few beside the machines.
+// tree holds folders, data centers, clusters, pools, and the hosts, which are
+// few compared with machines.
 type tree map[types.ManagedObjectReference]place
 
 // readTree reads names and parents.
@@ -35,13 +35,13 @@ func readTree(ctx context.Context, vc *vim25.Client, refuse *refusals) (tree, er
 	})
 }
 
-// plain leaves out what is no part of an object's identity here: a server's
-// own id in a reference (ServerGuid), which some answers have and others not.
+// plain removes a server's own id from a reference (ServerGuid), which some
+// answers have and others not, and which does not identify the object here.
 func plain(r types.ManagedObjectReference) types.ManagedObjectReference {
 	return types.ManagedObjectReference{Type: r.Type, Value: r.Value}
 }
 
-// unescape reads a name, in which vCenter writes "/" as "%2f".
+// unescape decodes a name, in which vCenter writes "/" as "%2f".
 func unescape(s *string) string {
 	if s == nil {
 		return ""
@@ -52,10 +52,10 @@ func unescape(s *string) string {
 	return *s
 }
 
-// depth bounds the way up, should a tree have a ring.
+// depth limits the walk up a tree that may have a cycle.
 const depth = 64
 
-// up visits an object and those above it until see says stop.
+// up visits an object and its parents until see stops it.
 func (t tree) up(from types.ManagedObjectReference, see func(types.ManagedObjectReference, place) bool) {
 	for range depth {
 		from = plain(from)
@@ -67,7 +67,7 @@ func (t tree) up(from types.ManagedObjectReference, see func(types.ManagedObject
 	}
 }
 
-// nearest is the name of the next object above of one of the kinds, or "".
+// nearest returns the name of the next parent of one of the kinds, or "".
 func (t tree) nearest(from types.ManagedObjectReference, kinds ...string) string {
 	name := ""
 	t.up(from, func(r types.ManagedObjectReference, p place) bool {
@@ -80,16 +80,16 @@ func (t tree) nearest(from types.ManagedObjectReference, kinds ...string) string
 	return name
 }
 
-// site is the name of the data center that an object is in.
+// site returns the data center of an object.
 func (t tree) site(from types.ManagedObjectReference) string { return t.nearest(from, "Datacenter") }
 
-// cluster is the name of the cluster that a host is in; a host alone has none.
+// cluster returns the cluster of a host; a standalone host has none.
 func (t tree) cluster(host types.ManagedObjectReference) string {
 	return t.nearest(host, "ClusterComputeResource")
 }
 
-// path is the way of folders to an object, without the folder of the data
-// center that all machines stand in.
+// path returns the folders of an object, without the data center's folder
+// that all machines are in.
 func (t tree) path(folder types.ManagedObjectReference) string {
 	var names []string
 	t.up(folder, func(r types.ManagedObjectReference, p place) bool {
@@ -103,8 +103,8 @@ func (t tree) path(folder types.ManagedObjectReference) string {
 	return strings.Join(names, "/")
 }
 
-// pool is the name of a machine's resource pool; the one that every cluster
-// has and nobody made is none.
+// pool returns the name of a machine's resource pool; "" for the cluster's
+// default pool.
 func (t tree) pool(ref types.ManagedObjectReference) string {
 	p := t[plain(ref)]
 	if p.parent.Type != "ResourcePool" && p.parent.Type != "VirtualApp" && p.name == "Resources" {
@@ -113,7 +113,7 @@ func (t tree) pool(ref types.ManagedObjectReference) string {
 	return p.name
 }
 
-// hosts are all hosts that there are.
+// hosts returns all hosts.
 func (t tree) hosts() []types.ManagedObjectReference {
 	var all []types.ManagedObjectReference
 	for r := range t {
@@ -133,7 +133,7 @@ func natural(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// kindWord is how NotChecked names objects of a kind.
+// kindWord returns NotChecked's name for objects of a kind.
 func kindWord(of string) string {
 	words := map[string]string{"VirtualMachine": "guests", "HostSystem": "hosts", "Datastore": "datastores", "OptionManager": "hosts.options",
 		"DistributedVirtualSwitch": "switches", "VmwareDistributedVirtualSwitch": "switches", "DistributedVirtualPortgroup": "port_groups"}

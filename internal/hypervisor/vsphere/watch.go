@@ -10,18 +10,18 @@ import (
 	"thru/internal/measure"
 )
 
-// pace is when a watch reads.
+// pace is how often a watch reads.
 type pace struct {
-	round time.Duration    // while the test runs: long before hosts forget samples, and before the session ends of idleness
+	round time.Duration    // during the test: well before hosts discard samples, and before the idle session ends
 	poll  time.Duration    // at the end, until the last sample has come
 	now   func() time.Time // our clock
 }
 
 func usualPace() pace { return pace{round: 5 * time.Minute, poll: 5 * time.Second, now: time.Now} }
 
-// Watch begins to read counters of guests and hosts. Hosts sample them anyway
-// and keep them for an hour; so nothing is asked during a short test, and
-// every five minutes during a long one.
+// Watch starts reading counters of guests and hosts. Hosts sample them anyway
+// and keep the samples for an hour; so Watch reads nothing during a short
+// test, and every five minutes during a long one.
 func (c *Client) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error) {
 	return c.watch(ctx, ids, usualPace())
 }
@@ -38,20 +38,20 @@ func (c *Client) watch(ctx context.Context, ids []string, pace pace) (*watch, er
 	return w, nil
 }
 
-// watch is a reading of counters under way.
+// watch is a running reading of counters.
 type watch struct {
 	perf  *perf
 	pace  pace
 	begun time.Time
 	stop  context.CancelFunc // ends the rounds
-	done  chan struct{}      // closed when they have ended
+	done  chan struct{}      // closed when the rounds have ended
 
 	once   sync.Once
 	series []measure.Series
 	left   []measure.NotChecked
 }
 
-// rounds reads now and then what the hosts would forget.
+// rounds reads samples before the hosts discard them.
 func (w *watch) rounds(ctx context.Context) {
 	defer close(w.done)
 	for hypervisor.Pause(ctx, w.pace.round) {
@@ -60,8 +60,9 @@ func (w *watch) rounds(ctx context.Context) {
 	}
 }
 
-// End reads what is not read yet. It waits until the samples of all that run
-// reach until now, until its context ends, or until the server is no longer there.
+// End reads the remaining samples. It waits until the samples of all running
+// entities reach until now, until its context ends, or until the server is
+// unreachable.
 func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked) {
 	w.once.Do(func() {
 		until := w.pace.now()
@@ -86,16 +87,17 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 	return w.series, w.left
 }
 
-// complete reports whether the samples of all that has some reach until a moment.
+// complete reports whether the samples of all entities that have any reach
+// until a time.
 func (p *perf) complete(until time.Time) bool {
 	return !slices.ContainsFunc(p.entities, func(e *entity) bool { return e.off == "" && len(e.asked) > 0 && e.upTo.Before(until) })
 }
 
-// mostLost is so often in a row that a server may not be reached before nobody
-// waits for it any more.
+// mostLost is how often in a row a server may be unreachable before End stops
+// waiting.
 const mostLost = 3
 
-// unreached reports whether nothing could be asked, for a reason on the way there.
+// unreached reports whether a connection error made all queries fail.
 func (p *perf) unreached() bool {
 	reached := func(e *entity) bool { return e.err == nil || faultOf(e.err) != nil }
 	return len(p.entities) > 0 && !slices.ContainsFunc(p.entities, reached)
