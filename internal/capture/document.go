@@ -13,18 +13,18 @@ import (
 	"thru/internal/measure"
 )
 
-// What of the captured connections makes a cell, and a stream.
+// Thresholds for a cell and for a stream.
 const (
-	leastBack    = 20  // the other direction is a cell with more than this part of the payload of the main one
-	leastStream  = 100 // and a connection a stream with more than this part of that of the largest
+	leastBack    = 20  // the other direction is a cell where it has more than this part of the main one's payload
+	leastStream  = 100 // a connection is a stream where it has more than this part of the largest one's payload
 	leastPayload = 64 << 10
-	talkBytes    = 4 << 10 // with less a connection is no stream beside one with more: a test's control connection
+	talkBytes    = 4 << 10 // with less, a connection is no stream if another has more: a test's control connection
 )
 
-// Document makes a result of one capture, or of two of one flow that were made
-// at two places. Its figures are to be filled by stat.Summarise. The work is
-// bounded by what a trace.Recorder keeps, to less than a second; where ctx ends
-// meanwhile, it fails.
+// Document makes a result of one capture, or of two of one flow at two
+// capture points. stat.Summarise then fills in its figures. What a
+// trace.Recorder keeps limits the work to less than a second; Document fails
+// where ctx ends meanwhile.
 func Document(ctx context.Context, files ...File) (*measure.Document, error) {
 	if len(files) == 0 || len(files) > 2 {
 		return nil, fault.Usagef("name one capture, or one of each end", "%d captures are named", len(files))
@@ -60,37 +60,37 @@ func Document(ctx context.Context, files ...File) (*measure.Document, error) {
 	return doc, nil
 }
 
-// draft is a document in the making.
+// draft is a document in progress.
 type draft struct {
 	files      []File
-	sender     *File // the capture that tells of the sender: the one nearer to it
+	sender     *File // the capture nearer to the sender
 	receiver   *File
 	crossing   *measure.Crossing
-	server     map[*measure.Capture]string // HOST:PORT that listens
+	server     map[*measure.Capture]string // listening HOST:PORT
 	directions []direction
 }
 
 // direction is one direction of the flow's data.
 type direction struct {
-	back     bool // not that of the main connection
+	back     bool // opposite to that of the main connection
 	from, to string
-	sender   *File // the capture nearer to the sender of this direction
+	sender   *File // capture nearer to the sender of this direction
 	receiver *File
 	crossing *measure.Crossing // with the sender's capture as the left one
 	sent     []stream          // at the sender's capture
 	acked    []stream          // at the receiver's
 }
 
-// stream is what one connection carried in one direction.
+// stream is the data of one connection in one direction.
 type stream struct {
 	conn        *measure.Connection
-	local, peer string // of the sender
-	turned      bool   // conn's data goes the other way
+	local, peer string // the sender's address, and the other one
+	turned      bool   // this data flows against conn.From
 	sent, acked trace.Volume
 }
 
-// bytes that the receiver acknowledged or, where the acknowledgements are not in
-// the capture, that were sent.
+// got returns the bytes that the receiver acknowledged or, where the
+// acknowledgements are not in the capture, the bytes sent.
 func (s *stream) got() trace.Volume {
 	if s.conn.Acks.Packets == 0 && !s.turned || s.conn.Data.Packets == 0 && s.turned {
 		return s.sent
@@ -119,8 +119,8 @@ func (d *draft) cross() error {
 	return nil
 }
 
-// place says of the capture nearer to an end that it was made there, where no
-// router has lowered the TTL of the end's packets before.
+// place sets the place of the capture nearer to an end, where no router has
+// lowered the TTL of the end's packets.
 func place(c *measure.Capture, where string, ttls []int) {
 	if c.Place == "" && len(ttls) > 0 && slices.Contains([]int{64, 128, 255}, ttls[0]) {
 		c.Place = where
@@ -130,7 +130,7 @@ func place(c *measure.Capture, where string, ttls []int) {
 
 func mainOf(c *measure.Capture) string { return c.Conns[0].From + " -> " + c.Conns[0].To }
 
-// find tells which directions carry data, and in which connections.
+// find determines which directions carry data, and in which connections.
 func (d *draft) find() {
 	d.server = map[*measure.Capture]string{}
 	for _, f := range d.files {
@@ -143,8 +143,8 @@ func (d *draft) find() {
 	}
 }
 
-// listens is the end of a connection that did not open it: where the handshake
-// is not in the capture, the one with the lower port.
+// listens returns the end that did not open the connection: without the
+// handshake, the one with the lower port.
 func listens(c *measure.Connection) string {
 	a, errA := netip.ParseAddrPort(c.From)
 	b, errB := netip.ParseAddrPort(c.To)
@@ -158,11 +158,11 @@ func listens(c *measure.Connection) string {
 	return c.From
 }
 
-// direction gathers what went in one direction.
+// direction collects the streams of one direction.
 func (d *draft) direction(back bool) direction {
 	main := &d.sender.Capture.Conns[0]
 	w := direction{back: back, from: host(main.From), to: host(main.To), sender: d.sender, receiver: d.receiver, crossing: d.crossing}
-	if d.crossing != nil { // it may be another address behind NAT
+	if d.crossing != nil { // NAT may have changed the address
 		w.to = host(d.receiver.Capture.Conns[0].To)
 	}
 	if back {
@@ -176,8 +176,8 @@ func (d *draft) direction(back bool) direction {
 	return w
 }
 
-// crossed are the receiver's streams of the connections that are streams at the
-// sender: of data that never came only the sender's capture knows.
+// crossed returns the receiver's streams of the connections that are streams
+// at the sender: only the sender's capture shows data that never arrived.
 func (d *draft) crossed(w direction) []stream {
 	var out []stream
 	for _, s := range d.allOf(w.receiver, w.back) {
@@ -193,9 +193,9 @@ func (d *draft) crossed(w direction) []stream {
 	return out[:min(len(out), measure.MaxStreams)]
 }
 
-// isTurned tells whether a connection's data goes against that of the sender's
-// main one: by the hosts, or by the server where both ends are on one, or NAT
-// has renamed both.
+// isTurned reports whether a connection's data flows against that of the
+// sender's main one: by the hosts, or by the server where both ends are on
+// one host, or where NAT has renamed both.
 func (d *draft) isTurned(c *measure.Capture, conn *measure.Connection) bool {
 	main := &d.sender.Capture.Conns[0]
 	if from, to := host(main.From), host(main.To); from != to {
@@ -209,7 +209,8 @@ func (d *draft) isTurned(c *measure.Capture, conn *measure.Connection) bool {
 	return (main.To == d.server[d.sender.Capture]) != (conn.To == d.server[c])
 }
 
-// streams are the connections that carry much in a direction, at one capture.
+// streams returns the connections that carry much data in a direction, at one
+// capture.
 func (d *draft) streams(f *File, back bool) []stream {
 	all := d.allOf(f, back)
 	var most int64
@@ -222,7 +223,7 @@ func (d *draft) streams(f *File, back bool) []stream {
 	return all[:min(len(all), measure.MaxStreams)]
 }
 
-// allOf are all connections of a capture, in a direction.
+// allOf returns all connections of a capture, in a direction.
 func (d *draft) allOf(f *File, back bool) []stream {
 	var all []stream
 	for i := range f.Capture.Conns {
@@ -240,7 +241,7 @@ func (d *draft) allOf(f *File, back bool) []stream {
 	return all
 }
 
-// whole is a connection's payload where its course was not recorded.
+// whole returns a connection's payload where its time line was not recorded.
 func whole(c *measure.Capture, conn *measure.Connection, turned bool) trace.Volume {
 	n := conn.Data.New
 	if turned {
@@ -257,7 +258,7 @@ func total(all []stream) (n int64) {
 	return n
 }
 
-// endPoints are named by their addresses.
+// endPoints returns the end points, named by their addresses.
 func (d *draft) endPoints() []measure.EndPoint {
 	w := d.directions[0]
 	out := []measure.EndPoint{{Name: w.from, Addr: w.from}}
@@ -275,7 +276,7 @@ func host(hostPort string) string {
 	return h
 }
 
-// cell is one direction as a test.
+// cell returns one direction as a test cell.
 func (d *draft) cell(w direction) measure.Cell {
 	flow := measure.Flow{From: w.from, To: w.to, Sender: d.senderSide(w), Receiver: d.receiverSide(w)}
 	d.attach(&flow, w)
@@ -321,8 +322,8 @@ func (d *draft) attach(flow *measure.Flow, w direction) {
 	flow.Crossing = &x
 }
 
-// turned is a crossing as seen from the other direction: its right capture is
-// the left one. Of one capture there is none.
+// turned returns a crossing as seen from the other direction: its right
+// capture becomes the left one. It returns nil for nil.
 func turned(from *measure.Crossing) *measure.Crossing {
 	if from == nil {
 		return nil
@@ -341,8 +342,8 @@ func turned(from *measure.Crossing) *measure.Crossing {
 	return &x
 }
 
-// placeOf is where a capture stands as seen from a direction: the sender of the
-// one is the receiver of the other.
+// placeOf returns the place of a capture as seen from a direction: the sender
+// of one direction is the receiver of the other.
 func (w *direction) placeOf(c *measure.Capture) string {
 	switch {
 	case w.back && c.Place == measure.AtSender:
@@ -357,8 +358,8 @@ func lack(e *measure.Evidence, fact, why string) {
 	e.Missing = append(e.Missing, measure.NotChecked{Fact: fact, Why: why})
 }
 
-// opened is the distribution of the handshakes' round trips; nil where none is
-// in the capture.
+// opened returns the distribution of the handshakes' round-trip times; nil
+// where no handshake is in the capture.
 func opened(all []stream) *measure.RTT {
 	var ns []int64
 	for i := range all {

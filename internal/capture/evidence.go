@@ -7,10 +7,12 @@ import (
 	"thru/internal/measure"
 )
 
-// mostBins bounds the seconds of a capture; of a longer one a bin is several.
+// mostBins limits the bins of a capture; in a longer one a bin has several
+// seconds.
 const mostBins = 4096
 
-// senderSide is what the capture nearer to the sender tells of it.
+// senderSide returns the sender's evidence, from the capture nearer to the
+// sender.
 func (d *draft) senderSide(w direction) *measure.Evidence {
 	e := d.side(w.sender, w.sent, span{math.MaxInt64, math.MinInt64}, func(s *stream) trace.Volume { return s.sent })
 	e.EndPoint, e.Sends = w.from, true
@@ -33,8 +35,8 @@ func (d *draft) senderSide(w direction) *measure.Evidence {
 	return e
 }
 
-// receiverSide is what the capture nearer to the receiver tells of it: what it
-// acknowledged had arrived in order.
+// receiverSide returns the receiver's evidence, from the capture nearer to
+// the receiver: what the receiver acknowledged had arrived in order.
 func (d *draft) receiverSide(w direction) *measure.Evidence {
 	e := d.side(w.receiver, w.acked, w.stall(), (*stream).got)
 	e.EndPoint, e.Dialled = w.to, !e.Dialled
@@ -48,15 +50,15 @@ func (d *draft) receiverSide(w direction) *measure.Evidence {
 	return e
 }
 
-// span is a time since 1970 by the clock of one capture, ns.
+// span is a time span in ns since 1970, by the clock of one capture.
 type span struct{ start, end int64 }
 
-// stallNs is how long data must have been sent in vain for a stall.
+// stallNs is how long data must have been sent without success for a stall.
 const stallNs = 1_000_000_000
 
-// stall is the time in which the sender tried to send, as the clock at the
-// receiver has it, where data came to the receiver no more: only the sender's
-// capture knows how long it went on. It is empty where data came to the end.
+// stall returns the time, by the clock at the receiver, in which the sender
+// still tried to send but no data arrived any more: only the sender's capture
+// shows how long it tried. It is empty where data arrived until the end.
 func (w *direction) stall() span {
 	s := span{math.MaxInt64, math.MinInt64}
 	acked := int64(math.MinInt64)
@@ -78,7 +80,7 @@ func (w *direction) stall() span {
 	return span{s.start + offset, s.end + offset}
 }
 
-// until is when the sender sent data the last time, for the first time or again.
+// until returns when the sender last sent data, new or retransmitted.
 func (s *stream) until() int64 {
 	if s.turned {
 		return s.sent.FirstNs + s.conn.Acks.SendNs
@@ -86,9 +88,10 @@ func (s *stream) until() int64 {
 	return s.sent.FirstNs + s.conn.Data.SendNs
 }
 
-// side fills what both ends have: the streams and their seconds, and the round
-// trip of the handshakes, of which the whole is seen at any place. The time is
-// that in which the sender tried to send, here or, in tried, at the other capture.
+// side fills in what both ends have: the streams and their seconds, and the
+// handshakes' round-trip times, which are complete at any capture point. The
+// time is that in which the sender tried to send, at this capture or, in
+// tried, at the other one.
 func (d *draft) side(f *File, all []stream, tried span, count func(*stream) trace.Volume) *measure.Evidence {
 	e := &measure.Evidence{Reported: measure.ByCapture, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}, RTTIdle: opened(all)}
 	if len(all) == 0 { // no data passed, but the flow may have been opened
@@ -108,7 +111,7 @@ func (d *draft) side(f *File, all []stream, tried span, count func(*stream) trac
 			if until := s.until(); v.Total == 0 || until-v.LastNs > stallNs {
 				end = max(end, until)
 			}
-		} else if v.Total > 0 { // acknowledged, and never seen
+		} else if v.Total > 0 { // acknowledged, but not in the capture
 			start, end = min(start, v.FirstNs), max(end, v.LastNs)
 		}
 		e.Bytes += v.Total
@@ -126,7 +129,7 @@ func (d *draft) side(f *File, all []stream, tried span, count func(*stream) trac
 	return e
 }
 
-// seconds are the bins of the time from start to end.
+// seconds returns the bins of the time from start to end.
 func seconds(volumes []trace.Volume, start, end int64) []measure.StreamBin {
 	step := int64(measure.Bin)
 	step *= (end-start)/step/mostBins + 1
@@ -147,8 +150,8 @@ func seconds(volumes []trace.Volume, start, end int64) []measure.StreamBin {
 	return bins
 }
 
-// negotiated is the part of the sender's TCP_INFO that any place of the path
-// tells: what both ends agreed on, and how large segments are.
+// negotiated returns the part of the sender's TCP_INFO that any capture point
+// shows: the negotiated options and the segment size.
 func negotiated(c *measure.Connection) *measure.TCPInfo {
 	t := &measure.TCPInfo{}
 	if c.MSS > 0 {
@@ -156,7 +159,7 @@ func negotiated(c *measure.Connection) *measure.TCPInfo {
 	}
 	if a, b := c.SYN, c.SYNACK; a == nil || b == nil {
 		if full := fullPacket(c); full > 0 {
-			t.PMTU = narrow(int64(full)) // it sends nothing larger; what the ends could take, a handshake would say
+			t.PMTU = narrow(int64(full)) // the largest packet sent; only a handshake shows what the ends could accept
 		}
 	} else {
 		t.Timestamps, t.SACK, t.WScaleOK, t.ECN = both(a.Timestamps, b.Timestamps), both(a.SACK, b.SACK), both(a.HasScale, b.HasScale), both(a.ECN, b.ECN)
@@ -164,7 +167,8 @@ func negotiated(c *measure.Connection) *measure.TCPInfo {
 	return t
 }
 
-// fullPacket is the size of a full segment's IP packet; 0 where it is not known.
+// fullPacket returns the size of a full segment's IP packet; 0 where it is
+// not known.
 func fullPacket(c *measure.Connection) int {
 	if c.MaxPacket == 0 && c.Data.Super.N == 0 {
 		return c.Data.MaxPacket
@@ -172,7 +176,7 @@ func fullPacket(c *measure.Connection) int {
 	return c.MaxPacket
 }
 
-// count adds the counters of the sender's TCP_INFO that packets tell as well.
+// count adds the counters of the sender's TCP_INFO that packets show too.
 func (s *stream) count(t *measure.TCPInfo) {
 	data := s.conn.Data
 	if s.turned {
@@ -184,10 +188,11 @@ func (s *stream) count(t *measure.TCPInfo) {
 	}
 }
 
-// narrow is a count as TCP_INFO holds it.
+// narrow converts a count to the type in TCP_INFO.
 func narrow(n int64) *uint32 { return new(uint32(min(max(n, 0), math.MaxUint32))) }
 
-// both ends must offer an option for it to hold.
+// both reports whether both ends offer an option, which it takes to be in
+// effect.
 func both(a, b *bool) *bool {
 	if a == nil || b == nil {
 		return nil
@@ -195,8 +200,8 @@ func both(a, b *bool) *bool {
 	return new(*a && *b)
 }
 
-// roundTrips fills the mean of a bin's round trips, of the connections whose
-// course is known.
+// roundTrips sets the mean round-trip time of a bin, over the connections
+// with a time line.
 func (w *direction) roundTrips(b *measure.StreamBin) {
 	all, start := w.sent, int64(math.MaxInt64)
 	for i := range all {
@@ -217,7 +222,7 @@ func (w *direction) roundTrips(b *measure.StreamBin) {
 	}
 }
 
-// meanRTT is the mean of a course's steps between two times.
+// meanRTT returns the mean of a time line's steps between two times.
 func meanRTT(c *measure.Capture, conn *measure.Connection, from, to int64) (mean int64, ok bool) {
 	timeline := conn.Timeline
 	if timeline == nil || timeline.StepNs <= 0 {

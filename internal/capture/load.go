@@ -18,13 +18,13 @@ import (
 type File struct {
 	Name     string
 	Capture  *measure.Capture
-	Recorder *trace.Recorder // for a comparison with another one
+	Recorder *trace.Recorder // to compare it with another one
 }
 
-// Load reads a capture to its end and follows its connections. progress may be
-// nil; it gets the number of packets so far. What could be read of a damaged file is
-// used, and Capture.Damage says where it ends; a file of which nothing could be
-// read is an error, as is one without TCP.
+// Load reads a capture to its end and follows its connections. progress may
+// be nil; it gets the number of packets so far. Load uses the readable part
+// of a damaged file, and Capture.Damage says where that ends; a file without
+// a readable packet is an error, and so is one without TCP.
 func Load(ctx context.Context, name string, r io.Reader, o trace.Options, progress func(packets int64)) (File, error) {
 	in, err := pcapfile.NewReader(r)
 	if err != nil {
@@ -63,7 +63,7 @@ func Load(ctx context.Context, name string, r io.Reader, o trace.Options, progre
 	return File{Name: name, Capture: c, Recorder: o.Record}, nil
 }
 
-// noTCP says what a capture holds instead.
+// noTCP reports what a capture holds instead.
 func noTCP(name string, c *measure.Capture) error {
 	var others []string
 	for _, t := range c.Others {

@@ -19,5 +19,5 @@ func NewSession(cmd *exec.Cmd, last syscall.Signal) {
 // End kills a program that is apart, with its children.
 func End(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
-// Gone tells whether none of a group that was killed is left.
+// Gone reports whether none of a group that was killed is left.
 func Gone(cmd *exec.Cmd) bool { return syscall.Kill(-cmd.Process.Pid, 0) == syscall.ESRCH }

@@ -18,7 +18,7 @@ func Fingerprint(raw []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Pinned tells whether pin is raw's SHA-256: in hexadecimal, with or without
+// Pinned reports whether pin is raw's SHA-256: in hexadecimal, with or without
 // colons, or in base64 as OpenSSH writes it, with or without "sha256:" before it.
 func Pinned(pin string, raw []byte) bool {
 	sum := sha256.Sum256(raw)

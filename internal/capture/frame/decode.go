@@ -2,17 +2,18 @@ package frame
 
 import "encoding/binary"
 
-// part is what is left of a frame from some header on: its captured bytes, and
-// how many bytes there were on the wire, which are more where a snap length cut.
+// part is the rest of a frame from some header on: its captured bytes, and
+// its length on the wire, which is larger where a snap length cut the frame.
 type part struct {
 	data []byte
 	wire int
 }
 
-// after is what follows the next n bytes, which must have been captured.
+// after returns the part after the next n bytes, which must have been
+// captured.
 func (f part) after(n int) part { return part{f.data[n:], f.wire - n} }
 
-// lacks tells that fewer than n bytes were captured, and why.
+// lacks reports whether fewer than n bytes were captured, and why.
 func (f part) lacks(n int) (Verdict, bool) {
 	if len(f.data) >= n {
 		return 0, false
@@ -23,9 +24,10 @@ func (f part) lacks(n int) (Verdict, bool) {
 	return IsBroken, true
 }
 
-// Decode fills p from one captured frame, but for Number, TimeNs and Interface,
-// which are the caller's. So is WireBytes: it stands for lengths that the IP
-// header does not tell. Fields of headers that the frame lacks are zero.
+// Decode fills p from one captured frame, except for Number, TimeNs,
+// Interface and WireBytes, which the caller sets. WireBytes gives the lengths
+// that the IP header does not have. Fields of headers that the frame lacks
+// are zero.
 func Decode(link LinkType, data []byte, p *Packet) Verdict {
 	number, timeNs, nic, wire := p.Number, p.TimeNs, p.Interface, p.WireBytes
 	*p = Packet{}
@@ -41,7 +43,7 @@ func Decode(link LinkType, data []byte, p *Packet) Verdict {
 		return typeAt(14, 16, f, p)
 	case LinuxSLL2:
 		return typeAt(0, 20, f, p)
-	case IPoIB: // a global route header, then the type and two bytes that are free (RFC 4391)
+	case IPoIB: // a global route header, then the type and two reserved bytes (RFC 4391)
 		return typeAt(40, 44, f, p)
 	case Null, Loop:
 		return loopback(f, p)
@@ -51,11 +53,11 @@ func Decode(link LinkType, data []byte, p *Packet) Verdict {
 	return IsUnknown
 }
 
-// ethernet decodes a frame of IEEE 802.3 from its addresses on.
+// ethernet decodes an IEEE 802.3 frame that begins with its addresses.
 func ethernet(f part, p *Packet) Verdict { return typeAt(12, 14, f, p) }
 
-// typeAt decodes what follows a header of n bytes that names it by the
-// Ethernet type at an offset.
+// typeAt decodes the payload after a header of n bytes with the Ethernet type
+// at an offset.
 func typeAt(offset, n int, f part, p *Packet) Verdict {
 	if v, lacks := f.lacks(n); lacks {
 		return v
@@ -69,20 +71,20 @@ const (
 	typeIPv6      = 0x86dd
 	typeVLAN      = 0x8100 // 802.1Q
 	typeService   = 0x88a8 // 802.1ad, the outer tag of QinQ
-	typeQinQ      = 0x9100 // the same before there was a standard
+	typeQinQ      = 0x9100 // the same before the standard
 	typeQinQToo   = 0x9200
 	typeMPLS      = 0x8847
 	typeMPLSMulti = 0x8848
 	typePPPoE     = 0x8864
 	typeEthernet  = 0x6558 // transparent Ethernet bridging, in GRE and Geneve
-	leastType     = 0x0600 // below it the field is a length (IEEE 802.3, 3.2.6)
+	leastType     = 0x0600 // a smaller value is a length (IEEE 802.3, 3.2.6)
 )
 
-// mostTags bounds the VLAN tags and MPLS labels of a frame, which a hostile one
-// could be full of.
+// mostTags limits the VLAN tags and MPLS labels of a frame, since a hostile
+// frame could be full of them.
 const mostTags = 8
 
-// network decodes what an Ethernet type names, past VLAN tags.
+// network decodes the payload of an Ethernet type, after VLAN tags.
 func network(kind uint16, f part, p *Packet) Verdict {
 	for {
 		switch kind {
@@ -117,7 +119,7 @@ func network(kind uint16, f part, p *Packet) Verdict {
 
 // snap decodes an 802.3 frame with LLC and SNAP headers (RFC 1042).
 func snap(f part, p *Packet) Verdict {
-	const header = "\xaa\xaa\x03\x00\x00\x00" // SNAP, unnumbered information, types as of Ethernet
+	const header = "\xaa\xaa\x03\x00\x00\x00" // SNAP, unnumbered information, Ethernet types
 	if f.wire < len(header)+2 {
 		return IsNotIP
 	}
@@ -134,10 +136,10 @@ func snap(f part, p *Packet) Verdict {
 	return network(kind, f.after(len(header)+2), p)
 }
 
-// mpls pops labels (RFC 3032). Nothing names what follows the last one, so its
-// first four bits tell: those of a pseudowire's control word are 0 (RFC 4385).
+// mpls removes labels (RFC 3032). No field names the payload, so its first
+// four bits decide: those of a pseudowire's control word are 0 (RFC 4385).
 func mpls(f part, p *Packet) Verdict {
-	const last = 1 // bit of a label's third byte
+	const last = 1 // bit in a label's third byte
 	for range mostTags {
 		if v, lacks := f.lacks(5); lacks {
 			return v
@@ -177,8 +179,8 @@ func ppp(f part, p *Packet) Verdict {
 	return IsNotIP
 }
 
-// loopback decodes the four bytes of an address family, which stand in the
-// order of the host that captured: families are small, so it shows.
+// loopback decodes a four-byte address family, in the byte order of the
+// capturing host: families are small numbers, which reveals the order.
 func loopback(f part, p *Packet) Verdict {
 	if v, lacks := f.lacks(4); lacks {
 		return v

@@ -2,7 +2,8 @@ package frame
 
 import "encoding/binary"
 
-// icmp decodes a router's word that a packet was too large (RFC 792, RFC 1191).
+// icmp decodes a router's message that a packet was too large (RFC 792, RFC
+// 1191).
 func icmp(f part, p *Packet) Verdict {
 	const unreachable, fragmentationNeeded = 3, 4
 	if v, lacks := f.lacks(8); lacks {
@@ -16,7 +17,7 @@ func icmp(f part, p *Packet) Verdict {
 	return IsTooBig
 }
 
-// icmp6 decodes the same of IPv6 (RFC 4443, 3.2).
+// icmp6 decodes the same message of IPv6 (RFC 4443, 3.2).
 func icmp6(f part, p *Packet) Verdict {
 	const tooBig = 2
 	if v, lacks := f.lacks(8); lacks {
@@ -31,7 +32,7 @@ func icmp6(f part, p *Packet) Verdict {
 }
 
 // quote fills in the end points of the packet that an ICMP message quotes, as
-// far as it does. It may quote no more than the ports.
+// far as the quote goes. It may end after the ports.
 func quote(b []byte, p *Packet) {
 	var q Packet
 	if len(b) == 0 {

@@ -2,7 +2,7 @@ package frame
 
 import "encoding/binary"
 
-// anyIP decodes IP of the version that its first four bits tell.
+// anyIP decodes IP of the version in the first four bits.
 func anyIP(f part, p *Packet) Verdict {
 	if v, lacks := f.lacks(1); lacks {
 		return v
@@ -27,7 +27,7 @@ func ipv4(f part, p *Packet) Verdict {
 	}
 	b := f.data[:20]
 	header, total := int(b[0]&15)*4, int(binary.BigEndian.Uint16(b[2:]))
-	if total == 0 { // segmentation offload left it to the NIC, or it does not fit 16 bits
+	if total == 0 { // segmentation offload leaves it to the NIC, or it does not fit in 16 bits
 		total = f.wire
 	}
 	if b[0]>>4 != 4 || header < 20 || total < header {
@@ -51,15 +51,15 @@ func ipv4(f part, p *Packet) Verdict {
 	return transport(p.Proto, f, p)
 }
 
-// mapped is an IPv4 address as one of IPv6.
+// mapped returns an IPv4 address as an IPv4-mapped IPv6 address.
 func mapped(b []byte) (e Endpoint) {
 	e.Addr[10], e.Addr[11] = 0xff, 0xff
 	copy(e.Addr[12:], b)
 	return e
 }
 
-// upTo is the part without what follows an IP packet: Ethernet's padding, its
-// check sequence, a trailer.
+// upTo returns the part without what follows the IP packet: Ethernet's
+// padding, its check sequence, a trailer.
 func upTo(f part, total int) part {
 	if len(f.data) > total {
 		f.data = f.data[:total]
@@ -67,12 +67,13 @@ func upTo(f part, total int) part {
 	return f
 }
 
-// IPv6's extension headers that are passed (IANA: IPv6 Extension Header Types).
+// IPv6 extension headers that are skipped (IANA: IPv6 Extension Header
+// Types).
 const (
 	hopByHop      = 0
 	routing       = 43
 	fragmentation = 44
-	authenticated = 51 // AH, of IPv4 too
+	authenticated = 51 // AH, also of IPv4
 	noNext        = 59
 	destination   = 60
 	mobility      = 135
@@ -80,8 +81,8 @@ const (
 	shim6         = 140
 )
 
-// mostExtensions bounds the extension headers of a packet: there are eight
-// kinds, one of which may come twice (RFC 8200, 4.1).
+// mostExtensions limits the extension headers of a packet: there are eight
+// kinds, one of which may occur twice (RFC 8200, 4.1).
 const mostExtensions = 9
 
 // ipv6 decodes an IPv6 packet (RFC 8200).
@@ -108,7 +109,7 @@ func ipv6(f part, p *Packet) Verdict {
 	return extensions(upTo(f, total).after(40), p)
 }
 
-// jumboBytes is the length that a jumbo payload option tells (RFC 2675), which
+// jumboBytes returns the length in a jumbo payload option (RFC 2675), which
 // must be the first option of the hop-by-hop header; 0: none.
 func jumboBytes(next byte, b []byte) int {
 	const jumbo = "\xc2\x04"
@@ -118,8 +119,8 @@ func jumboBytes(next byte, b []byte) int {
 	return int(min(binary.BigEndian.Uint32(b[4:]), 1<<30)) // an int has 32 bits on some systems
 }
 
-// extensions passes the extension headers of IPv6, or the authentication header
-// of both, and decodes what follows.
+// extensions skips the extension headers of IPv6, or the authentication
+// header of either version, and decodes the rest.
 func extensions(f part, p *Packet) Verdict {
 	for range mostExtensions {
 		n := 8
@@ -129,7 +130,7 @@ func extensions(f part, p *Packet) Verdict {
 				return v
 			}
 			n = 8 + 8*int(f.data[1])
-		case authenticated: // counted in words, less two (RFC 4302)
+		case authenticated: // counted in words, minus two (RFC 4302)
 			if v, lacks := f.lacks(2); lacks {
 				return v
 			}
@@ -156,7 +157,7 @@ func extensions(f part, p *Packet) Verdict {
 	return IsBroken
 }
 
-// transport decodes what an IP packet carries.
+// transport decodes the payload of an IP packet.
 func transport(proto uint8, f part, p *Packet) Verdict {
 	if p.Later {
 		if proto == TCP {

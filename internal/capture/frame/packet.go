@@ -1,15 +1,15 @@
-// Package frame decodes captured packets: from the link layer through tags and
-// tunnels to TCP, as far as the captured bytes go. It is pure and allocates
+// Package frame decodes captured packets: from the link layer through tags
+// and tunnels to TCP, as far as bytes were captured. It is pure and allocates
 // nothing.
 package frame
 
-// LinkType says how a captured packet begins (LINKTYPE_ of the tcpdump group's
-// registry).
+// LinkType is the kind of the first header of a captured packet (LINKTYPE_ of
+// the tcpdump group's registry).
 type LinkType uint16
 
 // Link types that are decoded.
 const (
-	Null      LinkType = 0   // BSD loopback: address family in the order of the host that captured
+	Null      LinkType = 0   // BSD loopback: address family in the byte order of the capturing host
 	Ethernet  LinkType = 1   //
 	Raw       LinkType = 101 // IPv4 or IPv6
 	Loop      LinkType = 108 // OpenBSD loopback: address family in network order
@@ -20,8 +20,8 @@ const (
 	IPoIB     LinkType = 242 // IP over InfiniBand
 	PPP       LinkType = 9   // with or without its HDLC address
 	PPPofHDLC LinkType = 50  //
-	rawOfBSD  LinkType = 12  // DLT_RAW, as old files have it
-	rawOfOpen LinkType = 14  // the same of OpenBSD
+	rawOfBSD  LinkType = 12  // DLT_RAW in old files
+	rawOfOpen LinkType = 14  // the same on OpenBSD
 )
 
 // Endpoint is an address and a port. IPv4 addresses are mapped into IPv6
@@ -51,12 +51,12 @@ const (
 	CWR
 )
 
-// Packet is one captured packet. Of tunnels it is the innermost IP packet.
+// Packet is one captured packet. For a tunnel it is the innermost IP packet.
 type Packet struct {
 	Number    int64 // in the capture, from 1
 	TimeNs    int64 // since 1970
 	Interface int   // in the file, from 0
-	WireBytes int   // of the frame, as it passed
+	WireBytes int   // of the frame on the wire
 
 	V6       bool
 	Proto    uint8
@@ -64,11 +64,11 @@ type Packet struct {
 	TOS      uint8 // or traffic class: DSCP and ECN
 	DF       bool
 	ID       uint16 // of IPv4
-	Fragment bool   // a part of a packet; TCP's header is in the first only
+	Fragment bool   // a fragment; only the first has TCP's header
 	Later    bool   // a fragment that is not the first
-	IPBytes  int    // length of the IP packet; where its header says 0 (larger than 65535 bytes, or not filled in yet) it is what the frame holds
-	Tagged   int    // VLAN tags around it
-	Tunnels  int    // IP packets around it (VXLAN, GRE, IP in IP)
+	IPBytes  int    // length of the IP packet; where its header has 0 (larger than 65535 bytes, or not filled in yet) the length that the frame holds
+	Tagged   int    // VLAN tags
+	Tunnels  int    // outer IP packets (VXLAN, GRE, IP in IP)
 
 	Source, Target Endpoint
 
@@ -77,46 +77,45 @@ type Packet struct {
 	Seq     uint32
 	Ack     uint32
 	Window  uint16
-	Payload int // bytes that the IP packet holds, captured or not
+	Payload int // bytes of payload in the IP packet, captured or not
 	Options Options
 
-	// ICMP that a packet was too large: who sent that, and what fits.
+	// The ICMP message that a packet was too large: its sender, and the MTU.
 	TooBig       bool
 	MTU          int
 	QuotedSource Endpoint
 	QuotedTarget Endpoint
 }
 
-// Options are those of the TCP header.
+// Options are the options of the TCP header.
 type Options struct {
 	MSS        uint16
 	Scale      uint8
 	TSVal      uint32
 	TSEcr      uint32
 	SACK       [4][2]uint32
-	SACKs      uint8 // blocks of SACK
+	SACKs      uint8 // number of SACK blocks
 	HasMSS     bool
 	HasScale   bool
 	SACKOK     bool
 	Timestamps bool
 	FastOpen   bool
 	Multipath  bool
-	Cut        bool      // the capture ends before the options do
+	Cut        bool      // the captured bytes end within the options
 	Bytes      uint8     // of all options
-	Kinds      [12]uint8 // of the options, in order; 0 ends it. Padding by no-ops is in it (1).
+	Kinds      [12]uint8 // of the options in order, ended by 0. No-op padding is included (1).
 }
 
-// Verdict says how far a frame was decoded.
+// Verdict is how far a frame was decoded.
 type Verdict uint8
 
-// Verdicts.
 const (
-	IsTCP     Verdict = iota // TCP with its fixed header: to be analysed
-	IsTooBig                 // ICMP that a packet was too large
+	IsTCP     Verdict = iota // TCP with its fixed header: to analyse
+	IsTooBig                 // ICMP message that a packet was too large
 	IsOther                  // IP of another protocol
-	IsLater                  // fragment of a packet that is not its first: the TCP header is elsewhere
+	IsLater                  // fragment other than the first: the TCP header is in another one
 	IsNotIP                  // ARP and the like
 	IsCut                    // the captured bytes end before the TCP header does
-	IsBroken                 // lengths that cannot be
-	IsUnknown                // link type that is not decoded
+	IsBroken                 // impossible lengths
+	IsUnknown                // unsupported link type
 )

@@ -35,10 +35,10 @@ const (
 	optionTimestamps = 8
 	optionMultipath  = 30
 	optionFastOpen   = 34
-	optionTrial      = 254 // shared by experiments (RFC 6994), fast open once among them
+	optionTrial      = 254 // shared by experiments (RFC 6994), formerly also by fast open
 )
 
-// decode reads the options one by one, as far as they make sense.
+// decode reads the options one by one, as far as they are valid.
 func (o *Options) decode(b []byte) {
 	for i := 0; len(b) > 0 && b[0] != optionEnd; i++ {
 		if i < len(o.Kinds) {
@@ -56,8 +56,8 @@ func (o *Options) decode(b []byte) {
 	}
 }
 
-// take reads the value of one option. One of a length that its kind does not
-// have is passed over, as TCP stacks do.
+// take reads the value of one option. It skips an option of a length that its
+// kind does not have, as TCP stacks do.
 func (o *Options) take(kind uint8, value []byte) {
 	switch {
 	case kind == optionTimestamps && len(value) == 8:

@@ -2,22 +2,22 @@ package frame
 
 import "encoding/binary"
 
-// Protocols of IP that carry packets.
+// IP protocols that carry packets.
 const (
 	inIPv4 = 4 // RFC 2003
 	inIPv6 = 41
 	inGRE  = 47
 )
 
-// Ports of UDP that carry frames.
+// UDP ports that carry frames.
 const (
 	portVXLAN      = 4789 // RFC 7348
-	portVXLANLinux = 8472 // Linux's before there was a standard
+	portVXLANLinux = 8472 // Linux's before the standard
 	portGeneve     = 6081 // RFC 8926
 	portGRE        = 4754 // RFC 8086
 )
 
-// mostTunnels bounds the packets around a packet.
+// mostTunnels limits nested tunnels.
 const mostTunnels = 6
 
 // inner decodes the packet or frame that a tunnel carries.
@@ -29,7 +29,7 @@ func inner(decode func(part, *Packet) Verdict, f part, p *Packet) Verdict {
 	return decode(f, p)
 }
 
-// udp decodes UDP (RFC 768), and the tunnels that its port names.
+// udp decodes UDP (RFC 768), and the tunnels by port.
 func udp(f part, p *Packet) Verdict {
 	if v, lacks := f.lacks(8); lacks {
 		return v
@@ -46,8 +46,8 @@ func udp(f part, p *Packet) Verdict {
 	return IsOther
 }
 
-// vxlan decodes the frame of a VXLAN packet (RFC 7348). Anything may use the
-// port, so the header must look like one.
+// vxlan decodes the frame of a VXLAN packet (RFC 7348). Other protocols may
+// use the port, so the header must be plausible.
 func vxlan(f part, p *Packet) Verdict {
 	const hasNetwork = 0x08
 	if f.wire < 8 {
@@ -62,7 +62,8 @@ func vxlan(f part, p *Packet) Verdict {
 	return inner(ethernet, f.after(8), p)
 }
 
-// geneve decodes what a Geneve packet carries, past its options (RFC 8926).
+// geneve decodes the payload of a Geneve packet, after its options (RFC
+// 8926).
 func geneve(f part, p *Packet) Verdict {
 	if f.wire < 8 {
 		return IsOther
@@ -70,7 +71,7 @@ func geneve(f part, p *Packet) Verdict {
 	if v, lacks := f.lacks(8); lacks {
 		return v
 	}
-	if f.data[0]>>6 != 0 { // a version that is not known
+	if f.data[0]>>6 != 0 { // an unknown version
 		return IsOther
 	}
 	n := 8 + 4*int(f.data[0]&63)
@@ -85,7 +86,7 @@ const (
 	greChecksum = 0x8000
 	greKey      = 0x2000
 	greSequence = 0x1000
-	greOthers   = 0x4fff // routing of RFC 1701, and versions that carry something else
+	greOthers   = 0x4fff // routing of RFC 1701, and versions with other payloads
 )
 
 // Mirrored frames in GRE (draft-foschiano-erspan).
@@ -94,7 +95,7 @@ const (
 	typeERSPAN3 = 0x22eb
 )
 
-// gre decodes what a GRE packet carries.
+// gre decodes the payload of a GRE packet.
 func gre(f part, p *Packet) Verdict {
 	if v, lacks := f.lacks(4); lacks {
 		return v
@@ -117,7 +118,7 @@ func gre(f part, p *Packet) Verdict {
 		if v, lacks := f.lacks(n); lacks {
 			return v
 		}
-		if f.data[n-1]&1 != 0 { // it has a platform's subheader
+		if f.data[n-1]&1 != 0 { // it has a platform-specific subheader
 			n += 8
 		}
 	}
@@ -130,7 +131,7 @@ func gre(f part, p *Packet) Verdict {
 	return carried(kind, f.after(n), p)
 }
 
-// carried decodes what a tunnel carries by its Ethernet type.
+// carried decodes a tunnel's payload by its Ethernet type.
 func carried(kind uint16, f part, p *Packet) Verdict {
 	if kind == typeEthernet {
 		return inner(ethernet, f, p)

@@ -2,17 +2,17 @@ package live
 
 import "iter"
 
-// packet is one captured packet without its bytes.
+// packet is one captured packet, without its bytes.
 type packet struct {
 	timeNs    int64  // since 1970
-	wire      uint32 // bytes of the frame as it passed
+	wire      uint32 // bytes of the frame on the wire
 	iface     int32  // index of its interface
-	captured  uint16 // bytes that are kept
-	link      uint16 // of these, the header of the link layer
-	tci, tpid uint16 // VLAN tag that the kernel took out of the frame; tpid 0: none
+	captured  uint16 // bytes kept
+	link      uint16 // of these, the link layer header
+	tci, tpid uint16 // VLAN tag that the kernel removed from the frame; tpid 0: none
 }
 
-// chunkPackets bounds a chunk: about half a megabyte.
+// chunkPackets limits a chunk to about half a megabyte.
 const chunkPackets = 4096
 
 // chunk holds packets and their bytes one after the other.
@@ -21,8 +21,8 @@ type chunk struct {
 	bytes   []byte
 }
 
-// kept are the packets of a capture in memory that grows chunk by chunk, so
-// that none is moved while traffic runs.
+// kept holds the packets of a capture in memory that grows by chunks, so that
+// none is moved while traffic runs.
 type kept struct {
 	chunks []chunk
 	count  int64
@@ -36,14 +36,14 @@ func (k *kept) add(p packet, data []byte) {
 		last++
 	}
 	c := &k.chunks[last]
-	data = data[:min(len(data), Snap6)] // the filter cuts them: a chunk never grows
+	data = data[:min(len(data), Snap6)] // the filter cuts them, so that a chunk never grows
 	p.captured = uint16(len(data))
 	c.packets = append(c.packets, p)
 	c.bytes = append(c.bytes, data...)
 	k.count++
 }
 
-// all yields the packets in the order in which they came.
+// all yields the packets in order of arrival.
 func (k *kept) all() iter.Seq2[packet, []byte] {
 	return func(yield func(packet, []byte) bool) {
 		for _, c := range k.chunks {

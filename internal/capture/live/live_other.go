@@ -9,10 +9,10 @@ import (
 	"thru/internal/fault"
 )
 
-// Ring is a capture that runs: on this system there is none.
+// Ring is a running capture; this system has none.
 type Ring struct{}
 
-// Possible tells why packets cannot be captured here.
+// Possible returns why packets cannot be captured here.
 func Possible() error {
 	return fault.Failf("capture with tcpdump, tshark or the system's own tool, and give thru explain the file",
 		"live: capturing packets: not possible on %s, only on Linux", runtime.GOOS)

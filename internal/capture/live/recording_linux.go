@@ -14,18 +14,18 @@ import (
 	"thru/internal/fault"
 )
 
-// etherAddresses is where a VLAN tag stands: behind the two addresses.
+// etherAddresses is the offset of a VLAN tag: after the two addresses.
 const etherAddresses = 12
 
-// oneMoment is the time by which packets that two CPUs captured at once may have
-// their times in another order than the ring has them, ns. The ring's order is
-// the true one: a packet is in it before it is sent. More is a clock that was set.
+// oneMoment is the largest time step backwards, in ns, between packets that
+// two CPUs captured at once. The order of the ring is right: a packet is in
+// it before it is sent. A larger step means that the clock was set.
 const oneMoment = 100_000
 
-// Stop ends the capture, and returns what passed one interface. Of several
-// Peers that were dialled in turn, peer is the one that answered: what passed
-// to and from the others is left out. The zero one leaves out nothing. The
-// ring is closed, whatever comes of it.
+// Stop ends the capture, and returns the packets of one interface. Of several
+// Peers that were dialled in turn, peer is the one that answered: the packets
+// of the others are left out. The zero peer leaves out nothing. The ring is
+// closed in any case.
 func (r *Ring) Stop(iface string, peer netip.AddrPort) (Recording, error) {
 	r.ending.Lock()
 	defer r.ending.Unlock()
@@ -45,7 +45,7 @@ func (r *Ring) Stop(iface string, peer netip.AddrPort) (Recording, error) {
 		return Recording{}, err
 	}
 	rec := Recording{
-		Interface: iface, MTU: mtu, Dropped: int64(statistics.Drops), // those of a frozen queue are among them
+		Interface: iface, MTU: mtu, Dropped: int64(statistics.Drops), // includes those of a frozen queue
 		Full: r.full, Began: r.began, Ended: r.ended, CPUNs: r.cpuNs,
 	}
 	if err := r.write(&rec, index, link, peer); err != nil {
@@ -54,8 +54,8 @@ func (r *Ring) Stop(iface string, peer netip.AddrPort) (Recording, error) {
 	return rec, nil
 }
 
-// lookUp asks for an interface in the namespace of the socket, wherever the
-// calling thread is (netdevice(7)).
+// lookUp requests an interface in the namespace of the socket, whatever that
+// of the calling thread (netdevice(7)).
 func (r *Ring) lookUp(name string) (index int32, link frame.LinkType, mtu int, err error) {
 	ask := func(question uint) *unix.Ifreq {
 		request, cause := unix.NewIfreq(name)
@@ -77,7 +77,7 @@ func (r *Ring) lookUp(name string) (index int32, link frame.LinkType, mtu int, e
 	return index, link, mtu, err
 }
 
-// write makes the file of the packets of one interface.
+// write writes the file with the packets of one interface.
 func (r *Ring) write(rec *Recording, index int32, link frame.LinkType, peer netip.AddrPort) error {
 	var file bytes.Buffer
 	about := []pcapfile.Interface{{Name: rec.Interface, Link: link, Snap: Snap6}}
@@ -113,16 +113,16 @@ func (r *Ring) write(rec *Recording, index int32, link frame.LinkType, peer neti
 	return nil
 }
 
-// concerns tells whether a frame goes to a peer or comes from it, or is ICMP's
-// word that a packet was too large, which any router may say.
+// concerns reports whether a frame goes to a peer or comes from it, or is an
+// ICMP message that a packet was too large, which any router may send.
 func concerns(whole []byte, wire int, link frame.LinkType, peer netip.AddrPort) bool {
 	far := frame.Endpoint{Addr: peer.Addr().As16(), Port: peer.Port()}
 	p := frame.Packet{WireBytes: wire}
 	return frame.Decode(link, whole, &p) == frame.IsTooBig || p.Source == far || p.Target == far
 }
 
-// asOnWire gives a frame its VLAN tag back, which the kernel keeps beside it,
-// and takes the header off where no link type says what that is.
+// asOnWire restores a frame's VLAN tag, which the kernel keeps separately,
+// and removes a link layer header that no link type describes.
 func asOnWire(p packet, data []byte, link frame.LinkType, room []byte) (whole []byte, wire int) {
 	wire = int(p.wire)
 	if link != frame.Ethernet {

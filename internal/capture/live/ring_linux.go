@@ -14,37 +14,37 @@ import (
 	"thru/internal/fault"
 )
 
-// geometry is the shape of a ring. A block goes to the reader when it is full,
+// geometry is the shape of a ring. The reader gets a block when it is full,
 // or when its time is over.
 type geometry struct {
 	blockBytes, blocks int
 	retire             time.Duration
 }
 
-// standard holds 90 000 packets: at a million a second the reader may be kept
-// from its CPU for 90 ms.
+// standard returns a ring of 90 000 packets: at a million a second the reader
+// may be off its CPU for 90 ms.
 func standard() geometry { return geometry{256 << 10, 64, 32 * time.Millisecond} }
 
-// Where things are in a block (linux/if_packet.h: tpacket_block_desc, tpacket_hdr_v1,
-// and sockaddr_ll behind the header of each packet).
+// Offsets in a block (linux/if_packet.h: tpacket_block_desc, tpacket_hdr_v1,
+// and sockaddr_ll after the header of each packet).
 const (
 	blockStatusAt = 8
 	blockCountAt  = 12
 	blockFirstAt  = 16
 	addressAt     = unix.SizeofTpacket3Hdr
-	frameBytes    = 2048 // only says how many frames there are: blocks are filled without gaps
+	frameBytes    = 2048 // only determines the number of frames: blocks are filled without gaps
 )
 
-// Ring is a capture that runs.
+// Ring is a running capture.
 type Ring struct {
 	ending sync.Mutex // held by Stop and Close
 
 	socket int
-	wake   int // eventfd that ends the reader's sleep
+	wake   int // eventfd that wakes the reader at the end
 	ring   []byte
 	shape  geometry
 	most   int64
-	next   int // block that the kernel hands over next
+	next   int // the next block to come from the kernel
 
 	kept         kept
 	full         bool
@@ -55,7 +55,8 @@ type Ring struct {
 	read chan struct{} // closed when the reader has ended
 }
 
-// Possible tells whether this process may capture: nil, or an error with a hint.
+// Possible returns nil where this process may capture, or an error with a
+// hint.
 func Possible() error {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -64,7 +65,7 @@ func Possible() error {
 	return unix.Close(fd)
 }
 
-// refused explains why there is no packet socket.
+// refused explains why the packet socket could not be opened.
 func refused(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
@@ -76,8 +77,8 @@ func refused(err error) error {
 	return fmt.Errorf("live: opening a packet socket: %w", err)
 }
 
-// Start begins to capture, in the network namespace of the calling thread. When
-// it returns, what the filter matches is captured.
+// Start starts a capture, in the network namespace of the calling thread.
+// When it returns, matching packets are captured.
 func Start(c Config) (*Ring, error) {
 	r, err := open(c, standard())
 	if err != nil {
@@ -101,7 +102,8 @@ func open(c Config, shape geometry) (_ *Ring, err error) {
 			r.free()
 		}
 	}()
-	// Without a protocol the socket gets nothing yet: no packet comes before the filter.
+	// Without a protocol the socket receives nothing: no packet comes before
+	// the filter is set.
 	if r.socket, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
 		return nil, refused(err)
 	}
@@ -121,7 +123,7 @@ func open(c Config, shape geometry) (_ *Ring, err error) {
 	return r, nil
 }
 
-// check refuses a Config that asks for nothing or for what cannot be.
+// check refuses a Config that selects nothing or has impossible values.
 func check(c Config) error {
 	first, last := c.Ports[0], c.Ports[1]
 	if first < 0 || last < first || last > 65535 {
@@ -136,19 +138,19 @@ func check(c Config) error {
 	return nil
 }
 
-// networkOrder turns a number of 16 bits into the order of the network.
+// networkOrder converts a 16-bit number to network byte order.
 func networkOrder(v uint16) uint16 {
 	b := [2]byte{byte(v >> 8), byte(v)}
 	return *(*uint16)(unsafe.Pointer(&b))
 }
 
-// attach gives the socket a filter, in place of the one before.
+// attach sets the socket's filter, in place of the former one.
 func (r *Ring) attach(code []unix.SockFilter) error {
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	return unix.SetsockoptSockFprog(r.socket, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program)
 }
 
-// mapRing has the kernel make the ring, and maps it.
+// mapRing creates the ring in the kernel, and maps it.
 func (r *Ring) mapRing() error {
 	if err := unix.SetsockoptInt(r.socket, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V3); err != nil {
 		return err
@@ -167,8 +169,9 @@ func (r *Ring) mapRing() error {
 	return err
 }
 
-// follow reads the ring until it is told to end and nothing is left, or the
-// bound is reached. It has a thread of its own, whose CPU time is what it cost.
+// follow reads the ring until it is told to end and nothing is left, or until
+// the limit. It has its own thread, whose CPU time is the cost of the
+// capture.
 func (r *Ring) follow() {
 	defer close(r.read)
 	runtime.LockOSThread()
@@ -195,7 +198,7 @@ func (r *Ring) follow() {
 	}
 }
 
-// threadCPU is the CPU time of the calling thread, ns.
+// threadCPU returns the CPU time of the calling thread, in ns.
 func threadCPU() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {
@@ -204,8 +207,8 @@ func threadCPU() int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// takeBlock keeps the packets of the next block, if the kernel has handed it
-// over, and gives it back.
+// takeBlock keeps the packets of the next block, if the kernel has filled it,
+// and returns the block to the kernel.
 func (r *Ring) takeBlock() bool {
 	block := r.ring[r.next*r.shape.blockBytes:][:r.shape.blockBytes]
 	status := (*uint32)(unsafe.Pointer(&block[blockStatusAt]))
@@ -230,7 +233,7 @@ func (r *Ring) takeBlock() bool {
 	return true
 }
 
-// describe is what the ring says of a packet beside its bytes.
+// describe returns the ring's facts about a packet, without its bytes.
 func describe(h *unix.Tpacket3Hdr, from *unix.RawSockaddrLinklayer) packet {
 	p := packet{
 		timeNs: int64(h.Sec)*1e9 + int64(h.Nsec),
@@ -245,15 +248,15 @@ func describe(h *unix.Tpacket3Hdr, from *unix.RawSockaddrLinklayer) packet {
 	return p
 }
 
-// woken says what ended a sleep; nothing did if it is zero: the time was over.
+// woken says what ended a sleep; zero means that its time was over.
 type woken struct{ packets, told bool }
 
-// sleep waits for a block, for the word that the capture ends, or, after that,
-// until the last block must have been handed over.
+// sleep waits for a block, for the signal that the capture ends, or, after
+// that, until the kernel must have passed on the last block.
 func (r *Ring) sleep(ending bool) (woken, error) {
 	fds := []unix.PollFd{{Fd: int32(r.socket), Events: unix.POLLIN}, {Fd: int32(r.wake), Events: unix.POLLIN}}
 	timeout := -1
-	if ending { // the word is never taken back: only the socket is looked at
+	if ending { // the signal stays set: only poll the socket
 		fds, timeout = fds[:1], int(3*r.shape.retire.Milliseconds())
 	}
 	for {
@@ -272,9 +275,9 @@ func (r *Ring) sleep(ending bool) (woken, error) {
 	}
 }
 
-// unhook lets nothing more in: at once by a filter, and then by listening to a
-// protocol that nobody speaks. That alone ends the cost, since a socket for all
-// protocols gets a clone of each packet that is sent, whatever its filter says.
+// unhook stops the capture: at once by a filter, and then by listening to an
+// unused protocol. Only the latter ends the cost, since a socket for all
+// protocols gets a clone of each sent packet, whatever its filter does.
 func (r *Ring) unhook() error {
 	r.ended = time.Now()
 	if err := r.attach(dropAll()); err != nil {
@@ -286,12 +289,13 @@ func (r *Ring) unhook() error {
 	return nil
 }
 
-// listen hooks the socket to a protocol at all interfaces, in place of the one before.
+// listen binds the socket to a protocol at all interfaces, in place of the
+// former one.
 func (r *Ring) listen(protocol uint16) error {
 	return unix.Bind(r.socket, &unix.SockaddrLinklayer{Protocol: networkOrder(protocol)})
 }
 
-// finish has the reader end, and waits for it.
+// finish ends the reader, and waits for it.
 func (r *Ring) finish() error {
 	one := [8]byte{1, 1, 1, 1, 1, 1, 1, 1} // any number that is not 0
 	_, _ = unix.Write(r.wake, one[:])      // cannot fail: the counter is at 0
@@ -299,22 +303,22 @@ func (r *Ring) finish() error {
 	return r.err
 }
 
-// Close ends a capture that nobody wants any more. After Stop, or a second
-// time, it does nothing.
+// Close ends a capture without a result. After Stop, or a second time, it
+// does nothing.
 func (r *Ring) Close() {
 	r.ending.Lock()
 	defer r.ending.Unlock()
 	if r.socket < 0 {
 		return
 	}
-	_ = r.finish() // what went wrong while it ran interests nobody now
+	_ = r.finish() // errors of the capture no longer matter
 	r.free()
 }
 
-// free gives everything back.
+// free releases the ring's resources.
 func (r *Ring) free() {
 	if r.ring != nil {
-		_ = unix.Munmap(r.ring) // it is a mapping of ours
+		_ = unix.Munmap(r.ring) // it is our own mapping
 	}
 	for _, fd := range []int{r.socket, r.wake} {
 		if fd >= 0 {

@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// microseconds is the resolution of times where a file says none.
+// microseconds is the resolution of times where a file gives none.
 const microseconds = 6
 
 // nanoseconds is the resolution of times that we write.
 const nanoseconds = 9
 
-// clock turns the times of an interface into nanoseconds since 1970.
+// clock converts the times of an interface to nanoseconds since 1970.
 type clock struct {
 	times  uint64 // a time is multiplied by this,
 	over   uint64 // divided by this,
@@ -19,8 +19,8 @@ type clock struct {
 	offset int64  // and moved by this, nanoseconds
 }
 
-// newClock makes a clock from if_tsresol, a negative power of 10 or, with the
-// highest bit set, of 2; and if_tsoffset, in seconds.
+// newClock returns the clock of if_tsresol, a negative power of 10 or, with
+// the highest bit set, of 2; and of if_tsoffset, in seconds.
 func newClock(resolution byte, offset int64) clock {
 	c := clock{times: 1, over: 1}
 	power := int(resolution &^ 0x80)
@@ -31,7 +31,7 @@ func newClock(resolution byte, offset int64) clock {
 		c.times = pow10(9 - power)
 	case power <= 9+19:
 		c.over = pow10(power - 9)
-	default: // 64 bits of such a unit are no nanosecond
+	default: // 64 bits of such a unit are less than a nanosecond
 		c.times = 0
 	}
 	const most = math.MaxInt64 / 1_000_000_000
@@ -41,7 +41,7 @@ func newClock(resolution byte, offset int64) clock {
 	return c
 }
 
-// pow10 is a power of ten that fits 64 bits.
+// pow10 returns a power of ten that fits in 64 bits.
 func pow10(n int) uint64 {
 	p := uint64(1)
 	for range n {
@@ -50,8 +50,8 @@ func pow10(n int) uint64 {
 	return p
 }
 
-// ns returns a time in nanoseconds since 1970. One that does not fit, in the
-// year 2262, is the last that does.
+// ns returns a time in nanoseconds since 1970. A time after the largest one,
+// in the year 2262, becomes that one.
 func (c clock) ns(time uint64) int64 {
 	high, low := bits.Mul64(time, c.times)
 	switch {
@@ -60,7 +60,7 @@ func (c clock) ns(time uint64) int64 {
 	case c.shift > 0:
 		high, low = high>>c.shift, low>>c.shift|high<<(64-c.shift)
 	case c.over > 1:
-		low /= c.over // c.times is 1, so nothing is in the upper half
+		low /= c.over // c.times is 1, so the upper half is 0
 	}
 	if high != 0 || low > math.MaxInt64 {
 		low = math.MaxInt64

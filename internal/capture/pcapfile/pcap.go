@@ -9,30 +9,30 @@ import (
 	"thru/internal/capture/frame"
 )
 
-// Numbers that a pcap file begins with, in the byte order of the host that
-// wrote it.
+// Magic numbers of a pcap file, in the byte order of the host that wrote it.
 const (
 	microMagic = 0xa1b2c3d4
 	nanoMagic  = 0xa1b23c4d
 	extraMagic = 0xa1b2cd34 // "modified" pcap of old Linux: packets have a longer header
 )
 
-// pcap reads a file of the old format: a header, then packets of one interface.
+// pcap reads a file of the old format: a header, then packets of one
+// interface.
 type pcap struct {
 	order   order
 	unitNs  int64 // of the second half of a time
-	header  int   // bytes of a packet's
-	swapped swap  // of the two lengths of a packet
+	header  int   // bytes of a packet's header
+	swapped swap  // order of the two lengths of a packet
 }
 
-// swap says whether the lengths of a packet are in the other order, as in files
-// of 1990s programs.
+// swap says whether the two lengths of a packet are swapped, as in files of
+// 1990s programs.
 type swap uint8
 
 const (
 	never swap = iota
 	always
-	whereItShows // the captured length is never the larger one
+	whereItShows // swapped where the captured length is the larger one
 )
 
 // newPcap reads the header of the file.
@@ -71,7 +71,7 @@ func newPcap(r *Reader, magic []byte) (*pcap, error) {
 	return p, nil
 }
 
-// snap is the length kept of a packet, 0 where that is no bound in practice.
+// snap returns the snap length, 0 where it has no effect in practice.
 func snap(bytes uint32) int {
 	if bytes >= mostData {
 		return 0
@@ -85,7 +85,7 @@ func (p *pcap) next(r *Reader, record *Record) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(b, func(x byte) bool { return x != 0 }) { // as what a crash leaves at the end of a file
+	if !slices.ContainsFunc(b, func(x byte) bool { return x != 0 }) { // zeros, as a crash leaves them at the end of a file
 		return fmt.Errorf("%w: zeros where a packet begins", ErrDamaged)
 	}
 	record.TimeNs = int64(p.order.u32(b))*1e9 + int64(p.order.u32(b[4:]))*p.unitNs
@@ -106,7 +106,7 @@ func (p *pcap) next(r *Reader, record *Record) error {
 	return nil
 }
 
-// cut is the error of an end where more must follow.
+// cut returns the error for an end of file where more must follow.
 func cut(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

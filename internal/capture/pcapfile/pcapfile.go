@@ -12,37 +12,38 @@ import (
 	"thru/internal/fault"
 )
 
-// Interface is what a file says of one interface that packets were captured at.
+// Interface describes one interface of a file.
 type Interface struct {
-	Name        string // empty where the file does not say
+	Name        string // empty where the file has none
 	Description string
 	Link        frame.LinkType
 	Snap        int    // bytes kept of a packet; 0: all
-	Dropped     *int64 // packets that were lost for want of room (isb_ifdrop, isb_osdrop), where the file says
+	Dropped     *int64 // packets dropped since a buffer was full (isb_ifdrop, isb_osdrop), where the file has them
 }
 
-// Record is one packet of a file. Data is valid until the next one is read.
+// Record is one packet of a file. Data is valid until the next packet is
+// read.
 type Record struct {
 	Number    int64 // from 1
-	TimeNs    int64 // since 1970; of a packet without a time, that of the packet before
+	TimeNs    int64 // since 1970; for a packet without a time, that of the packet before
 	Interface int   // index into Reader.Interfaces
-	WireBytes int   // as it passed
+	WireBytes int   // length on the wire
 	Data      []byte
 }
 
-// Bounds of what is believed of a file.
+// Limits for a file.
 const (
-	mostData       = 256<<10 - 64 // kept of a packet: of a larger one only the beginning is given, as if a snap length had cut it
-	mostRecord     = 16 << 20     // captured bytes of a packet; more is no packet but damage
-	mostWire       = 1 << 30      // bytes of a packet on the wire, which an int of 32 bits holds
-	mostInterfaces = 16 << 10     // over all sections: a packet of a later one ends the reading
+	mostData       = 256<<10 - 64 // bytes kept of a packet: a larger one is cut, as if by a snap length
+	mostRecord     = 16 << 20     // captured bytes of a packet; more means damage
+	mostWire       = 1 << 30      // bytes of a packet on the wire, to fit in an int of 32 bits
+	mostInterfaces = 16 << 10     // over all sections: a packet of a later interface ends the reading
 	mostText       = 256          // of a name or description
 )
 
-// Errors of reading, to be found with errors.Is. What was read before stays good.
+// Errors of reading, for errors.Is. The packets read before stay valid.
 var (
 	ErrTruncated = errors.New("the file ends too early") // within a packet or a block
-	ErrDamaged   = errors.New("the file is damaged")     // it says what cannot be
+	ErrDamaged   = errors.New("the file is damaged")     // it has impossible values
 	ErrLimit     = errors.New("the file is not damaged, but holds more than thru reads")
 	ErrFormat    = errors.New("neither pcap nor pcapng")
 )
@@ -52,20 +53,20 @@ type Reader struct {
 	in         *source
 	format     format
 	interfaces []Interface
-	last       Record // that was read; before the first its number is 0
+	last       Record // last one read; its number is 0 before the first
 	err        error  // that ended the reading
 }
 
-// format reads the packets of one kind of file.
+// format reads the packets of one file format.
 type format interface {
-	// next fills all of a record but its number, and leaves the time of the one
-	// before where a packet has none. It returns io.EOF where the file ends
-	// between two packets.
+	// next fills in all of a record but its number, and leaves the time of
+	// the record before where a packet has none. It returns io.EOF where the
+	// file ends between two packets.
 	next(r *Reader, record *Record) error
 }
 
-// NewReader begins to read a file of any kind, compressed by gzip or zstd or
-// not. It returns ErrFormat for anything else.
+// NewReader starts reading a file of any format, uncompressed or compressed
+// by gzip or zstd. It returns ErrFormat for anything else.
 func NewReader(in io.Reader) (*Reader, error) {
 	s, err := unpacked(in)
 	if err != nil {
@@ -91,9 +92,9 @@ func NewReader(in io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Next returns the next packet, io.EOF at the end of the file. Any other error
-// ends the reading too, and says where: ErrTruncated, ErrDamaged, ErrLimit, or
-// that of the reader below.
+// Next returns the next packet, io.EOF at the end of the file. Any other
+// error ends the reading too, and has the position: ErrTruncated, ErrDamaged,
+// ErrLimit, or the error of the underlying reader.
 func (r *Reader) Next() (Record, error) {
 	if r.err != nil {
 		return Record{}, r.err
@@ -106,11 +107,11 @@ func (r *Reader) Next() (Record, error) {
 	return r.last, nil
 }
 
-// Interfaces are those that the file has described so far, over all its
-// sections. Drops come with the end of a section.
+// Interfaces returns the interfaces described so far, over all sections. Drop
+// counts come at the end of a section.
 func (r *Reader) Interfaces() []Interface { return r.interfaces }
 
-// located says where reading ended. A clean end stays io.EOF.
+// located adds to an error where reading ended. A clean end stays io.EOF.
 func (r *Reader) located(err error) error {
 	switch {
 	case err == io.EOF, errors.Is(err, ErrFormat):
@@ -121,8 +122,8 @@ func (r *Reader) located(err error) error {
 	return fmt.Errorf("pcapfile: %w after packet %d, at byte %d%s", err, r.last.Number, r.in.at, r.in.packed)
 }
 
-// sized sets the length that a packet had. Some programs leave it 0, or count
-// the frame's check sequence in one length alone.
+// sized sets a packet's length on the wire. Some programs leave it 0, or
+// count the frame's check sequence in one length only.
 func (record *Record) sized(captured, wire uint32) error {
 	if captured > mostRecord || captured > wire && captured > mostData {
 		return fmt.Errorf("%w: %d bytes captured of a packet of %d", ErrDamaged, captured, wire)
@@ -131,8 +132,8 @@ func (record *Record) sized(captured, wire uint32) error {
 	return nil
 }
 
-// others are files of other kinds that people take for captures, by how they
-// begin.
+// others lists the magic bytes of other files that people mistake for
+// captures.
 var others = []struct{ magic, name string }{
 	{"snoop\x00\x00\x00", "a capture of snoop"},
 	{"GMBU", "a capture of Microsoft's Network Monitor"},
@@ -143,7 +144,7 @@ var others = []struct{ magic, name string }{
 	{"PK\x03\x04", "a ZIP archive"},
 }
 
-// unknown is the error for a file of another kind.
+// unknown returns the error for a file of another format.
 func unknown(begin []byte) error {
 	for _, o := range others {
 		if len(begin) >= len(o.magic) && string(begin[:len(o.magic)]) == o.magic {

@@ -11,7 +11,7 @@ import (
 
 // Block types of pcapng.
 const (
-	sectionBlock    = 0x0a0d0d0a // the same in both byte orders
+	sectionBlock    = 0x0a0d0d0a // equal in both byte orders
 	sectionMagic    = "\x0a\x0d\x0d\x0a"
 	interfaceBlock  = 1
 	obsoleteBlock   = 2 // packet block of early files
@@ -20,20 +20,20 @@ const (
 	packetBlock     = 6
 )
 
-// orderMagic tells the byte order of a section.
+// orderMagic shows the byte order of a section.
 const orderMagic = 0x1a2b3c4d
 
 // pcapng reads a file of blocks. Each section has its own byte order and
 // interfaces.
 type pcapng struct {
 	order  order
-	first  int // index of the section's first interface in those of the file
+	first  int // index of the section's first interface among those of the file
 	clocks []clock
-	beyond uint32 // interfaces of the section that are not kept, as there are too many
+	beyond uint32 // interfaces of the section beyond the limit
 }
 
-// order is the byte order of a section. Go's binary.ByteOrder would cost a call
-// for each number.
+// order is the byte order of a section. Go's binary.ByteOrder would cost a
+// call for each number.
 type order struct{ big bool }
 
 func (o order) u16(b []byte) uint16 {
@@ -50,7 +50,7 @@ func (o order) u32(b []byte) uint32 {
 	return binary.LittleEndian.Uint32(b)
 }
 
-// u64 reads a number in one piece.
+// u64 reads a 64-bit number.
 func (o order) u64(b []byte) uint64 {
 	if o.big {
 		return binary.BigEndian.Uint64(b)
@@ -58,17 +58,17 @@ func (o order) u64(b []byte) uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// halves reads a number as pcapng writes a time: the upper half first.
+// halves reads a time as pcapng stores it: the upper half first.
 func (o order) halves(b []byte) uint64 { return uint64(o.u32(b))<<32 | uint64(o.u32(b[4:])) }
 
-// block is one block of the file: its type, and what stands between the two
-// mentions of its length, as far as it fits the buffer.
+// block is one block of the file: its type, and its contents between the two
+// length fields, as far as they fit in the buffer.
 type block struct {
 	kind uint32
 	body []byte
 }
 
-// next reads blocks up to one that holds a packet.
+// next reads blocks up to the next one with a packet.
 func (g *pcapng) next(r *Reader, record *Record) error {
 	for {
 		b, err := g.block(r.in)
@@ -98,7 +98,7 @@ func (g *pcapng) next(r *Reader, record *Record) error {
 // block reads one block.
 func (g *pcapng) block(in *source) (block, error) {
 	const header, trailer = 8, 4
-	b, err := in.peek(12) // no block is shorter
+	b, err := in.peek(12) // the minimum length of a block
 	if err != nil {
 		return block{}, err
 	}
@@ -139,8 +139,8 @@ func (g *pcapng) packet(r *Reader, b []byte, record *Record) error {
 	return g.fill(r, record, g.order.u32(b), g.order.halves(b[4:]), b[12:])
 }
 
-// obsolete reads a packet block of early files: the number of the interface has
-// 16 bits, and the packets dropped since the one before follow.
+// obsolete reads a packet block of early files: the interface number has 16
+// bits, and the count of packets dropped since the last one follows.
 func (g *pcapng) obsolete(r *Reader, b []byte, record *Record) error {
 	if len(b) < 20 {
 		return fmt.Errorf("%w: a packet block of %d bytes", ErrDamaged, len(b))
@@ -148,8 +148,8 @@ func (g *pcapng) obsolete(r *Reader, b []byte, record *Record) error {
 	return g.fill(r, record, uint32(g.order.u16(b)), g.order.halves(b[4:]), b[12:])
 }
 
-// fill takes a packet from its interface, its time, and what follows: the two
-// lengths and the data.
+// fill makes a record from the interface, the time, and the rest: two lengths
+// and the data.
 func (g *pcapng) fill(r *Reader, record *Record, nic uint32, time uint64, b []byte) error {
 	if nic >= uint32(len(g.clocks)) {
 		return g.noInterface("a packet", nic)
@@ -188,7 +188,7 @@ func (g *pcapng) simple(r *Reader, b []byte, record *Record) error {
 	return record.sized(uint32(captured), wire)
 }
 
-// section begins a new section, which forgets the interfaces of the last.
+// section starts a new section, without the interfaces of the last one.
 func (g *pcapng) section(r *Reader, b []byte) error {
 	if len(b) < 16 {
 		return fmt.Errorf("%w: a section header of %d bytes", ErrDamaged, len(b))
@@ -200,7 +200,7 @@ func (g *pcapng) section(r *Reader, b []byte) error {
 	return nil
 }
 
-// Options of an interface and its statistics.
+// Options of an interface and of its statistics.
 const (
 	optionName        = 2
 	optionDescription = 3
@@ -210,7 +210,7 @@ const (
 	optionLostSystem  = 7 // isb_osdrop: by the operating system
 )
 
-// describe takes up an interface.
+// describe adds an interface.
 func (g *pcapng) describe(r *Reader, b []byte) error {
 	if len(b) < 8 {
 		return fmt.Errorf("%w: an interface block of %d bytes", ErrDamaged, len(b))
@@ -238,7 +238,8 @@ func (g *pcapng) describe(r *Reader, b []byte) error {
 	return nil
 }
 
-// noInterface is the error of a packet, or else, of an interface that is not known.
+// noInterface returns the error for a packet, or what, of an unknown
+// interface.
 func (g *pcapng) noInterface(what string, nic uint32) error {
 	if nic-uint32(len(g.clocks)) < g.beyond {
 		return fmt.Errorf("%w: %s of an interface after the first %d of all", ErrLimit, what, mostInterfaces)
@@ -246,11 +247,11 @@ func (g *pcapng) noInterface(what string, nic uint32) error {
 	return fmt.Errorf("%w: %s of interface %d of %d", ErrDamaged, what, nic, uint32(len(g.clocks))+g.beyond)
 }
 
-// statistics takes up the drops of an interface. Each block counts from the
-// beginning.
+// statistics stores the drop counts of an interface. Each block counts from
+// the beginning.
 func (g *pcapng) statistics(r *Reader, b []byte) error {
 	if len(b) >= 12 && g.order.u32(b)-uint32(len(g.clocks)) < g.beyond {
-		return nil // of one that is not kept
+		return nil // the interface is beyond the limit
 	}
 	if len(b) < 12 || g.order.u32(b) >= uint32(len(g.clocks)) {
 		return fmt.Errorf("%w: statistics of no interface", ErrDamaged)
@@ -270,7 +271,7 @@ func (g *pcapng) statistics(r *Reader, b []byte) error {
 	return nil
 }
 
-// options calls take for each option. A list that breaks off ends there.
+// options calls take for each option. A list that is cut ends there.
 func (g *pcapng) options(b []byte, take func(code uint16, value []byte)) {
 	for len(b) >= 4 {
 		code, n := g.order.u16(b), int(g.order.u16(b[2:]))
@@ -283,7 +284,7 @@ func (g *pcapng) options(b []byte, take func(code uint16, value []byte)) {
 	}
 }
 
-// text is a name as it may be shown: bounded, and valid UTF-8.
+// text returns a name that is safe to show: limited, and valid UTF-8.
 func text(b []byte) string {
 	return strings.ToValidUTF8(strings.TrimRight(string(b[:min(len(b), mostText)]), "\x00"), "?")
 }

@@ -9,17 +9,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// source is a file as a stream, of which the next bytes can be looked at
-// without a copy.
+// source is a file as a stream with access to the next bytes without a copy.
 type source struct {
 	buf    *bufio.Reader
-	at     int64  // offset of the next byte, in what was unpacked
-	late   int64  // bytes before it that are to be passed over
-	packed string // says of an offset that it is one of the unpacked file
+	at     int64  // offset of the next byte in the uncompressed file
+	late   int64  // bytes before it still to skip
+	packed string // text for offsets in the uncompressed file
 }
 
-// bufferBytes holds a whole packet of mostData with its headers. It is no
-// larger, to stay in a core's cache.
+// bufferBytes holds a whole packet of mostData with its headers, and fits in
+// a core's cache.
 const bufferBytes = 256 << 10
 
 // unpacked opens a file, compressed or not.
@@ -28,7 +27,7 @@ func unpacked(in io.Reader) (*source, error) {
 	plain := &source{buf: bufio.NewReaderSize(in, bufferBytes)}
 	magic, err := plain.peek(len(zstdMagic))
 	if err != nil && len(magic) < len(gzipMagic) {
-		return plain, nil // the caller finds out what is wrong with it
+		return plain, nil // the caller gets the error again
 	}
 	var unpack io.Reader
 	switch {
@@ -45,13 +44,13 @@ func unpacked(in io.Reader) (*source, error) {
 	return &source{buf: bufio.NewReaderSize(unpack, bufferBytes), packed: " of the unpacked file"}, nil
 }
 
-// mostWindow is the most that a compressed file makes us remember: zstd's
-// window without --long is 8 MiB at most.
+// mostWindow limits the memory for decompression: zstd's window without
+// --long is 8 MiB at most.
 const mostWindow = 32 << 20
 
-// peek returns the next n bytes without passing them. They are valid until the
-// next peek. With fewer left it returns those, and io.EOF where there are none,
-// else io.ErrUnexpectedEOF.
+// peek returns the next n bytes without skipping them. They are valid until
+// the next peek. With fewer bytes left it returns those and
+// io.ErrUnexpectedEOF, or io.EOF where there are none.
 func (s *source) peek(n int) ([]byte, error) {
 	if s.late > 0 {
 		if err := s.pass(); err != nil {
@@ -65,10 +64,11 @@ func (s *source) peek(n int) ([]byte, error) {
 	return b, err
 }
 
-// skip passes over n bytes. Those that were looked at stay valid until the next peek.
+// skip skips n bytes. Bytes that peek returned stay valid until the next
+// peek.
 func (s *source) skip(n int64) { s.at, s.late = s.at+n, s.late+n }
 
-// pass does what skip put off.
+// pass does the skipping that skip deferred.
 func (s *source) pass() error {
 	for s.late > 0 {
 		n, err := s.buf.Discard(int(min(s.late, 1<<30)))

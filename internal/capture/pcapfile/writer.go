@@ -6,26 +6,26 @@ import (
 	"io"
 )
 
-// Writer writes packets as pcapng, with times in nanoseconds, one call of the
-// io.Writer below for each packet.
+// Writer writes packets as pcapng, with times in nanoseconds, with one call
+// of the underlying io.Writer for each packet.
 type Writer struct {
 	to         io.Writer
 	interfaces int
 	packets    int64
 	lastNs     int64
-	block      []byte // that is being made
+	block      []byte // block in progress
 }
 
-// application stands in the file as the program that wrote it.
+// application is the program name in the file.
 const application = "thru"
 
-// NewWriter begins a file of packets of these interfaces.
+// NewWriter starts a file of packets of these interfaces.
 func NewWriter(to io.Writer, interfaces []Interface) (*Writer, error) {
 	w := &Writer{to: to, interfaces: len(interfaces)}
 	w.begin(sectionBlock)
 	w.u32(orderMagic)
 	w.u16(1, 0)                      // version
-	w.u32(1<<32-1, 1<<32-1)          // the section's length: not known
+	w.u32(1<<32-1, 1<<32-1)          // section length: not known
 	w.option(4, []byte(application)) // shb_userappl
 	w.endOptions()
 	err := w.end()
@@ -56,7 +56,8 @@ func (w *Writer) describe(i Interface) error {
 	return w.end()
 }
 
-// Write writes a packet. Its number is not written: packets count in order.
+// Write writes a packet. It does not write the number: packets count in
+// order.
 func (w *Writer) Write(r Record) error {
 	if r.Interface < 0 || r.Interface >= w.interfaces {
 		return fmt.Errorf("pcapfile: writing packet %d: interface %d of %d", w.packets+1, r.Interface, w.interfaces)
@@ -73,8 +74,8 @@ func (w *Writer) Write(r Record) error {
 	return nil
 }
 
-// Close writes how many packets each of the interfaces dropped, where it is
-// known. It does not close the io.Writer.
+// Close writes the drop counts of the interfaces, where they are known. It
+// does not close the io.Writer.
 func (w *Writer) Close(interfaces []Interface) error {
 	for number, i := range interfaces[:min(len(interfaces), w.interfaces)] {
 		if i.Dropped == nil {
@@ -92,7 +93,7 @@ func (w *Writer) Close(interfaces []Interface) error {
 	return nil
 }
 
-// begin begins a block, whose length is filled in at its end.
+// begin starts a block; end fills in its length.
 func (w *Writer) begin(kind uint32) {
 	w.block = w.block[:0]
 	w.u32(kind, 0)
@@ -127,7 +128,8 @@ func (w *Writer) bytes(b []byte) {
 	}
 }
 
-// time writes a time: its upper half, then its lower one. There is none before 1970.
+// time writes a time: its upper half, then its lower one. A time before 1970
+// becomes 0.
 func (w *Writer) time(ns int64) {
 	ns = max(ns, 0)
 	w.u32(uint32(ns>>32), uint32(ns))

@@ -101,7 +101,7 @@ func (c *couple) renamed(left int) []measure.Change {
 	return out
 }
 
-// isCut tells that the snap length of a capture left out options of the data.
+// isCut reports whether the snap length of a capture left out options of the data.
 func (c *couple) isCut() bool {
 	return slices.ContainsFunc(c.conns[:], func(x *measure.Connection) bool { return x.Data.Cut > 0 || x.Acks.Cut > 0 })
 }

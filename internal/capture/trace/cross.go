@@ -195,7 +195,7 @@ func (x *crossing) byHops() int {
 	return 0
 }
 
-// isOnePlace tells that every packet has the same time in both captures.
+// isOnePlace reports whether every packet has the same time in both captures.
 func (x *crossing) isOnePlace() bool {
 	met, equal := 0, 0
 	for i := range x.couples {

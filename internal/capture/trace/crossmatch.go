@@ -369,7 +369,7 @@ func (r *recorded) count() int {
 	return n
 }
 
-// back tells whether a record is of the data's direction (0) or not (1).
+// back reports whether a record is of the data's direction (0) or not (1).
 func (c *couple) back(side int, r *record) int {
 	return int(r.bits&isBack) ^ c.direction[side]
 }

@@ -29,7 +29,7 @@ func (p *passage) settle(sent, came []int32, begin, end int64) {
 	}
 }
 
-// agree tells that packets may be each other in this order.
+// agree reports whether packets may be each other in this order.
 func (p *passage) agree(sent, came []int32) bool {
 	for k, i := range sent {
 		if p.differ(&p.sent[i], &p.came[came[k]]) {
@@ -48,7 +48,7 @@ func (p *passage) hasStamps(sent, came *transit) bool {
 	return p.c.stamps && sent.bits&came.bits&hasStamp != 0
 }
 
-// isSole tells that a packet which arrived can be no other one of those that left.
+// isSole reports whether a packet which arrived can be no other one of those that left.
 func (p *passage) isSole(i, j int32, sent []int32) bool {
 	one, came := &p.sent[i], &p.came[j]
 	if len(sent) == 1 {
@@ -224,7 +224,7 @@ func (p *passage) count() {
 	}
 }
 
-// lacks tells that the capture where the passage ends misses packets that
+// lacks reports whether the capture where the passage ends misses packets that
 // passed its place: data that the other place has, or that was acknowledged.
 func (p *passage) lacks() bool {
 	to := p.c.conns[p.to]

@@ -230,10 +230,10 @@ func beginsWithAny(key string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// maxSetting bounds the text of a setting.
+// maxSetting limits the text of a setting.
 const maxSetting = 200
 
-// takeAdvanced reads the settings that bear on traffic.
+// takeAdvanced reads the settings that affect traffic.
 func takeAdvanced(g *measure.Guest, r *reader) {
 	list, ok := value[types.ArrayOfOptionValue](r, "advanced", "config.extraConfig", "")
 	if !ok {
@@ -252,7 +252,7 @@ func takeAdvanced(g *measure.Guest, r *reader) {
 	}
 }
 
-// nodeList reads "0,1".
+// nodeList parses "0,1".
 func nodeList(s string) []int {
 	var all []int
 	for part := range strings.SplitSeq(s, ",") {
@@ -265,7 +265,7 @@ func nodeList(s string) []int {
 	return all
 }
 
-// optionText is the value of a setting, bounded.
+// optionText returns the value of a setting, up to maxSetting.
 func optionText(v any) (string, bool) {
 	switch x := v.(type) {
 	case nil:

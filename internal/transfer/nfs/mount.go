@@ -150,7 +150,7 @@ func (v *v3) leave(ctx context.Context) {
 // mountStatus is why a server does not let a folder be mounted (mountstat3).
 type mountStatus uint32
 
-// denies tells whether it is there, but not for us.
+// denies reports whether it is there, but not for us.
 func (m mountStatus) denies() bool { return m == 1 || m == 13 }
 
 // Error says it as the standard does.

@@ -432,7 +432,7 @@ func (s *session) fill(ctx context.Context, file node, r io.Reader, size int64) 
 	return boot.same(v)
 }
 
-// free tells whether the name may be written to.
+// free reports whether the name may be written to.
 func (s *session) free(ctx context.Context, p string, overwrite bool) error {
 	n, err := s.nfs.lookup(ctx, s.folders[parent(p)], path.Base(p))
 	switch {

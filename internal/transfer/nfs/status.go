@@ -85,7 +85,7 @@ func (s status) meaning(denied error) error {
 // errKerberos says that the server takes no word for who somebody is.
 var errKerberos = fmt.Errorf("%w: it takes Kerberos only, which is not supported", transfer.ErrLogin)
 
-// hasCode tells whether an error is a status of that number.
+// hasCode reports whether an error is a status of that number.
 func hasCode(err error, code uint32) bool {
 	s := status{}
 	return errors.As(err, &s) && s.code == code

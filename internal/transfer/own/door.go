@@ -152,7 +152,7 @@ func (d *Door) ask(ctx context.Context, c *net.TCPConn, in *lobby, found chan<- 
 	c.Close()
 }
 
-// isMeant tells whether a connection is from where the client is.
+// isMeant reports whether a connection is from where the client is.
 func (d *Door) isMeant(c net.Conn) bool {
 	at, ok := c.RemoteAddr().(*net.TCPAddr)
 	return ok && (!d.from.IsValid() || at.AddrPort().Addr().Unmap().WithZone("") == d.from)

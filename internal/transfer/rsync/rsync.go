@@ -130,7 +130,7 @@ func (s *session) describe(protocol string) {
 	}
 }
 
-// discards tells whether the program can write to the null device.
+// discards reports whether the program can write to the null device.
 func (s *session) discards() bool { return os.DevNull == "/dev/null" && s.version.atLeast(3, 2) }
 
 // Info is what was found when it was opened.
@@ -372,7 +372,7 @@ func (s *session) send(ctx context.Context, local, p string, overwrite bool, pro
 	return err
 }
 
-// vacant tells whether the name may be written to.
+// vacant reports whether the name may be written to.
 func (s *session) vacant(ctx context.Context, p string, overwrite bool) error {
 	e, found, err := s.list(ctx, p)
 	if err == nil && found && (!overwrite || e.kind != '-') {

@@ -120,7 +120,7 @@ func (d *Dialer) Adopt() {
 	}
 }
 
-// adopted tells whether any connection is a program's.
+// adopted reports whether any connection is a program's.
 func (d *Dialer) adopted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -100,5 +100,5 @@ func (c *checker) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// holds tells whether size bytes came, each as the stream has it.
+// holds reports whether size bytes came, each as the stream has it.
 func (c *checker) holds(size int64) bool { return c.wrong < 0 && c.bytes == size }

@@ -29,10 +29,10 @@ func (m *Transfer) clients(n int) (all []transfer.Client) {
 	return all
 }
 
-// uploads tells whether the server's file comes from here.
+// uploads reports whether the server's file comes from here.
 func (m *Transfer) uploads() bool { return m.direction == measure.Upload }
 
-// generates tells whether thru makes the data.
+// generates reports whether thru makes the data.
 func (m *Transfer) generates() bool {
 	return m.From == Generated || m.uploads() && m.From == ""
 }
@@ -297,7 +297,7 @@ func (m *Transfer) sink(int, int) (runner.Sink, error) {
 	return runner.Nowhere(), nil
 }
 
-// sums tells whether checksums are taken over a layer: only the last one has them.
+// sums reports whether checksums are taken over a layer: only the last one has them.
 func (m *Transfer) sums(layer string) bool {
 	all := m.Layers()
 	return m.Many == 1 && !m.NoChecksum && layer == all[len(all)-1]

@@ -60,7 +60,7 @@ func (m *Transfer) vacant(ctx context.Context, s transfer.Session) error {
 	return nil
 }
 
-// replaces tells whether what has the name of a file may go. Generated data that is to
+// replaces reports whether what has the name of a file may go. Generated data that is to
 // be removed takes no file along, also none that came after it was looked for.
 func (m *Transfer) replaces() bool { return m.Overwrite && (m.Keep || !m.generates()) }
 

@@ -89,7 +89,7 @@ func New(u URL, o Options, c transfer.Config) (*Transfer, error) {
 	return m, err
 }
 
-// Ours tells whether the files go along thru's own data plane.
+// Ours reports whether the files go along thru's own data plane.
 func (m *Transfer) Ours() bool { return m.protocol.Name == clients.Thru }
 
 // UseAgent is told the agent at the server, whose clients those of thru:// are.

@@ -16,7 +16,7 @@ import (
 	"thru/internal/transfer"
 )
 
-// trust tells whether a server's key is the right one.
+// trust reports whether a server's key is the right one.
 type trust struct {
 	cfg         transfer.Config
 	file        string              // of host keys, as errors name it

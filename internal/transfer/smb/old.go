@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// onlyOld tells whether a server that does not answer SMB2 answers SMB1
+// onlyOld reports whether a server that does not answer SMB2 answers SMB1
 // ([MS-CIFS] 2.2.4.52): no file moves by it, but a person learns why.
 func (s *session) onlyOld(ctx context.Context, address string) bool {
 	conn, err := s.Control(ctx, address)
@@ -37,7 +37,7 @@ func oldRequest() []byte {
 	return append([]byte{0, 0, 0, byte(len(m))}, m...)
 }
 
-// isOld tells whether a message takes that dialect.
+// isOld reports whether a message takes that dialect.
 func isOld(m []byte) bool {
 	return len(m) >= 35 && string(m[:5]) == "\xffSMB\x72" &&
 		binary.LittleEndian.Uint32(m[5:]) == 0 && m[32] > 0 && binary.LittleEndian.Uint16(m[33:]) != 0xffff

@@ -261,7 +261,7 @@ func (s *session) put(ctx context.Context, p string, r io.Reader, size int64, ov
 	return refined(err, transfer.ErrReadOnly)
 }
 
-// free tells whether the name may be written to.
+// free reports whether the name may be written to.
 func free(tree *smb2.Share, name string, overwrite bool) error {
 	facts, err := tree.Stat(name)
 	switch {

@@ -107,7 +107,7 @@ func (s *session) send(ctx context.Context, path string, r io.Reader, size int64
 	return &refused{err}
 }
 
-// noFolder tells whether a file's folder is missing, of which nginx says only that it failed.
+// noFolder reports whether a file's folder is missing, of which nginx says only that it failed.
 func (s *session) noFolder(ctx context.Context, file string) bool {
 	folder := path.Dir(file)
 	if folder == "." {
