@@ -6,7 +6,8 @@ import (
 	"thru/internal/capture/frame"
 )
 
-// acknowledged takes the acknowledgement of r's packet p: of the data of h.
+// acknowledged processes the acknowledgement in packet p of r: for the data
+// of h.
 func (h *half) acknowledged(c *conn, r *half, p *frame.Packet, at int64) {
 	if !h.known {
 		h.base, h.known = p.Ack, true
@@ -35,34 +36,35 @@ func (h *half) acknowledged(c *conn, r *half, p *frame.Packet, at int64) {
 		r.dupRun = 0
 	}
 	r.lastAck, r.rawAck, r.hasAck = ack, p.Ack, true
-	if isNew || ack == h.acked { // an older one was overtaken, and its window with it
+	if isNew || ack == h.acked { // an older one was overtaken, together with its window
 		r.advertise(p, at)
 	}
 	h.drawAcked(c, r, at, rtt)
 }
 
-// isDuplicate reports whether a packet repeats the acknowledgement before
+// isDuplicate reports whether a packet repeats the previous acknowledgement
 // (RFC 5681, section 2).
 func (r *half) isDuplicate(p *frame.Packet, ack int64) bool {
 	return r.hasAck && p.Payload == 0 && p.Flags&(frame.SYN|frame.FIN|frame.RST) == 0 && !r.answers &&
 		p.Window != 0 && p.Window == r.rawWindow && ack == r.lastAck && r.position(p.Seq) == r.next
 }
 
-// unseen notes that data was acknowledged that is not in the capture.
+// unseen notes the acknowledgement of data that is not in the capture.
 func (h *half) unseen(p *frame.Packet, ack int64) {
-	if !(h.probed && ack == h.next+1) { // the byte of a probe, which was taken
+	if !(h.probed && ack == h.next+1) { // the byte of a probe, which was accepted
 		h.direction.Unseen.Seen(p.Number, int(min(ack-h.next, 1<<31-1)))
 	}
 	h.next = ack
 }
 
-// isHole reports whether the receiver r holds data beyond the first that it has not
-// acknowledged. If that was not sent again, it comes out of order.
+// isHole reports whether the receiver r holds data after the first byte that
+// it has not acknowledged. Data that fills the hole without a retransmission
+// comes out of order.
 func (h *half) isHole(r *half) bool { return h.sacked > h.acked || r.dupRun > 0 }
 
-// advance takes an acknowledgement of more data than before, and returns the
-// round trip that it shows; -1: none. One that waited for a hole to be filled tells
-// how late that came, not what the path takes.
+// advance processes an acknowledgement of more data, and returns its
+// round-trip time; -1: none. An acknowledgement that waited for a hole shows
+// when the hole was filled, not the time of the path.
 func (h *half) advance(p *frame.Packet, ack, at int64, waited bool) (rtt int64) {
 	rtt = -1
 	if first, ok := h.waiting.last(h.acked); ok && !first.again && h.sacked > h.acked {
@@ -74,7 +76,7 @@ func (h *half) advance(p *frame.Packet, ack, at int64, waited bool) (rtt int64) 
 		h.rtt.add(rtt)
 	}
 	h.acked, h.ackedAt = ack, at
-	past := 0 // gaps whose data arrived without having been seen
+	past := 0 // gaps whose data arrived but is not in the capture
 	for past < len(h.gaps) && h.gaps[past].end <= ack {
 		past++
 	}
@@ -85,9 +87,9 @@ func (h *half) advance(p *frame.Packet, ack, at int64, waited bool) (rtt int64) 
 	return rtt
 }
 
-// selective takes the SACK blocks of an acknowledgement (RFC 2018), and a D-SACK
-// among them (RFC 2883): a first block of data that was acknowledged already,
-// or that the second block holds.
+// selective processes the SACK blocks of an acknowledgement (RFC 2018), and a
+// D-SACK among them (RFC 2883): a first block of data that was acknowledged
+// already, or that is within the second block.
 func (h *half) selective(c *conn, r *half, p *frame.Packet, ack int64) {
 	x := &p.Options
 	n := min(int(x.SACKs), len(x.SACK))
@@ -118,7 +120,7 @@ func (h *half) isDSACK(x *frame.Options, n int, start, end, ack int64) bool {
 	return n > 1 && start >= h.position(x.SACK[1][0]) && end <= h.position(x.SACK[1][1])
 }
 
-// doubled takes the word that data arrived twice.
+// doubled processes a report that data arrived twice.
 func (h *half) doubled(c *conn, r *half, p *frame.Packet, start, end int64) {
 	r.direction.DSACK.Seen(p.Number, int(min(max(end-start, 0), 1<<31-1)))
 	if x := h.resent.arrivedTwice(start, end); x != nil {
@@ -126,11 +128,11 @@ func (h *half) doubled(c *conn, r *half, p *frame.Packet, start, end int64) {
 	}
 }
 
-// advertise takes the window of a packet of r.
+// advertise stores the window in a packet of r.
 func (r *half) advertise(p *frame.Packet, at int64) {
 	r.rawWindow = p.Window
 	if p.Flags&(frame.FIN|frame.RST|frame.SYN) != 0 {
-		if p.Flags&frame.SYN != 0 { // never scaled
+		if p.Flags&frame.SYN != 0 { // a SYN's window is never scaled
 			r.window, r.hasWindow = int64(p.Window), true
 		}
 		return

@@ -6,21 +6,22 @@ import (
 )
 
 const (
-	// leastTimeoutNs is the least that a timeout of sending again takes: 200 ms
-	// (Linux, TCP_RTO_MIN; Windows and the BSDs wait longer), less what clocks
-	// and timers are off.
+	// leastTimeoutNs is the minimum retransmission timeout: 200 ms (Linux,
+	// TCP_RTO_MIN; Windows and the BSDs wait longer), minus the error of
+	// clocks and timers.
 	leastTimeoutNs = 190_000_000
-	// soonNs is what a late packet is late by at most, where the round trip is
-	// not known.
+	// soonNs is the largest delay of a reordered packet, where the round-trip
+	// time is not known.
 	soonNs = 3_000_000
-	// tickNs is the slowest usual tick of time stamps: 10 ms (FreeBSD and older
-	// Windows; Linux has 1 ms).
+	// tickNs is the slowest common tick of time stamps: 10 ms (FreeBSD and
+	// older Windows; Linux has 1 ms).
 	tickNs = 10_000_000
 )
 
-// isLate reports whether a packet was only overtaken, instead of sent again: one
-// that fills a gap, or for which a copy did. Its IP identification tells, else its
-// time stamp, else the time: nothing is sent again within less than a round trip.
+// isLate reports whether a packet was only reordered, not retransmitted, when
+// it or a copy of it fills a gap. Its IP identification decides, else its
+// time stamp, else the time: no retransmission comes within less than a
+// round-trip time.
 func (h *half) isLate(c *conn, p *frame.Packet, g gap, at int64) bool {
 	if g.hasIDs && p.ID != 0 {
 		return p.ID-g.before < g.after-g.before && p.ID != g.before
@@ -37,7 +38,7 @@ func (h *half) isLate(c *conn, p *frame.Packet, g gap, at int64) bool {
 	return at-g.at < trip*9/10
 }
 
-// sentAgain counts data that was sent again, and says why.
+// sentAgain counts retransmitted data by its cause.
 func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quiet int64) *repeated {
 	w := &h.direction
 	sees := func(to *measure.Count) { c.full.sees(to, p.Number, p.Payload, p.IPBytes) }
@@ -52,7 +53,7 @@ func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quie
 	told := h.sacked > start || o.dupRun >= 2 && o.lastAck == start
 	tail := end == h.next && start > h.acked && !(known && before.again)
 	silence := int64(leastTimeoutNs)
-	if told { // the word has to come to the sender, and the packet from it
+	if told { // the report has to reach the sender, and the packet has to follow
 		silence += trip
 	}
 	switch {
@@ -64,7 +65,7 @@ func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quie
 		h.timeoutAt = h.next
 	case start < h.timeoutAt:
 		sees(&w.Wake)
-	case told, start < h.fastEnd: // a partial acknowledgement, or later data that came, told the rest (RFC 6582, RFC 8985)
+	case told, start < h.fastEnd: // a partial acknowledgement, or later data that arrived, revealed the rest (RFC 6582, RFC 8985)
 		sees(&w.Fast)
 		h.fastEnd = max(h.fastEnd, h.next)
 	case end == h.next && !(known && before.again) && quiet >= trip && trip > 0:
@@ -74,8 +75,9 @@ func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quie
 	return r
 }
 
-// idCount learns whether the IP identifications of one end count its packets,
-// as those of Linux and Windows do. A super-packet counts as its segments.
+// idCount determines whether one end counts its packets in the IP
+// identification, as Linux and Windows do. A super-packet counts as its
+// segments.
 type idCount struct {
 	last       uint16
 	has        bool
@@ -87,7 +89,7 @@ const (
 	leastIDSeen = 8
 )
 
-// inOrder takes a packet with the next data.
+// inOrder processes a packet with the next data.
 func (i *idCount) inOrder(p *frame.Packet) {
 	if p.V6 {
 		return
@@ -101,14 +103,15 @@ func (i *idCount) inOrder(p *frame.Packet) {
 	i.last, i.has = p.ID, true
 }
 
-// rise reports whether they do, also from the latest packet in order to p.
+// rise reports whether the identifications rise, including from the latest
+// packet in order to p.
 func (i *idCount) rise(p *frame.Packet) bool {
 	d := p.ID - i.last
 	return !p.V6 && i.seen >= leastIDSeen && i.good >= i.seen-i.seen/8 && d > 1 && d < 1<<14
 }
 
-// resent holds the latest packets that were sent again, until a D-SACK says
-// that one had arrived already.
+// resent holds the latest retransmissions, until a D-SACK reports that one
+// was unnecessary.
 type resent struct {
 	ring []repeated
 	next int
@@ -120,8 +123,8 @@ type repeated struct {
 	payload    int
 	ip         int // length of its IP packet
 	spurious   bool
-	filled     bool // it came in place of what had not been seen before
-	gap        gap  // that it filled, as it looks to the first copy: that one was sent before this
+	filled     bool // it filled data that was not seen before
+	gap        gap  // the gap that it filled and at first seemed to repeat: the original was sent before the gap showed
 }
 
 const mostResent = 256
@@ -143,7 +146,7 @@ func (x *repeated) fills(p *frame.Packet, g gap, at int64) {
 	x.filled, x.gap = true, g
 }
 
-// needless counts it, once, as sent for nothing.
+// needless counts it, once, as an unnecessary retransmission.
 func (x *repeated) needless(c *conn, w *measure.Direction) {
 	if !x.spurious {
 		x.spurious = true
@@ -151,7 +154,8 @@ func (x *repeated) needless(c *conn, w *measure.Direction) {
 	}
 }
 
-// inPlaceOf finds what was sent again and came in place of data; nil where nothing did.
+// inPlaceOf returns the retransmission that filled in data; nil where there
+// is none.
 func (r *resent) inPlaceOf(start, end int64) *repeated {
 	for i := range r.ring {
 		if x := &r.ring[i]; x.filled && x.start < end && start < x.end {
@@ -161,8 +165,8 @@ func (r *resent) inPlaceOf(start, end int64) *repeated {
 	return nil
 }
 
-// arrivedTwice finds what a D-SACK is about, if it was sent again here. It is
-// found once.
+// arrivedTwice returns the retransmission that a D-SACK reports, if it is
+// known here. It returns each one once.
 func (r *resent) arrivedTwice(start, end int64) *repeated {
 	for i := range r.ring {
 		if x := &r.ring[i]; !x.spurious && x.start < end && start < x.end {

@@ -9,11 +9,11 @@ import (
 	"thru/internal/measure"
 )
 
-// mostTimelines bounds the connections whose course is told.
+// mostTimelines limits the connections with a time line.
 const mostTimelines = 8
 
-// Capture tells what the packets show, and where they must have been captured
-// (Place). Nothing may be added after it.
+// Capture returns what the packets show, and sets the capture point where the
+// packets determine it (Place). No packet may be added after it.
 func (b *Builder) Capture() *measure.Capture {
 	x := b.capture
 	x.MTU = b.o.MTU
@@ -54,8 +54,8 @@ func (b *Builder) Capture() *measure.Capture {
 	return &x
 }
 
-// flow returns the connections of the flow that matters, those with the most
-// data first: of the hosts and the listening port that moved the most payload.
+// flow returns the connections of the main flow, those with the most data
+// first: the hosts and the listening port with the most payload.
 func (b *Builder) flow() []*conn {
 	var all []*conn
 	sums := map[service]int64{}
@@ -69,7 +69,7 @@ func (b *Builder) flow() []*conn {
 	}
 	slices.SortFunc(all, func(x, y *conn) int { return cmp.Compare(x.index, y.index) })
 	first := true
-	for _, c := range all { // in their order, so that of equal ones the first counts
+	for _, c := range all { // in their order, so that the first of equal ones counts
 		if s := c.service(); first || sums[s] > sums[most] {
 			most, first = s, false
 		}
@@ -81,14 +81,14 @@ func (b *Builder) flow() []*conn {
 	return all
 }
 
-// service is what connections of one flow share.
+// service is what the connections of one flow share.
 type service struct {
 	client [16]byte
 	server frame.Endpoint
 }
 
-// service of a connection: the end that did not open it listens; where that is
-// not known, the one with the lower port.
+// service returns the service of a connection: the end that did not open it
+// listens; where that is not known, the one with the lower port.
 func (c *conn) service() service {
 	client, server := c.ends[0].addr, c.ends[1].addr
 	switch {
@@ -98,7 +98,7 @@ func (c *conn) service() service {
 	return service{client.Addr, server}
 }
 
-// from is the end that sends the most data.
+// from returns the end that sends the most data.
 func (c *conn) from() int {
 	switch x, y := c.ends[0].direction.New, c.ends[1].direction.New; {
 	case x > y:
@@ -109,7 +109,7 @@ func (c *conn) from() int {
 	return max(c.opener, 0)
 }
 
-// connection tells of one connection what was seen.
+// connection returns the facts about one connection.
 func (c *conn) connection() measure.Connection {
 	h, r := &c.ends[c.from()], &c.ends[1-c.from()]
 	m := measure.Connection{
@@ -136,11 +136,12 @@ func (c *conn) connection() measure.Connection {
 	return m
 }
 
-// stallNs is how long a sender must have sent in vain for what is not acknowledged
-// not to have arrived. Before, the acknowledgement may be on its way.
+// stallNs is how long a sender must have retransmitted without success before
+// unacknowledged data counts as lost. Before that the acknowledgement may be
+// in flight.
 const stallNs = 1_000_000_000
 
-// delivered is the payload that came to the other end, r.
+// delivered returns the payload that reached the other end, r.
 func (h *half) delivered(r *half) int64 {
 	acked := h.acked
 	if h.fin && acked == h.next { // the FIN is no payload
@@ -152,7 +153,7 @@ func (h *half) delivered(r *half) int64 {
 	return h.direction.New
 }
 
-// handshake tells how the connection was opened.
+// handshake sets how the connection was opened.
 func (c *conn) handshake(m *measure.Connection) {
 	if c.opener < 0 {
 		return
@@ -167,7 +168,7 @@ func (c *conn) handshake(m *measure.Connection) {
 	}
 }
 
-// mss is the largest payload of a segment.
+// mss returns the largest payload of a segment.
 func (h *half) mss() int {
 	if h.segment > 0 { // super-packets hold full segments; others may be small
 		return max(h.segment, h.largest)
@@ -181,7 +182,7 @@ func (h *half) closed(c *conn) measure.Direction {
 	if h.firstNew >= 0 {
 		w.SendNs = h.triedAt - h.firstNew
 	}
-	if h.zeroAt >= 0 { // closed to the end
+	if h.zeroAt >= 0 { // closed until the end
 		w.ZeroNs += c.last - h.zeroAt
 	}
 	if h.hasScaled {

@@ -9,13 +9,13 @@ import (
 	"thru/internal/measure"
 )
 
-// field is a value in the header that a device on the way may change.
+// field is a header value that a device on the path may change.
 type field struct {
 	what        string
-	seen        int64 // packets of which it is known
+	seen        int64 // packets with a known value
 	changed     int64
 	left, came  int
-	packetsLeft [2]int64 // numbers of the first that was changed: as it left, and as it came
+	packetsLeft [2]int64 // numbers of the first changed packet: as sent, and as received
 }
 
 // The fields of a passage.
@@ -26,7 +26,7 @@ const (
 	ofWindow
 )
 
-// compareFields notes what became of the fields of a packet.
+// compareFields compares the fields of a packet.
 func (p *passage) compareFields(sent, came *transit) {
 	p.fields[ofTTL].note("ttl", int(sent.ttl), int(came.ttl), sent, came)
 	p.fields[ofDSCP].note("dscp", int(sent.tos>>2), int(came.tos>>2), sent, came)
@@ -34,7 +34,7 @@ func (p *passage) compareFields(sent, came *transit) {
 	if ecn := sent.tos & mask; ecn != notCapable {
 		arrived := came.tos & mask
 		if arrived == marked {
-			arrived = ecn // that is what the mark is for
+			arrived = ecn // marking is the purpose of ECN
 		}
 		p.fields[ofECN].note("ecn", int(ecn), int(arrived), sent, came)
 	}
@@ -55,8 +55,8 @@ func (f *field) note(what string, left, arrived int, sent, came *transit) {
 	f.changed++
 }
 
-// changes are the fields that differ in most packets: a single one may be of
-// another path.
+// changes returns the fields that differ in most packets: a single one may
+// have taken another path.
 func (p *passage) changes(of string) []measure.Change {
 	var out []measure.Change
 	for _, f := range p.fields {
@@ -72,7 +72,7 @@ func (p *passage) changes(of string) []measure.Change {
 	return out
 }
 
-// renamed says what became of addresses, ports and sequence numbers.
+// renamed returns the changes of addresses, ports and sequence numbers.
 func (c *couple) renamed(left int) []measure.Change {
 	var out []measure.Change
 	a, b := c.conns[left], c.conns[1-left]
@@ -101,7 +101,7 @@ func (c *couple) renamed(left int) []measure.Change {
 	return out
 }
 
-// isCut reports whether the snap length of a capture left out options of the data.
+// isCut reports whether the snap length of a capture cut options of the data.
 func (c *couple) isCut() bool {
 	return slices.ContainsFunc(c.conns[:], func(x *measure.Connection) bool { return x.Data.Cut > 0 || x.Acks.Cut > 0 })
 }
@@ -122,7 +122,8 @@ func (c *couple) rewritten(left int) []measure.Change {
 	return append(openings("syn", there, back, flip), openings("synack", answer, arrived, !flip)...)
 }
 
-// openings compares a SYN as it left with how it arrived. flip: it left at the right.
+// openings compares a SYN as sent with the SYN as received. flip: it was sent
+// at the right.
 func openings(what string, left, arrived *measure.Opening, flip bool) []measure.Change {
 	if left == nil || arrived == nil {
 		return nil
@@ -155,11 +156,11 @@ func openings(what string, left, arrived *measure.Opening, flip bool) []measure.
 	return out
 }
 
-// notKnown is the value of an option that may be in the part of the header that
-// was not captured. It differs from none.
+// notKnown is the value of an option that may be in the part of the header
+// that was not captured. It differs from "none".
 const notKnown = "not known"
 
-// isCut tells an opening of which the snap length left out options.
+// isCut reports whether the snap length cut options of an opening.
 func isCut(o *measure.Opening) bool {
 	return o.HasScale == nil || o.SACK == nil || o.Timestamps == nil
 }

@@ -6,33 +6,33 @@ import (
 	"thru/internal/capture/frame"
 )
 
-// conn is one connection as it is followed.
+// conn is one connection that is followed.
 type conn struct {
 	key          pair
-	older, newer *conn // in the list of its kind
+	older, newer *conn // in its list
 	isLarge      bool
 
 	b      *Builder
 	index  int
 	number int64 // of its first packet
-	first  int64 // time of it
-	last   int64 // time of the latest
+	first  int64 // time of the first packet
+	last   int64 // time of the latest packet
 	ends   [2]half
 	full   fullSize
 
-	opener   int   // the end that sent the SYN; -1: not known
-	synAt    int64 // time of the SYN; -1: there is none, or copies of it
+	opener   int   // index of the end that sent the SYN; -1: not known
+	synAt    int64 // time of the SYN; -1: there is none, or there are several copies
 	openNs   int64 // -1: not known
 	openFar  int64 // from the SYN to the SYN-ACK; -1: not known
 	synAcked bool  // the SYN-ACK is in the capture
 	endedBy  string
 
-	twins   int64 // packets that came again at another interface
+	twins   int64 // packets that another interface showed again
 	isAtOne bool  // it passes several interfaces and is followed at one: face
 	face    int
 }
 
-// begin makes c follow the connection whose first packet is p.
+// begin starts following the connection whose first packet is p.
 func (c *conn) begin(b *Builder, key pair, index int, p *frame.Packet, at int64) {
 	c.key, c.b, c.index, c.number, c.first, c.last = key, b, index, p.Number, at, at
 	c.opener, c.synAt, c.openNs, c.openFar = -1, -1, -1, -1
@@ -47,7 +47,7 @@ func (c *conn) begin(b *Builder, key pair, index int, p *frame.Packet, at int64)
 func (c *conn) payload() int64 { return c.ends[0].direction.New + c.ends[1].direction.New }
 
 // isReopenedBy reports whether a packet opens a new connection on the same
-// ports: a SYN of another sequence number than before.
+// ports: a SYN with another sequence number.
 func (c *conn) isReopenedBy(p *frame.Packet) bool {
 	if p.Flags&(frame.SYN|frame.ACK|frame.RST) != frame.SYN {
 		return false
@@ -56,8 +56,8 @@ func (c *conn) isReopenedBy(p *frame.Packet) bool {
 	if h.syn.has {
 		return p.Seq+1 != h.base
 	}
-	// A SYN after other packets: those were of an earlier connection, unless
-	// the SYN-ACK was captured before the SYN.
+	// For a SYN after other packets: those belonged to an earlier connection,
+	// unless the SYN-ACK was captured before the SYN.
 	return c.opener != c.side(p)
 }
 
@@ -68,8 +68,8 @@ func (c *conn) side(p *frame.Packet) int {
 	return 1
 }
 
-// add takes the next packet of the connection. It returns false for the copy of
-// a packet that was captured at another interface already.
+// add processes the next packet of the connection. It returns false for a
+// copy of a packet that was captured at another interface.
 func (c *conn) add(p *frame.Packet, at int64) bool {
 	i := c.side(p)
 	h, o := &c.ends[i], &c.ends[1-i]
@@ -97,14 +97,14 @@ func (c *conn) add(p *frame.Packet, at int64) bool {
 	return true
 }
 
-// opens takes a SYN or SYN-ACK.
+// opens processes a SYN or SYN-ACK.
 func (c *conn) opens(i int, p *frame.Packet, at int64) {
 	h := &c.ends[i]
 	if h.syn.has {
 		c.greeted(p, at)
 		h.syn.again.Seen(p.Number, 0)
 		if p.Flags&frame.ACK == 0 {
-			c.synAt = -1 // which of them is answered cannot be told
+			c.synAt = -1 // it is not known which copy is answered
 		}
 		return
 	}
@@ -125,8 +125,8 @@ func (c *conn) opens(i int, p *frame.Packet, at int64) {
 	c.full.opened(c)
 }
 
-// opened notes the acknowledgement of the SYN-ACK: of no data in either
-// direction, since a later packet says nothing of the round trip.
+// opened notes the acknowledgement of the SYN-ACK, only without data in
+// either direction: a later packet does not show the round-trip time.
 func (c *conn) opened(i int, p *frame.Packet, at int64) {
 	first := p.Seq == c.ends[i].base && p.Ack == c.ends[1-i].base
 	if first && c.openNs < 0 && c.synAcked && i == c.opener && c.synAt >= 0 && c.openFar >= 0 && c.ends[1-i].syn.again.N == 0 {
@@ -134,8 +134,8 @@ func (c *conn) opened(i int, p *frame.Packet, at int64) {
 	}
 }
 
-// scales sets the shift counts of both windows: they hold only where both ends
-// name one (RFC 7323, section 2.2).
+// scales sets the window scales: they apply only where both ends offer one
+// (RFC 7323, section 2.2).
 func (c *conn) scales() {
 	if !c.synAcked {
 		return
@@ -170,9 +170,9 @@ func (c *conn) closes(i int, p *frame.Packet) {
 	}
 }
 
-// roundTrip is the least time from a packet here to what the far end of it and
-// then its sender make of that: what a gap needs at least to be filled by
-// sending again. 0: not known.
+// roundTrip returns the minimum time from a packet here to the reaction of
+// the far end and then of the sender: a retransmission cannot fill a gap
+// faster. 0: not known.
 func (c *conn) roundTrip(h *half) int64 {
 	if c.openNs > 0 {
 		return c.openNs

@@ -20,13 +20,14 @@ type Side struct {
 	Records *Recorder
 }
 
-// Cross compares two captures of one flow, in either order: what left one place
-// and came to the other. Crossing.Left is 0 where the first one is nearer to
-// the sender. It fails with ErrOtherFlow or ErrSamePlace.
+// Cross compares two captures of one flow, in either order: the packets that
+// left one capture point and arrived at the other. Crossing.Left is 0 where
+// the first capture is nearer to the sender. It fails with ErrOtherFlow or
+// ErrSamePlace.
 //
-// Data that did not arrive is seen at one place only: so the connections of the
-// captures are turned to the direction of which the most was sent at either, and
-// the one with the most data becomes the first of both.
+// Data that did not arrive is only in one capture: so Cross turns the
+// connections of both to the direction with the most data at either, and
+// makes the one with the most data the first in both.
 func Cross(one, other Side) (*measure.Crossing, error) {
 	x := crossing{sides: [2]Side{one, other}}
 	mains := [2]*measure.Connection{mainOf(one.Capture), mainOf(other.Capture)}
@@ -58,7 +59,8 @@ func Cross(one, other Side) (*measure.Crossing, error) {
 	return out, nil
 }
 
-// mainOf is a copy of the connection with the most data; nil without any.
+// mainOf returns a copy of the connection with the most data; nil without
+// any.
 func mainOf(c *measure.Capture) *measure.Connection {
 	if len(c.Conns) == 0 {
 		return nil
@@ -67,8 +69,8 @@ func mainOf(c *measure.Capture) *measure.Connection {
 	return &main
 }
 
-// placeAnew says where a capture was taken, where that was told by a connection
-// that is not the main one of both, or by its other direction.
+// placeAnew determines the capture point again where it came from a
+// connection that is not the main one of both, or from its other direction.
 func (x *crossing) placeAnew(k int, was *measure.Connection) {
 	c, main := x.sides[k].Capture, x.couples[0].conns[k]
 	if was == nil || c.PlacedBy == "" || c.EndPoint != "" || was.Index == main.Index && was.From == main.From {
@@ -78,7 +80,7 @@ func (x *crossing) placeAnew(k int, was *measure.Connection) {
 	placeBy(c, main)
 }
 
-// first brings a connection to the front. The others keep their order.
+// first moves a connection to the front. The others keep their order.
 func first(c *measure.Capture, index int) {
 	i := slices.IndexFunc(c.Conns, func(conn measure.Connection) bool { return conn.Index == index })
 	if i > 0 {
@@ -88,23 +90,23 @@ func first(c *measure.Capture, index int) {
 	}
 }
 
-// crossing is the work on two captures.
+// crossing compares two captures.
 type crossing struct {
 	sides   [2]Side
 	left    int // index of the side nearer to the sender
 	couples []couple
 	clock   clock
 	missing []measure.NotChecked
-	unseen  [2]int64 // packets that the side ought to have captured and did not
+	unseen  [2]int64 // packets that the side should have captured and did not
 	crowded int64    // packets left out, since too many overlap
 }
 
-// compare fills both directions of a connection, and what was rewritten.
+// compare sets both directions of a connection, and the header changes.
 func (x *crossing) compare(c *couple) measure.CrossedConn {
 	l, r := x.left, 1-x.left
 	out := measure.CrossedConn{LeftIndex: c.conns[l].Index, RightIndex: c.conns[r].Index}
 	if c.against {
-		l = r // where its data leaves
+		l = r // the side where its data leaves
 	}
 	out.Changed = append(c.renamed(l), c.rewritten(l)...)
 	if c.against {
@@ -123,7 +125,7 @@ func (x *crossing) compare(c *couple) measure.CrossedConn {
 	return out
 }
 
-// remark says what could not be compared, or is less sure than it looks.
+// remark notes what could not be compared, or is less certain than it looks.
 func (x *crossing) remark(out *measure.Crossing) {
 	miss := func(fact, format string, args ...any) {
 		out.Missing = append(out.Missing, measure.NotChecked{Fact: fact, Why: fmt.Sprintf(format, args...)})
@@ -179,8 +181,8 @@ func (x *crossing) orient() {
 	x.clock.turn(x.left)
 }
 
-// byHops is the side that the data reaches with more hops left; -1 of equal
-// ones is said in Missing, and the first one taken.
+// byHops returns the side that the data reaches with more hops left; for
+// equal hops -1: Missing notes it, and the first side counts as left.
 func (x *crossing) byHops() int {
 	for _, c := range x.couples {
 		a, b := c.conns[0].Data.TTLs, c.conns[1].Data.TTLs

@@ -5,30 +5,30 @@ import (
 	"slices"
 )
 
-// clock is what the clock at the right is ahead of the one at the left, as in
-// NTP (RFC 5905): the packets that crossed fastest each way bound it from both
-// sides. That also tells which place is nearer to the sender, for packets do not
-// arrive before they leave.
+// clock is the offset of the right clock from the left one, as in NTP (RFC
+// 5905): the fastest packets of each direction limit it from both sides. The
+// same limits show which capture point is nearer to the sender, since packets
+// do not arrive before they leave.
 type clock struct {
-	nearer int     // side; -1: not known
+	nearer int     // side nearer to the sender; -1: not known
 	known  bool    // packets of both directions crossed
 	jumped bool    // no straight line fits
 	offset int64   // at base
-	bound  int64   // of the offset: half of the least round trip between the places, and a tick at least
+	bound  int64   // error limit of offset: half of the minimum round-trip time between the capture points, and a tick at least
 	tick   int64   // of the time stamps, in ns
 	base   int64   // time at the left
 	slope  float64 // drift, in ns per ns
 	points []point
 }
 
-// point is a packet that is in both captures: when the first side had it, and
-// how much later by its clock the second one did.
+// point is a packet in both captures: its time at the first side, and how
+// much later the second side's clock shows it.
 type point struct {
 	at, ahead int64
 	back      bool // against the data of the first couple
 }
 
-// newClock reckons with side 0 at the left; turn mends that.
+// newClock takes side 0 as the left one; turn corrects that.
 func newClock(couples []couple) clock {
 	c := clock{nearer: -1}
 	for i := range couples {
@@ -39,9 +39,9 @@ func newClock(couples []couple) clock {
 	return c
 }
 
-// points are the packets that are in both captures, in the order of side 0.
-// against turns them: what goes one way between the places is data of one
-// connection and acknowledgements of another.
+// points returns the packets in both captures, in the order of side 0.
+// against inverts their direction: packets of one direction on the path are
+// data of one connection and acknowledgements of another.
 func (c *couple) points(against bool) []point {
 	var out []point
 	for _, m := range c.matched {
@@ -50,12 +50,12 @@ func (c *couple) points(against bool) []point {
 	return out
 }
 
-// span of points.
+// bounds of the offset over a span of points.
 type bounds struct {
 	at         int64 // middle
-	most       int64 // that the right clock can be ahead, by the data
-	least      int64 // by the other direction
-	data, back bool  // there are such
+	most       int64 // largest offset of the right clock, by the data
+	least      int64 // smallest offset, by the other direction
+	data, back bool  // points of that direction exist
 }
 
 func (b *bounds) add(p point, slope float64, base int64) {
@@ -69,7 +69,8 @@ func (b *bounds) add(p point, slope float64, base int64) {
 	}
 }
 
-// windows cuts the time, so that a clock's drift within one is small.
+// windows splits the time, so that a clock's drift within one window is
+// small.
 func windows(points []point) []bounds {
 	const most, length = 256, 100_000_000 // ns
 	if len(points) == 0 {
@@ -81,7 +82,7 @@ func windows(points []point) []bounds {
 	for i := 0; i < len(points); {
 		begin := points[i].at
 		w := bounds{at: begin + step/2}
-		for { // one at least, whatever the times are
+		for { // at least once, whatever the times are
 			w.add(points[i], 0, 0)
 			if i++; i == len(points) || points[i].at-begin >= step {
 				break
@@ -94,8 +95,9 @@ func windows(points []point) []bounds {
 	return out
 }
 
-// nearer is the side that the data passes first: 0 where it needs positive
-// time to side 1, and its acknowledgements positive time back. -1 is not known.
+// nearer returns the side that the data passes first: 0 where data takes
+// positive time to side 1, and its acknowledgements positive time back. -1 is
+// not known.
 func nearer(points []point) int {
 	first, second := 0, 0
 	for _, w := range windows(points) {
@@ -115,7 +117,7 @@ func nearer(points []point) int {
 	return -1
 }
 
-// turn takes a side for the left one, and fits the clocks.
+// turn sets the left side, and fits the clocks.
 func (c *clock) turn(left int) {
 	if left == 1 {
 		for i, p := range c.points {
@@ -130,7 +132,7 @@ func (c *clock) turn(left int) {
 	if c.known = all.data && all.back; !c.known {
 		c.offset = all.least
 		if all.data {
-			c.offset = all.most // as if the fastest had taken no time
+			c.offset = all.most // as if the fastest packet had taken no time
 		}
 		return
 	}
@@ -147,12 +149,12 @@ func (c *clock) turn(left int) {
 }
 
 const (
-	driftSpan = 30_000_000_000 // ns from which on clocks are taken to drift
-	fitGain   = 50             // by more than this part of it a drift has to widen the gap
+	driftSpan = 30_000_000_000 // ns, from which on clocks are assumed to drift
+	fitGain   = 50             // a drift must widen the gap by more than this part of it
 	mostDrift = 1e-3           // ten times that of a bad crystal
 )
 
-// fit is what all packets say of the offset, with a drift.
+// fit returns the bounds of the offset over all packets, with a drift.
 func (c *clock) fit(slope float64) bounds {
 	var all bounds
 	for _, p := range c.points {
@@ -161,12 +163,14 @@ func (c *clock) fit(slope float64) bounds {
 	return all
 }
 
-// leastRTT is the least round trip between the places, in ns.
+// leastRTT returns the minimum round-trip time between the capture points, in
+// ns.
 func (b bounds) leastRTT() int64 { return b.most - b.least }
 
-// drift is the slope at which the fastest packets of both directions are the
-// farthest apart: any other one takes the clock's drift for a shorter path. As
-// the gap is a concave function of the slope, thirds of its range are cut off.
+// drift returns the slope at which the fastest packets of both directions are
+// farthest apart: any other slope mistakes the clock's drift for a shorter
+// path. As the gap is a concave function of the slope, a ternary search finds
+// it.
 func (c *clock) drift() float64 {
 	low, high := -mostDrift, mostDrift
 	for range 60 {
@@ -180,7 +184,7 @@ func (c *clock) drift() float64 {
 	return (low + high) / 2
 }
 
-// atLeft is a time at the right, by the clock at the left.
+// atLeft converts a time at the right to the clock at the left.
 func (c *clock) atLeft(ns int64) int64 {
 	ns -= c.offset
 	return ns - int64(c.slope*float64(ns-c.base))

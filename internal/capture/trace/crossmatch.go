@@ -8,32 +8,31 @@ import (
 	"thru/internal/measure"
 )
 
-// couple is one connection in both captures. Everything is a pair: of side 0
-// and of side 1. The data goes from From to To of the connections.
+// couple is one connection in both captures. Pairs hold values of side 0 and
+// of side 1. The data goes from From to To of the connections.
 type couple struct {
 	conns     [2]*measure.Connection
 	records   [2]*recorded
 	direction [2]int    // of the data, in the records
-	shift     [2]uint32 // by how much the sequence numbers of side 1 are ahead: of the data, and of the other direction
+	shift     [2]uint32 // by how much the sequence numbers of side 1 are ahead: for the data, and for the other direction
 	matched   []meeting
-	against   bool // the data goes against that of the first couple
-	stamps    bool // time stamps cross unchanged
-	opaque    bool // a proxy ends the connection between the places: there is nothing to compare
+	against   bool // its data flows against that of the first couple
+	stamps    bool // time stamps are unchanged on the path
+	opaque    bool // a proxy between the capture points ends the connection: nothing to compare
 }
 
-// meeting is a packet that is in both captures beyond doubt.
+// meeting is a packet that is certainly in both captures.
 type meeting struct {
-	back   bool // not of the data's direction
+	back   bool // in the opposite direction of the data
 	at     [2]int64
 	seq    [2]uint32
 	of     [2]int64 // packet numbers
 	stamp  uint32   // by how much the time stamp of side 1 is ahead
-	window bool     // is the same
+	window bool     // the window is equal
 }
 
-// coupled finds the connections that are in both captures: by their addresses,
-// behind NAT by their sequence numbers, and where a proxy answers by the amount
-// of their data.
+// coupled finds the connections in both captures: by their addresses, behind
+// NAT by their sequence numbers, and with a proxy by the amount of data.
 func coupled(sides [2]Side) []couple {
 	var out []couple
 	var found [2][]place
@@ -62,15 +61,15 @@ func coupled(sides [2]Side) []couple {
 	for i := range out {
 		c := &out[i]
 		c.against = c.runsAgainst(&out[0])
-		if out[0].opaque && c.shift != [2]uint32{} { // the proxy ends those beside it too
+		if out[0].opaque && c.shift != [2]uint32{} { // the proxy ends the others too
 			c.opaque, c.matched = true, nil
 		}
 	}
 	return out
 }
 
-// sent is the payload of a direction as the place has it that saw the most: one
-// behind a fault sees nothing of the data.
+// sent returns the payload of a direction at the side that saw more: a side
+// after a fault sees no data.
 func (c *couple) sent(back int) int64 {
 	var most int64
 	for side := range 2 {
@@ -83,9 +82,9 @@ func (c *couple) sent(back int) int64 {
 	return most
 }
 
-// along makes the data that direction of which the most was sent, whether it
-// arrived or not, and turns the connection of a side that took the other one for it.
-// own is the way of the data as each side has it.
+// along sets the data direction to the one with the most data sent, arrived
+// or not, and turns the connection of a side that chose the other one. own is
+// the data direction of each side.
 func (c *couple) along(own [2]int) {
 	if c.sent(1) > c.sent(0) {
 		c.direction[0], c.direction[1] = 1-c.direction[0], 1-c.direction[1]
@@ -101,8 +100,8 @@ func (c *couple) along(own [2]int) {
 	}
 }
 
-// turnConnection makes the other end From. What a capture tells of the data
-// only is not known then.
+// turnConnection makes the other end From. Facts that a capture has about the
+// data only are then not known.
 func turnConnection(c *measure.Connection) {
 	t := measure.Connection{From: c.To, To: c.From, Index: c.Index, FirstPacket: c.FirstPacket, StartNs: c.StartNs, SpanNs: c.SpanNs,
 		SYN: c.SYN, SYNACK: c.SYNACK, OpenNs: c.OpenNs, OpenFarNs: c.OpenFarNs, MaxPacket: c.MaxPacket, Data: c.Acks, Acks: c.Data, EndedBy: c.EndedBy}
@@ -112,8 +111,8 @@ func turnConnection(c *measure.Connection) {
 	*c = t
 }
 
-// runsAgainst tells by the hosts whether the data goes against that of another
-// couple: by the times of the packets where both ends have one address.
+// runsAgainst reports by the hosts whether the data flows against that of
+// another couple: by the packet times where both ends have the same address.
 func (c *couple) runsAgainst(other *couple) bool {
 	for side := range 2 {
 		from, to := other.host(side, 0), other.host(side, 1)
@@ -129,7 +128,7 @@ func (c *couple) runsAgainst(other *couple) bool {
 	return a >= 0 && b >= 0 && a != b
 }
 
-// host is that of the data's sender (0) or receiver (1), as a side has it.
+// host returns the host of the data's sender (0) or receiver (1) at a side.
 func (c *couple) host(side, which int) [16]byte {
 	if c.direction[side]^which == 0 {
 		return c.records[side].key.low.Addr
@@ -137,7 +136,7 @@ func (c *couple) host(side, which int) [16]byte {
 	return c.records[side].key.high.Addr
 }
 
-// place is a connection at one of the places.
+// place is a connection at one side.
 type place struct {
 	conn      *measure.Connection
 	records   *recorded
@@ -147,12 +146,12 @@ type place struct {
 func newCouple(a, b place) couple {
 	c := couple{conns: [2]*measure.Connection{a.conn, b.conn}, records: [2]*recorded{a.records, b.records}, direction: [2]int{a.direction, b.direction}}
 	if b.conn.From == a.conn.To && b.conn.To == a.conn.From {
-		c.direction[1] = 1 - c.direction[1] // which direction has more data differs
+		c.direction[1] = 1 - c.direction[1] // the sides disagree on the direction with more data
 	}
 	return c
 }
 
-// end is HOST:PORT of the data's sender (0) or receiver (1), as a side has it.
+// end returns HOST:PORT of the data's sender (0) or receiver (1) at a side.
 func (c *couple) end(side, which int) string {
 	key := c.records[side].key
 	if c.direction[side]^which == 0 {
@@ -161,14 +160,15 @@ func (c *couple) end(side, which int) string {
 	return textOf(key.high)
 }
 
-// opening is the first sequence number of the data, or of the other direction.
+// opening returns the first sequence number of the data, or of the other
+// direction.
 func (c *couple) opening(side, back int) (isn uint32, known bool) {
 	w := &c.records[side].directions[c.direction[side]^back]
 	return w.isn, w.opened
 }
 
-// sameStart tells by the first sequence numbers, of which equal ones of both
-// directions are no accident, whatever became of the addresses.
+// sameStart compares the first sequence numbers: equal ones in both
+// directions are no accident, even where the addresses changed.
 func (c *couple) sameStart() bool {
 	if c.startsEqual() {
 		return true
@@ -196,9 +196,9 @@ func (c *couple) startsEqual() bool {
 	return equal == 2 || equal == 1 && c.end(0, 0) == c.end(1, 0) && c.end(0, 1) == c.end(1, 1)
 }
 
-// sameAddresses takes connections with the same addresses. Where both were
-// opened with other sequence numbers a firewall rewrites them, or a proxy
-// answers in the server's place.
+// sameAddresses matches connections with the same addresses. Where they were
+// opened with different sequence numbers, a firewall rewrites these, or a
+// proxy answers for the server.
 func (c *couple) sameAddresses() bool {
 	if c.end(0, 0) != c.end(1, 0) || c.end(0, 1) != c.end(1, 1) {
 		return false
@@ -217,8 +217,8 @@ func (c *couple) sameAddresses() bool {
 	return true
 }
 
-// isRewritten tells a device that adds a constant to sequence numbers from a
-// proxy, which has a stack of its own: with other windows, options and stamps.
+// isRewritten distinguishes a device that adds a constant to sequence numbers
+// from a proxy, whose own stack has other windows, options and time stamps.
 func (c *couple) isRewritten() bool {
 	for _, of := range []func(*measure.Connection) *measure.Opening{
 		func(x *measure.Connection) *measure.Opening { return x.SYN },
@@ -235,9 +235,9 @@ func (c *couple) isRewritten() bool {
 	return c.samePackets() && c.isPassed()
 }
 
-// isPassed tells packets that passed a device from those of a proxy: that has
-// windows of its own, and a clock. A device adds a constant to time stamps, if it
-// changes them at all.
+// isPassed distinguishes packets that passed a device from those of a proxy,
+// which has its own windows and clock. A device at most adds a constant to
+// time stamps.
 func (c *couple) isPassed() bool {
 	var ahead [2]*uint32
 	var met, kept [2]int
@@ -260,30 +260,31 @@ func (c *couple) isPassed() bool {
 	return 2*kept[0] >= met[0] && 2*kept[1] >= met[1]
 }
 
-// leastMatched is how many packets two captures must have in common to be of one connection.
+// leastMatched is how many packets two captures must share to belong to one
+// connection.
 const leastMatched = 3
 
-// samePackets tells by packets with equal numbers in both.
+// samePackets matches by packets with equal numbers in both.
 func (c *couple) samePackets() bool {
 	c.match()
 	return len(c.matched) >= leastMatched
 }
 
-// sameMiddle does so where a handshake is not in the captures.
+// sameMiddle matches where a handshake is not in the captures.
 func (c *couple) sameMiddle() bool {
 	for back := range 2 {
 		_, okA := c.opening(0, back)
 		_, okB := c.opening(1, back)
 		if okA && okB {
-			return false // sameStart has looked
+			return false // sameStart has compared these
 		}
 	}
 	return c.samePackets()
 }
 
-// sameAmount takes connections of which nothing else is equal: a proxy between
-// the places opens one of its own, for the same data in the same time. The
-// proxy's address, or that of an end, is in both.
+// sameAmount matches connections in which nothing else is equal: a proxy
+// between the capture points opens its own connection, for the same data in
+// the same time. The proxy's address, or that of an end, is in both.
 func (c *couple) sameAmount() bool {
 	const much = 1 << 20
 	a, b := c.conns[0].Data.New, c.conns[1].Data.New
@@ -299,26 +300,26 @@ func (c *couple) sharesHost() bool {
 	return a.low.Addr == b.low.Addr || a.low.Addr == b.high.Addr || a.high.Addr == b.low.Addr || a.high.Addr == b.high.Addr
 }
 
-// sight is what tells one packet of a connection from all others.
+// sight is the key that identifies a packet within a connection.
 type sight struct {
 	seq, ack, stamp uint32
 	kind            uint8 // flags, direction, with payload or without
 }
 
-// seen are the packets of one sight in both captures.
+// seen holds the packets of one sight in both captures.
 type seen struct {
 	records [2]*record
 	count   [2]int
 }
 
-// match finds packets that are in both captures once. Segmentation offload cuts
-// packets anew, but the first piece begins where the whole did.
+// match finds packets that occur once in each capture. Segmentation offload
+// cuts packets anew, but the first piece begins where the whole did.
 func (c *couple) match() {
 	if c.opaque || len(c.matched) > 0 {
 		return
 	}
 	c.matched, c.stamps = c.meetings(true), true
-	if len(c.matched) < leastMatched { // stamps are taken out, or rewritten
+	if len(c.matched) < leastMatched { // a device removes or rewrites time stamps
 		if met := c.meetings(false); len(met) > len(c.matched) {
 			c.matched, c.stamps = met, false
 		}
@@ -326,7 +327,7 @@ func (c *couple) match() {
 }
 
 func (c *couple) meetings(stamps bool) []meeting {
-	const enough = 1 << 16 // of each capture: more make nothing surer
+	const enough = 1 << 16 // of each capture: more do not add certainty
 	total := max(c.records[0].count(), c.records[1].count())
 	every := uint32(total/enough + 1)
 	all := map[sight]*seen{}
@@ -360,7 +361,7 @@ func (c *couple) meetings(stamps bool) []meeting {
 	return met
 }
 
-// count is how many records there are.
+// count returns the number of records.
 func (r *recorded) count() int {
 	n := 0
 	for _, chunk := range r.chunks {
@@ -369,12 +370,12 @@ func (r *recorded) count() int {
 	return n
 }
 
-// back reports whether a record is of the data's direction (0) or not (1).
+// back returns 0 for a record of the data direction, 1 for the other.
 func (c *couple) back(side int, r *record) int {
 	return int(r.bits&isBack) ^ c.direction[side]
 }
 
-// sight of a record, in the sequence numbers of side 0.
+// sight returns the sight of a record, in the sequence numbers of side 0.
 func (c *couple) sight(side int, r *record, stamps bool) sight {
 	back := c.back(side, r)
 	s := sight{seq: r.seq, ack: r.ack, kind: uint8(back) | r.flags&(frame.SYN|frame.RST)<<1}

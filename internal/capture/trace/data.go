@@ -7,8 +7,8 @@ import (
 	"thru/internal/measure"
 )
 
-// follow takes what a packet holds of the sequence space: payload, SYN and FIN.
-// quiet is the time since the connection's packet before.
+// follow processes a packet's sequence space: payload, SYN and FIN. quiet is
+// the time since the connection's packet before.
 func (h *half) follow(c *conn, o *half, p *frame.Packet, at, quiet int64) {
 	if !h.known {
 		h.base, h.known = p.Seq, true
@@ -33,7 +33,7 @@ func (h *half) follow(c *conn, o *half, p *frame.Packet, at, quiet int64) {
 			h.miss(p, start, at)
 		}
 		h.append(c, p, start, end, at)
-	case start == h.next-1 && p.Payload > 1: // a probe's byte, and what follows it
+	case start == h.next-1 && p.Payload > 1: // a probe's byte, and more data
 		h.append(c, p, h.next, end, at)
 	case end > start && p.Flags&frame.SYN == 0:
 		h.repeat(c, o, p, start, end, at, quiet)
@@ -41,9 +41,9 @@ func (h *half) follow(c *conn, o *half, p *frame.Packet, at, quiet int64) {
 	h.drawSent(c, o, p, at)
 }
 
-// isProbe reports whether a packet only asks for an answer: a keep-alive, or a
-// probe of a window that is closed (RFC 9293, sections 3.8.4 and 3.8.6.1). Both
-// hold at most one byte, most often one that was sent before.
+// isProbe reports whether a packet only requests an answer: a keep-alive, or
+// a probe of a zero window (RFC 9293, sections 3.8.4 and 3.8.6.1). Both have
+// at most one byte, mostly one that was sent before.
 func (h *half) isProbe(o *half, p *frame.Packet, start, at int64) bool {
 	h.probed = false
 	if p.Payload > 1 || p.Flags&(frame.SYN|frame.FIN|frame.RST) != 0 {
@@ -68,7 +68,7 @@ func (h *half) isProbe(o *half, p *frame.Packet, start, at int64) bool {
 	return true
 }
 
-// append takes data beyond all that was seen, from position start on.
+// append processes data after all seen so far, from position start.
 func (h *half) append(c *conn, p *frame.Packet, start, end, at int64) {
 	if end <= start {
 		return
@@ -81,7 +81,7 @@ func (h *half) append(c *conn, p *frame.Packet, start, end, at int64) {
 	}
 }
 
-// gain counts payload that was not seen before.
+// gain counts new payload.
 func (h *half) gain(bytes, at int64) {
 	h.direction.New += bytes
 	h.triedAt = at
@@ -90,7 +90,7 @@ func (h *half) gain(bytes, at int64) {
 	}
 }
 
-// miss notes that data is missing before a packet.
+// miss notes a gap before a packet.
 func (h *half) miss(p *frame.Packet, start, at int64) {
 	h.direction.Gaps.Seen(p.Number, int(min(start-h.next, 1<<31-1)))
 	g := gap{
@@ -108,8 +108,8 @@ func (h *half) miss(p *frame.Packet, start, at int64) {
 	h.next = start
 }
 
-// repeat takes data that does not lie beyond all that was seen: it was sent
-// again, or it fills a gap.
+// repeat processes data that is not after all seen so far: a retransmission,
+// or data that fills a gap.
 func (h *half) repeat(c *conn, o *half, p *frame.Packet, start, end, at, quiet int64) {
 	filled, g := h.fill(start, min(end, h.next))
 	switch copied := h.resent.inPlaceOf(start, end); {
@@ -128,7 +128,7 @@ func (h *half) repeat(c *conn, o *half, p *frame.Packet, start, end, at, quiet i
 	if fresh := min(filled+max(0, end-h.next), int64(p.Payload)); fresh > 0 {
 		h.gain(fresh, at)
 	}
-	// Which copy an acknowledgement is for cannot be told (Karn).
+	// It is not known which copy an acknowledgement is for (Karn).
 	h.waiting.doubt(start, end)
 	if filled > 0 {
 		h.waiting.doubt(end, end+1)
@@ -139,14 +139,15 @@ func (h *half) repeat(c *conn, o *half, p *frame.Packet, start, end, at, quiet i
 	}
 }
 
-// comesLate counts data that was overtaken, by how many packets since a gap showed.
+// comesLate counts reordered data, and by how many packets it is late since
+// the gap showed.
 func (h *half) comesLate(c *conn, p *frame.Packet, g gap, start, at int64) {
 	c.full.sees(&h.direction.Late, p.Number, p.Payload, p.IPBytes)
 	h.direction.LateMost = max(h.direction.LateMost, int(h.dataPackets-1-g.packets))
 	h.timeline.late.add(c.mark(p, start, at), measure.MostMarks)
 }
 
-// fill takes a range out of the gaps, and returns how many bytes of it were
+// fill removes a range from the gaps, and returns how many bytes of it were
 // missing and the first gap that it touched.
 func (h *half) fill(start, end int64) (filled int64, first gap) {
 	i, _ := slices.BinarySearchFunc(h.gaps, start, func(g gap, at int64) int {

@@ -5,20 +5,20 @@ import (
 	"thru/internal/measure"
 )
 
-// Sizes for which there is no better source.
+// Sizes used where there is no better source.
 const (
-	mostSizes   = 256  // packets whose sizes are looked at before one is taken for a full segment
+	mostSizes   = 256  // packets to examine before a size counts as that of a full segment
 	ethernetMTU = 1500 // RFC 894
-	jumboMTU    = 9216 // more than this no link in use carries
+	jumboMTU    = 9216 // more than any link in use
 )
 
-// fullSize knows how large the IP packet of a full segment is. Without the
-// handshake it waits for the sizes of some packets.
+// fullSize determines the size of a full segment's IP packet. Without the
+// handshake it needs the sizes of some packets.
 type fullSize struct {
 	ip      int // bytes; 0: not known yet
 	byMSS   bool
 	pending []sizedPacket
-	counted []countedPacket // packets whose segments wait for it too
+	counted []countedPacket // packets whose segment count waits for it
 }
 
 type sizedPacket struct {
@@ -27,7 +27,7 @@ type sizedPacket struct {
 	payload, ip int
 }
 
-// countedPacket is one that a Count has seen. There are few for each pending one.
+// countedPacket is a packet in a Count. There are few for each pending one.
 type countedPacket struct {
 	to          *measure.Count
 	payload, ip int
@@ -43,7 +43,7 @@ func (f *fullSize) sees(to *measure.Count, number int64, payload, ip int) {
 	to.OnLink += segmentsOf(f.ip, payload, ip)
 }
 
-// opened takes the MSS of a SYN or SYN-ACK: what is sent fits the smaller one
+// opened uses the MSS of a SYN or SYN-ACK: the smaller one limits segments
 // (RFC 9293, section 3.7.1).
 func (f *fullSize) opened(c *conn) {
 	mss, v6 := 0, isV6(c.ends[0].addr)
@@ -88,7 +88,8 @@ func (f *fullSize) take(c *conn, h *half, p *frame.Packet) {
 	}
 }
 
-// settle takes a size for that of a full segment, and counts what waited for it.
+// settle decides on the size of a full segment, and counts the waiting
+// packets.
 func (f *fullSize) settle(c *conn) {
 	if f.ip == 0 {
 		f.ip = f.guess()
@@ -102,8 +103,8 @@ func (f *fullSize) settle(c *conn) {
 	f.pending, f.counted = nil, nil
 }
 
-// guess takes the MTU to be that of Ethernet, unless packets of one larger size
-// are too many to be of receive offload.
+// guess assumes the MTU of Ethernet, unless packets of one larger size are
+// too many to come from receive offload.
 func (f *fullSize) guess() int {
 	most, n, large := 0, 0, 0
 	for _, p := range f.pending {
@@ -123,7 +124,7 @@ func (f *fullSize) guess() int {
 	return ethernetMTU
 }
 
-// isMultiple reports whether packets of a size are several others in one.
+// isMultiple reports whether packets of a size are several segments in one.
 func (f *fullSize) isMultiple(ip int) bool {
 	sizes := map[int]int{}
 	for _, p := range f.pending {
@@ -143,7 +144,7 @@ func (f *fullSize) isMultiple(ip int) bool {
 	return false
 }
 
-// countSize counts the segments of a packet, where a full one has so many bytes.
+// countSize counts the segments of a packet, for a full size in bytes.
 func (h *half) countSize(full int, number int64, payload, ip int) {
 	n := segmentsOf(full, payload, ip)
 	h.direction.Segments += n
@@ -155,7 +156,8 @@ func (h *half) countSize(full int, number int64, payload, ip int) {
 	}
 }
 
-// segmentsOf is how many segments of a full size hold the payload of a packet.
+// segmentsOf returns how many segments of a full size hold a packet's
+// payload.
 func segmentsOf(full, payload, ip int) int64 {
 	each := full - (ip - payload) // payload of a full segment with the same headers
 	if each <= 0 || ip <= full {

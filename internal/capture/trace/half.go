@@ -5,15 +5,15 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of one direction.
+// Limits of one direction.
 const (
 	mostGaps = 1024
 	mostTTLs = 8
 )
 
-// half is what one end of a connection sends, and what is known of it.
-// Sequence numbers are positions: bytes from the first one of the data, 64 bits
-// wide, so that they never wrap.
+// half is the data that one end of a connection sends, with its state.
+// Sequence numbers become positions: bytes from the first one of the data, 64
+// bits wide, so that they never wrap.
 type half struct {
 	index     int // in conn.ends
 	addr      frame.Endpoint
@@ -23,28 +23,28 @@ type half struct {
 
 	base  uint32 // sequence number of position 0
 	known bool   // base is
-	seen  bool   // it sent something
-	face  int    // interface that its first packet passed
-	next  int64  // position after the highest one seen
-	gaps  []gap  // what is missing below next, in order
+	seen  bool   // it sent a packet
+	face  int    // interface of its first packet
+	next  int64  // position after the highest byte seen
+	gaps  []gap  // missing data before next, in order
 
-	acked     int64 // all before it was acknowledged by the other end
+	acked     int64 // the other end acknowledged all before this position
 	sacked    int64 // the highest position that the other end holds out of order
-	fastEnd   int64 // a fast recovery goes on up to here
-	timeoutAt int64 // what a timeout gave up for lost goes up to here
+	fastEnd   int64 // a fast recovery lasts until this position
+	timeoutAt int64 // the data that a timeout declared lost ends here
 	waiting   waiting
 	resent    resent
 	ids       idCount
 
 	firstNew    int64 // time of the first new payload; -1: none
-	triedAt     int64 // time when payload was sent the last time, for the first time or again, or a closed window probed
-	ackedAt     int64 // time when more of it was acknowledged the last time
+	triedAt     int64 // when payload was last sent, new or retransmitted, or a zero window probed
+	ackedAt     int64 // when more of it was last acknowledged
 	dataAt      int64 // time of the latest payload; -1: none
 	sentAt      int64 // time of the latest packet; -1: none
 	busyMs      int64 // the latest millisecond with payload
 	dataPackets int64
-	largest     int // payload of a packet that is no super-packet
-	segment     int // payload of a full segment, where super-packets told
+	largest     int // largest payload of a packet that is no super-packet
+	segment     int // payload of a full segment, where super-packets show it
 
 	// As the receiver of the other end's data:
 	scale     int8  // of its windows; -1: not known
@@ -55,11 +55,11 @@ type half struct {
 	lastAck   int64  // latest acknowledgement, a position of the other end
 	hasAck    bool
 	dupRun    int   // duplicate acknowledgements in a row
-	zeroAt    int64 // time since when its window is closed; -1: it is open
+	zeroAt    int64 // since when its window is closed; -1: it is open
 	answers   bool  // its next packet answers a probe
 	windowMin int64 // scaled, after the handshake
 	windowMax int64
-	hasScaled bool // it has advertised a window of known scale after the handshake
+	hasScaled bool // it advertised a window of known scale after the handshake
 
 	rtt, back delays
 	stamps    stamps
@@ -69,7 +69,7 @@ type half struct {
 	burst     bursts
 	timeline  timeline
 	ttls      [mostTTLs]ttlCount
-	probed    bool   // its latest packet was a probe of one byte
+	probed    bool   // its latest packet was a one-byte probe
 	stamp     uint32 // TSval of its latest packet
 	hasStamp  bool
 }
@@ -79,24 +79,24 @@ type ttlCount struct {
 	n   int64
 }
 
-// gap is data that is missing in the capture, so far.
+// gap is data that is missing in the capture so far.
 type gap struct {
 	start, end    int64
-	at            int64 // time when it showed
-	packets       int64 // of data before the one that showed it
+	at            int64 // when it showed
+	packets       int64 // of data before the packet that showed it
 	before, after uint16
 	hasIDs        bool
 	stamp         uint32 // TSval of the packet that showed it
 	hasStamp      bool
 }
 
-// position of a sequence number, near to those seen.
+// position returns the position of a sequence number, near those seen.
 func (h *half) position(seq uint32) int64 {
 	return h.next + int64(int32(seq-(h.base+uint32(h.next))))
 }
 
-// isTwin reports whether another interface of the file showed a packet already:
-// nothing in it is new.
+// isTwin reports whether another interface of the file showed a packet
+// before: it has nothing new.
 func (h *half) isTwin(p *frame.Packet) bool {
 	if !h.seen {
 		h.face = p.Interface
@@ -115,7 +115,7 @@ func (h *half) isTwin(p *frame.Packet) bool {
 	return p.Payload > 0 || h.hasAck && p.Flags&frame.ACK != 0 && int32(p.Ack-h.rawAck) <= 0
 }
 
-// count takes what a packet is in itself.
+// count counts a packet by its own properties.
 func (h *half) count(c *conn, p *frame.Packet, at int64) {
 	w := &h.direction
 	w.Packets++
@@ -161,7 +161,7 @@ func (h *half) countFlags(p *frame.Packet) {
 	}
 }
 
-// countData takes a packet with payload.
+// countData counts a packet with payload.
 func (h *half) countData(c *conn, p *frame.Packet, at int64) {
 	c.full.take(c, h, p)
 	h.dataPackets++

@@ -8,40 +8,40 @@ import (
 	"thru/internal/measure"
 )
 
-// passage is one direction of a connection between two places.
+// passage is one direction of a connection between two capture points.
 type passage struct {
 	x          *crossing
 	c          *couple
-	from, to   int       // sides: where it leaves, and where it arrives
+	from, to   int       // sides: where packets leave, and where they arrive
 	sent, came []transit // in the order of the captures
 	fates      []fate    // of sent
-	origins    []int32   // of came: index of the packet that it left as; -1: not known for sure
+	origins    []int32   // for each of came the index in sent; -1: not certain
 	until      int64     // when the first capture ends
 	twice      map[int32]bool
-	acked      int64 // up to where the data was acknowledged
+	acked      int64 // position up to which the data was acknowledged
 	full       int   // IP packet of a full segment, in bytes
 	result     measure.Crossed
 	fields     [4]field
 }
 
 // transit is a packet of the passage. Sequence numbers count from the first
-// one that left; time is that of the left clock.
+// one sent; time is that of the left clock.
 type transit struct {
 	*record
 	begin, end int64
 	time       int64
 }
 
-// fate is what became of a packet that left.
+// fate is the outcome of a packet that left.
 type fate struct {
 	arrived int32 // bytes
-	missed  int32 // bytes that arrived, but are not in the capture: they were acknowledged
-	as      int32 // index of the packet that it arrived as, the first one; -1: of none
-	isSole  bool  // nothing else can be meant
+	missed  int32 // bytes that were acknowledged but are not in the arriving capture
+	as      int32 // index in came, of the first packet with its bytes; -1: none
+	isSole  bool  // certain: no other packet is possible
 }
 
-// passage compares the data (back 0), or the other direction (back 1). The data
-// of the first couple leaves at the left.
+// passage compares the data (back 0), or the other direction (back 1). The
+// data of the first couple leaves at the left.
 func (x *crossing) passage(c *couple, back int) *passage {
 	p := &passage{x: x, c: c, from: x.left, to: 1 - x.left, twice: map[int32]bool{}}
 	if (back == 1) != c.against {
@@ -65,9 +65,9 @@ func (x *crossing) passage(c *couple, back int) *passage {
 	return p
 }
 
-// fullPacket is the size of a full segment's IP packet.
+// fullPacket returns the size of a full segment's IP packet.
 func fullPacket(c *measure.Connection) int {
-	const ethernet = 1500 // as long as nothing tells
+	const ethernet = 1500 // while nothing shows it
 	const headers = 40
 	switch {
 	case c.MaxPacket > 0:
@@ -86,7 +86,7 @@ func (p *passage) read(back int) {
 	}
 	p.acked = -1
 	for _, side := range []int{p.from, p.to} {
-		high := int64(0) // greatest number so far, of the data
+		high := int64(0) // greatest sequence number so far, of the data
 		if side == p.to {
 			high = seed
 		}
@@ -124,8 +124,8 @@ func (p *passage) read(back int) {
 	}
 }
 
-// origin is the sequence number that counts as zero, by side 0, and where the
-// capture behind the passage begins.
+// origin returns the sequence number that counts as zero, by side 0, and
+// where the arriving capture begins.
 func (p *passage) origin(back int) (origin uint32, seed int64, ok bool) {
 	first := func(side int) (uint32, bool) {
 		for _, chunk := range p.c.records[side].chunks {
@@ -152,8 +152,8 @@ func (p *passage) origin(back int) (origin uint32, seed int64, ok bool) {
 	return origin, p.distance(back, origin, start), true
 }
 
-// distance is how far the numbers of the arriving side begin behind the origin,
-// which may be more than 4 GiB: the first packet that is in both tells.
+// distance returns how far the numbers of the arriving side begin after the
+// origin, which may be more than 4 GiB: by the first packet in both.
 func (p *passage) distance(back int, origin, start uint32) int64 {
 	near := int64(int32(start - origin))
 	if p.c.records[p.from].count() == 0 || len(p.c.matched) == 0 {
@@ -194,15 +194,15 @@ func (p *passage) distance(back int, origin, start uint32) int64 {
 	return near
 }
 
-// mostCopies bounds the packets that are compared over one byte.
+// mostCopies limits the packets that are compared over one byte.
 const mostCopies = 64
 
-// sweep goes along the sequence numbers once. Between two boundaries of packets,
-// of either place, it is the same packets that sent a byte, and the same as
-// which it arrived: so the boundaries need not agree.
+// sweep passes over the sequence numbers once. Between two packet boundaries,
+// of either side, each byte was sent by the same packets and arrived in the
+// same ones: so the boundaries of both sides need not agree.
 func (p *passage) sweep() {
 	toSend, toCome := byBegin(p.sent), byBegin(p.came)
-	var sent, came []int32 // that hold the position
+	var sent, came []int32 // packets that hold the position
 	var pos int64
 	for len(toSend) > 0 || len(sent) > 0 {
 		if len(sent) == 0 && len(came) == 0 {
@@ -228,7 +228,8 @@ func next(all []transit, rest []int32) int64 {
 	return all[rest[0]].begin
 }
 
-// byBegin are the packets with payload, in the order of their sequence numbers.
+// byBegin returns the packets with payload, in the order of their sequence
+// numbers.
 func byBegin(all []transit) []int32 {
 	var order []int32
 	for i := range all {
@@ -240,8 +241,8 @@ func byBegin(all []transit) []int32 {
 	return order
 }
 
-// admit moves the packets that begin at a position to those that hold it, which
-// are in the order of the capture.
+// admit moves the packets that begin at a position to those that hold it,
+// which are in the order of the capture.
 func (p *passage) admit(all []transit, rest, holds []int32, pos int64) (left, now []int32) {
 	for len(rest) > 0 && all[rest[0]].begin <= pos {
 		if len(holds) < mostCopies {
@@ -255,7 +256,7 @@ func (p *passage) admit(all []transit, rest, holds []int32, pos int64) (left, no
 	return rest, holds
 }
 
-// nextBound is the next position at which one begins or ends.
+// nextBound returns the next position at which a packet begins or ends.
 func nextBound(all []transit, rest, holds []int32) int64 {
 	bound := next(all, rest)
 	for _, i := range holds {

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	sideRatio   = 10        // one end's side of the capture is so many times as far as the other's
-	leastFarNs  = 20_000    // what is less on the far side is no distance
-	nearNs      = 2_000_000 // more on the near side is a distance
-	containerNs = 200_000   // more to a host behind a router, and it is no container of this one
-	pathNs      = 1_000_000 // from so much on both sides on, the capture is between them
+	sideRatio   = 10        // one end is this many times farther from the capture point than the other
+	leastFarNs  = 20_000    // a smaller time on the far side is no distance
+	nearNs      = 2_000_000 // a larger one on the near side is a distance
+	containerNs = 200_000   // with a larger one to a host behind a router, it is no container of this host
+	pathNs      = 1_000_000 // with this much on both sides, the capture point is between the ends
 )
 
-// Place says where a capture was taken, seen from the main connection, where
-// its packets tell and nobody said so before. What decides are the two parts of the round trip: the
-// sender answers acknowledgements with data at once, the receiver data with
-// acknowledgements. A packet of a host nearby has not passed a router yet, or
-// one on its own machine.
+// Place sets the capture point as seen from the main connection, where the
+// packets show it and it is not set yet. The two parts of the round-trip time
+// decide: the sender answers acknowledgements with data at once, and the
+// receiver data with acknowledgements. A packet of a nearby host has not
+// passed a router yet, or only one on its own machine.
 func Place(c *measure.Capture) {
 	if len(c.Conns) == 0 || c.Place != "" {
 		return
@@ -28,15 +28,16 @@ func Place(c *measure.Capture) {
 	placeBy(c, &c.Conns[0])
 }
 
-// placeBy says it by a connection.
+// placeBy sets it by a connection.
 func placeBy(c *measure.Capture, m *measure.Connection) {
 	sender, receiver := sides(m)
 	if sender < 0 || receiver < 0 {
 		return
 	}
 	whole := unit.Duration(sender + receiver)
-	// A sender that thinks before it sends more makes its side look far. Its
-	// kernel answers a handshake at once; else the other end must be behind a router.
+	// A sender that pauses before it sends more makes its side look far. Its
+	// kernel answers a handshake at once; without one the other end must be
+	// behind a router.
 	surely := m.OpenNs != nil && m.OpenFarNs != nil
 	switch {
 	case isNear(sender, receiver, m.Data.TTLs) && (surely || isRouted(m.Acks.TTLs)):
@@ -54,8 +55,8 @@ func placeBy(c *measure.Capture, m *measure.Connection) {
 	}
 }
 
-// sides are the least parts of the round trip on both sides of the capture, in
-// nanoseconds; -1: not known.
+// sides returns the minimum parts of the round-trip time on both sides of the
+// capture, in nanoseconds; -1: not known.
 func sides(m *measure.Connection) (sender, receiver int64) {
 	sender, receiver = -1, -1
 	if m.RTT != nil {
@@ -90,8 +91,8 @@ func isNear(near, far int64, ttls []int) bool {
 	return !isRouted(ttls) || near <= containerNs && !isRouted([]int{ttls[0] + 1})
 }
 
-// isRouted reports whether packets have passed routers: hosts begin with one of
-// these numbers.
+// isRouted reports whether packets have passed routers: hosts start with one
+// of these TTLs.
 func isRouted(ttls []int) bool {
 	return len(ttls) > 0 && !slices.Contains([]int{32, 64, 128, 255}, ttls[0])
 }

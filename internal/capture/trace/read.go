@@ -9,19 +9,19 @@ import (
 	"thru/internal/measure"
 )
 
-// Progress is told of the packets read so far. Reading ends where it returns an
-// error, and returns that.
+// Progress gets the number of packets read so far. Reading ends where it
+// returns an error, and returns that error.
 type Progress func(packets int64) error
 
 // progressPackets is how often Progress is called.
 const progressPackets = 1 << 16
 
-// ErrMerged says that two captures are mixed in a file as if they were of one
-// interface, so that nothing tells which packet was captured where.
+// ErrMerged means that a file mixes two captures as if they were of one
+// interface, so that it is not known which packet was captured where.
 var ErrMerged = errors.New("trace: the packets of two places are mixed in the file")
 
-// Read makes a Capture of all packets of a file. Where the file is damaged or
-// cut, what was read is told, and the damage with it.
+// Read makes a Capture of all packets of a file. For a damaged or cut file it
+// returns the readable part, and the damage.
 func Read(r *pcapfile.Reader, o Options, progress Progress) (*measure.Capture, error) {
 	b := New(o)
 	var p frame.Packet
@@ -59,8 +59,8 @@ func Read(r *pcapfile.Reader, o Options, progress Progress) (*measure.Capture, e
 	return c, nil
 }
 
-// isEnd reports whether an error ends the file before its end, so that what was
-// read before is to be used.
+// isEnd reports whether an error ends the file early, so that the packets
+// before it are used.
 func isEnd(err error) bool {
 	return errors.Is(err, pcapfile.ErrTruncated) || errors.Is(err, pcapfile.ErrDamaged) || errors.Is(err, pcapfile.ErrLimit)
 }
@@ -75,9 +75,10 @@ func (b *Builder) AddRecord(r *pcapfile.Reader, record *pcapfile.Record, p *fram
 	b.Add(p, v)
 }
 
-// describe says of the interfaces what the file knows. The snap length is that of
-// the packets that were cut, whatever stands in the header: a program that cuts
-// the packets of a file may leave the one of old, and most cut none at 64 KiB.
+// describe sets the file's facts about the interfaces. The snap length is
+// that of the packets that were cut, not that of the header: a program that
+// cuts the packets of a file may keep the old one, and most cut none at 64
+// KiB.
 func (b *Builder) describe(c *measure.Capture, faces []pcapfile.Interface) {
 	if len(faces) == 1 {
 		c.Interface = faces[0].Name

@@ -8,31 +8,31 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of a Recorder, whatever a file holds.
+// Limits of a Recorder, whatever a file holds.
 const (
 	MostRecords  = 384 << 10 // packets kept of one capture
 	mostRecorded = 512       // connections
 )
 
-// Recorder keeps what a connection's summary does not hold: its bytes over time
-// and, to compare two captures by, a record of each packet. Its memory is
-// bounded: where there are too many connections those with the least payload
-// go, where there are too many packets the later ones are not kept.
+// Recorder keeps more than a connection's summary: its bytes over time and,
+// to compare two captures, a record of each packet. Its memory is limited:
+// with too many connections it drops those with the least payload, with too
+// many packets the later ones.
 type Recorder struct {
-	most  int // records
+	most  int // limit of records
 	kept  int // records, of all connections
 	full  bool
 	first int64 // time of the first packet
-	last  int64 // and of the latest one
+	last  int64 // time of the latest packet
 	until int64 // time of the latest record, where it is full
 	seen  bool
-	tick  int64              // resolution of the times, in ns: the largest power of ten that divides all, a millisecond at most; 0: of none
-	conns map[pair]*recorded // the newest of these addresses
+	tick  int64              // resolution of the times, in ns: the largest power of ten that divides all, a millisecond at most; 0: no times yet
+	conns map[pair]*recorded // the newest connection of these addresses
 	all   []*recorded        // in order of appearance
-	hot   *recorded          // of the packet before: most packets are of few connections
+	hot   *recorded          // connection of the packet before: most packets are of few connections
 }
 
-// recorded is one connection. Way 0 is from key.low to key.high.
+// recorded is one connection. Direction 0 is from key.low to key.high.
 type recorded struct {
 	key        pair
 	number     int64 // of its first packet
@@ -44,7 +44,7 @@ type recorded struct {
 // volumes are the bytes of one direction over time.
 type volumes struct {
 	sent, acked meter
-	high        uint32 // behind the last byte sent
+	high        uint32 // after the last byte sent
 	ack         uint32 // acknowledged up to here
 	isn         uint32 // sequence number of the SYN or SYN-ACK
 	opened      bool   // isn is valid
@@ -52,7 +52,7 @@ type volumes struct {
 	isAcked     bool   // ack is valid
 }
 
-// record is a packet as two captures are compared by it: 48 bytes.
+// record is a packet for the comparison of two captures: 48 bytes.
 type record struct {
 	at      int64 // since 1970
 	number  int64
@@ -71,9 +71,9 @@ type record struct {
 
 // Bits of a record.
 const (
-	isBack     = 1 << iota // of way 1
-	hasStamp               // the time stamps option is there
-	isFragment             // of an IP packet that was split
+	isBack     = 1 << iota // of direction 1
+	hasStamp               // has the time stamps option
+	isFragment             // of a fragmented IP packet
 )
 
 // NewRecorder returns a Recorder without packets, for Options.Record.
@@ -81,7 +81,8 @@ func NewRecorder() *Recorder {
 	return &Recorder{most: MostRecords, conns: map[pair]*recorded{}}
 }
 
-// passes notes the time of a packet, whatever it holds, and what the clock showed.
+// passes stores the time of a packet, whatever it holds, and the time that
+// the clock showed.
 func (r *Recorder) passes(at, shown int64) {
 	if !r.seen {
 		r.first, r.last, r.seen = at, at, true
@@ -93,7 +94,7 @@ func (r *Recorder) passes(at, shown int64) {
 	}
 }
 
-// add takes the next packet of a connection.
+// add processes the next packet of a connection.
 func (r *Recorder) add(key pair, p *frame.Packet) {
 	c, direction := r.connection(key, p)
 	c.last = max(c.last, p.TimeNs)
@@ -104,8 +105,9 @@ func (r *Recorder) add(key pair, p *frame.Packet) {
 	r.keep(c, p, direction)
 }
 
-// connection is the one that a packet is of, and which of its ways. A SYN with
-// another first sequence number begins a new one of the same addresses.
+// connection returns the connection and the direction of a packet. A SYN with
+// another first sequence number begins a new connection of the same
+// addresses.
 func (r *Recorder) connection(key pair, p *frame.Packet) (c *recorded, direction int) {
 	if key.low != p.Source {
 		direction = 1
@@ -125,13 +127,13 @@ func (r *Recorder) connection(key pair, p *frame.Packet) (c *recorded, direction
 	return c, direction
 }
 
-// restarts tells a SYN of a new connection from a copy of the SYN of this one.
+// restarts distinguishes a SYN of a new connection from a copy of this one's.
 func (w *volumes) restarts(p *frame.Packet) bool {
 	return p.Flags&(frame.SYN|frame.ACK) == frame.SYN && w.begun && !(w.opened && w.isn == p.Seq)
 }
 
-// thin drops half of the connections: those with the least payload, of equal ones
-// the oldest. The one in hand stays.
+// thin drops half of the connections: those with the least payload, of equal
+// ones the oldest. inHand stays.
 func (r *Recorder) thin(inHand *recorded) {
 	order := slices.Clone(r.all)
 	slices.SortStableFunc(order, func(x, y *recorded) int {
@@ -146,7 +148,7 @@ func (r *Recorder) thin(inHand *recorded) {
 	r.drop(drop)
 }
 
-// drop forgets connections with their records.
+// drop removes connections with their records.
 func (r *Recorder) drop(these map[*recorded]bool) {
 	r.all = slices.DeleteFunc(r.all, func(c *recorded) bool {
 		if !these[c] {
@@ -163,11 +165,11 @@ func (r *Recorder) drop(these map[*recorded]bool) {
 	r.hot = nil
 }
 
-// payload that was sent in both directions.
+// payload returns the payload sent in both directions.
 func (c *recorded) payload() int64 { return c.directions[0].sent.total + c.directions[1].sent.total }
 
-// keep adds a record. When the bound is reached, first the connections with
-// little payload make room.
+// keep adds a record. At the limit it first drops connections with little
+// payload.
 func (r *Recorder) keep(c *recorded, p *frame.Packet, direction int) {
 	if r.full {
 		return
@@ -179,7 +181,7 @@ func (r *Recorder) keep(c *recorded, p *frame.Packet, direction int) {
 			return
 		}
 	}
-	const least, most = 16, 4096 // records in a chunk: a small connection shall not cost much
+	const least, most = 16, 4096 // records in a chunk: a small connection must not cost much
 	n := len(c.chunks)
 	switch {
 	case n == 0:
@@ -193,7 +195,8 @@ func (r *Recorder) keep(c *recorded, p *frame.Packet, direction int) {
 	r.kept++
 }
 
-// makeRoom drops connections with less than a sixteenth of the payload of the largest.
+// makeRoom drops connections with less than a sixteenth of the payload of the
+// largest.
 func (r *Recorder) makeRoom(inHand *recorded) {
 	var largest int64
 	for _, c := range r.all {
@@ -225,11 +228,11 @@ func recordOf(p *frame.Packet, direction int) record {
 	return x
 }
 
-// farJump is an advance of sequence numbers that no window allows: the numbers
-// are of another connection, or made up.
+// farJump is an advance of sequence numbers that no window allows: the
+// numbers belong to another connection, or are invented.
 const farJump = 1 << 30
 
-// send counts the payload that a packet carries further than any before.
+// send counts the payload of a packet beyond all before.
 func (w *volumes) send(p *frame.Packet) {
 	end := p.Seq + uint32(p.Payload)
 	if p.Flags&frame.SYN != 0 {
@@ -247,11 +250,11 @@ func (w *volumes) send(p *frame.Packet) {
 	}
 }
 
-// acknowledge counts the payload that an acknowledgement is the first to speak of.
+// acknowledge counts the payload that an acknowledgement covers first.
 func (w *volumes) acknowledge(p *frame.Packet) {
 	ack := p.Ack
 	if w.begun && ack-w.high == 1 {
-		ack = w.high // the other one is a FIN
+		ack = w.high // the byte beyond is a FIN
 	}
 	ahead := int64(int32(ack - w.ack))
 	switch {
@@ -263,8 +266,8 @@ func (w *volumes) acknowledge(p *frame.Packet) {
 	}
 }
 
-// find is what was recorded of a connection of the capture, and which of its
-// ways the data goes.
+// find returns the record of a connection of the capture, and the direction
+// of its data.
 func (r *Recorder) find(c *measure.Connection) (found *recorded, direction int) {
 	for _, x := range r.all {
 		a, b := textOf(x.key.low), textOf(x.key.high)

@@ -7,12 +7,12 @@ import (
 	"thru/internal/measure"
 )
 
-// settle says of the bytes between two positions which of the packets that sent
-// them arrived, and as what.
+// settle decides for the bytes between two positions which of the packets
+// that sent them arrived, and as which packet.
 func (p *passage) settle(sent, came []int32, begin, end int64) {
 	n := int32(end - begin)
 	switch {
-	case len(sent) == 0: // the first capture lacks it
+	case len(sent) == 0: // the first capture lacks them
 		for _, i := range came {
 			p.lacking(&p.came[i], begin)
 		}
@@ -29,7 +29,7 @@ func (p *passage) settle(sent, came []int32, begin, end int64) {
 	}
 }
 
-// agree reports whether packets may be each other in this order.
+// agree reports whether the packets may be equal in this order.
 func (p *passage) agree(sent, came []int32) bool {
 	for k, i := range sent {
 		if p.differ(&p.sent[i], &p.came[came[k]]) {
@@ -39,7 +39,7 @@ func (p *passage) agree(sent, came []int32) bool {
 	return true
 }
 
-// differ tells by the time stamps that one packet is not the other.
+// differ reports whether the time stamps prove that the packets differ.
 func (p *passage) differ(sent, came *transit) bool {
 	return p.hasStamps(sent, came) && sent.tsval != came.tsval
 }
@@ -48,11 +48,12 @@ func (p *passage) hasStamps(sent, came *transit) bool {
 	return p.c.stamps && sent.bits&came.bits&hasStamp != 0
 }
 
-// isSole reports whether a packet which arrived can be no other one of those that left.
+// isSole reports whether a packet that arrived can only be this one of those
+// that left.
 func (p *passage) isSole(i, j int32, sent []int32) bool {
 	one, came := &p.sent[i], &p.came[j]
 	if len(sent) == 1 {
-		return p.hasStamps(one, came) || isCopy(one, came) || came.time < p.until // later a copy may have left
+		return p.hasStamps(one, came) || isCopy(one, came) || came.time < p.until // a copy may have left later
 	}
 	alike := 0
 	for _, k := range sent {
@@ -63,8 +64,8 @@ func (p *passage) isSole(i, j int32, sent []int32) bool {
 	return alike == 1 && (isCopy(one, came) || p.hasStamps(one, came))
 }
 
-// pair lays packets that arrived to those of the same bytes that left, of which
-// there are more, or fewer. They are in the order of the captures.
+// pair matches packets that arrived with those of the same bytes that left,
+// of which there are more, or fewer. They are in the order of the captures.
 func (p *passage) pair(sent, came []int32, begin int64, n int32) {
 	var used [mostCopies]bool
 	for _, j := range came {
@@ -89,12 +90,13 @@ func (p *passage) pair(sent, came []int32, begin int64, n int32) {
 	}
 }
 
-// sureRank is that of packets which are the same beyond doubt.
+// sureRank is the rank of packets that are certainly the same.
 const sureRank = 4
 
-// rank is how sure it is that one packet is the other: 0 cannot be. Copies of
-// one segment differ by their time stamps (RFC 7323) and by the IP ID; of those
-// that do not the latest that can have arrived is meant.
+// rank returns how certain it is that the packets are the same: 0 is
+// impossible. Copies of one segment differ by their time stamps (RFC 7323)
+// and by the IP ID; of copies that do not differ, the latest that can have
+// arrived counts.
 func (p *passage) rank(sent, came *transit) int {
 	rank := 0
 	if came.time-sent.time >= p.x.clock.bound/2 {
@@ -112,12 +114,13 @@ func (p *passage) rank(sent, came *transit) int {
 	return rank
 }
 
-// isCopy tells by the IP ID, which offload changes: so only of equal packets.
+// isCopy compares the IP IDs, which offload changes: so only for packets of
+// equal size.
 func isCopy(a, b *transit) bool {
 	return a.id != 0 && a.id == b.id && a.payload == b.payload && a.seq == b.seq
 }
 
-// arrive notes that bytes of one packet came as part of another.
+// arrive notes that bytes of one packet arrived as part of another.
 func (p *passage) arrive(sent, came, n int32, sole bool) {
 	f := &p.fates[sent]
 	f.arrived += n
@@ -129,15 +132,16 @@ func (p *passage) arrive(sent, came, n int32, sole bool) {
 	}
 }
 
-// lacking counts a packet that arrived and that the first capture ought to
-// hold, once. What came soon after that began may have left before.
+// lacking counts, once, a packet that arrived and that the first capture
+// should hold. A packet that arrived soon after that capture began may have
+// left before.
 func (p *passage) lacking(came *transit, begin int64) {
 	if begin == came.begin && came.time-p.roundTrip() > p.begins(p.from) && came.time < p.until {
 		p.x.unseen[p.from]++
 	}
 }
 
-// bare pairs the packets without payload by their numbers.
+// bare matches the packets without payload by their numbers.
 func (p *passage) bare() {
 	sent, came := p.bySight(p.from, p.sent), p.bySight(p.to, p.came)
 	for s, list := range sent {
@@ -149,17 +153,16 @@ func (p *passage) bare() {
 				p.arrive(i, there[k], 0, false)
 			}
 		default:
-			p.pairInOrder(list, there) // duplicate acknowledgements can be many
+			p.pairInOrder(list, there) // there can be many duplicate acknowledgements
 		}
 	}
 }
 
-// pairInOrder lays copies to each other that nothing but their order and time
-// tells apart.
+// pairInOrder matches copies that differ only by their order and time.
 func (p *passage) pairInOrder(sent, came []int32) {
 	for _, i := range sent {
 		for len(came) > 0 && p.came[came[0]].time < p.sent[i].time {
-			came = came[1:] // it came before this one left, and before all later ones
+			came = came[1:] // it arrived before this one left, and before all later ones
 		}
 		for k, j := range came[:min(len(came), mostCopies)] {
 			if p.rank(&p.sent[i], &p.came[j]) > 0 {
@@ -183,14 +186,14 @@ func (p *passage) bySight(side int, all []transit) map[sight][]int32 {
 	return out
 }
 
-// count fills the result: of what left in the time of both captures, and of
-// what arrived at any time.
+// count fills in the result: packets that left while both captures ran, and
+// that arrived at any time.
 func (p *passage) count() {
 	r := &p.result
 	var delays []int64
 	for i := range p.sent {
 		if f := &p.fates[i]; f.as >= 0 && f.isSole {
-			delays = append(delays, max(p.x.clock.tick, p.came[f.as].time-p.sent[i].time)) // less is within the bound
+			delays = append(delays, max(p.x.clock.tick, p.came[f.as].time-p.sent[i].time)) // a smaller delay is within the error
 		}
 	}
 	late := p.usual(delays)
@@ -200,13 +203,13 @@ func (p *passage) count() {
 		s, f := &p.sent[i], &p.fates[i]
 		whole := f.as >= 0 && f.arrived+f.missed >= s.payload
 		if !whole && (s.time < begins || s.time+late > ends) {
-			continue // it arrived before the other capture, or after it
+			continue // it arrived before the other capture began, or after its end
 		}
 		if f.missed > 0 {
 			p.x.unseen[p.to]++
 		}
 		if s.payload == 0 && f.as < 0 && lacks {
-			continue // nothing acknowledges it: it may have come as well
+			continue // nothing acknowledges it: it may have arrived
 		}
 		p.classify(s, f)
 		if f.as >= 0 {
@@ -224,15 +227,15 @@ func (p *passage) count() {
 	}
 }
 
-// lacks reports whether the capture where the passage ends misses packets that
-// passed its place: data that the other place has, or that was acknowledged.
+// lacks reports whether the arriving capture misses packets that passed it:
+// data that the other one has, or that was acknowledged.
 func (p *passage) lacks() bool {
 	to := p.c.conns[p.to]
 	return p.x.unseen[p.to] > 0 || to.Data.Unseen.N > 0 || to.Acks.Unseen.N > 0 ||
 		slices.ContainsFunc(p.fates, func(f fate) bool { return f.missed > 0 })
 }
 
-// single is the size of a packet that is no super-packet, else 0.
+// single returns the size of a packet that is no super-packet, else 0.
 func (p *passage) single(s *transit) int {
 	if int(s.size) > p.full {
 		return 0
@@ -256,7 +259,7 @@ func (p *passage) classify(s *transit, f *fate) {
 			gone.Seen(s.number, int(lost))
 		}
 	}
-	const options = 4 // bytes by which a full segment may be short, for padding
+	const options = 4 // bytes by which padding may shorten a full segment
 	switch size := int(s.size); {
 	case size > p.full:
 		seen(&r.SuperSent, &r.SuperLost)
@@ -269,14 +272,14 @@ func (p *passage) classify(s *transit, f *fate) {
 	seen(&r.SingleSent, &r.SingleLost)
 }
 
-// order counts the packets that were overtaken: that came after one which had
+// order counts the reordered packets: those that arrived after one that had
 // left after them (RFC 4737), or after a later part of the same super-packet.
-// What cannot be assigned to one that left is left out.
+// It leaves out packets that match none that left.
 func (p *passage) order() {
 	if p.x.unseen[p.from] > 0 && !p.c.stamps {
 		return // a copy that the first capture lacks would be taken for the original
 	}
-	last, high := int32(-1), int64(0) // of those that came, what left last, and its latest part
+	last, high := int32(-1), int64(0) // of the arrived ones: the one that left last, and its latest part
 	for j := range p.came {
 		i, c := p.origins[j], &p.came[j]
 		switch {
@@ -289,8 +292,8 @@ func (p *passage) order() {
 	}
 }
 
-// usual is a delay that few packets exceed: what left so close to the end of the
-// other capture may be under way still.
+// usual returns a delay that few packets exceed: a packet that left closer to
+// the end of the other capture may still be in flight.
 func (p *passage) usual(delays []int64) int64 {
 	const least = 1_000_000 // ns
 	d := spread(delays)
@@ -300,14 +303,14 @@ func (p *passage) usual(delays []int64) int64 {
 	return max(2*d.P99, least)
 }
 
-// begins is when the capture of a side begins, by the left clock.
+// begins returns when the capture of a side begins, by the left clock.
 func (p *passage) begins(side int) int64 {
 	return p.leftTime(side, p.x.sides[side].Records.first)
 }
 
-// ends is when the capture of a side ends. A side that nothing reaches is
-// silent: where the other one goes on for long and hears nothing that passed the
-// silent one, it did not end.
+// ends returns when the capture of a side ends. A side that receives nothing
+// is silent: where the other one runs on for long and receives nothing that
+// passed the silent one, the silent capture did not end.
 func (p *passage) ends(side int) int64 {
 	rec, other := p.x.sides[side].Records, p.x.sides[1-side].Records
 	if rec.full {
@@ -322,7 +325,8 @@ func (p *passage) ends(side int) int64 {
 	return further - trip
 }
 
-// heardFrom is when the other side last captured a packet that had to pass a side.
+// heardFrom returns when the other side last captured a packet that had to
+// pass a side.
 func (p *passage) heardFrom(side int) int64 {
 	other, last := 1-side, int64(-1<<63)
 	comes := 1 // direction that passes side first: the data where it leaves there
@@ -339,7 +343,8 @@ func (p *passage) heardFrom(side int) int64 {
 	return p.leftTime(other, last)
 }
 
-// roundTrip between the ends, as well as it is known.
+// roundTrip returns the round-trip time between the ends, as well as it is
+// known.
 func (p *passage) roundTrip() int64 {
 	for _, c := range p.c.conns {
 		if c.RTT != nil {
@@ -352,7 +357,7 @@ func (p *passage) roundTrip() int64 {
 	return 2 * p.x.clock.bound
 }
 
-// leftTime is a time of a side by the left clock.
+// leftTime converts a time of a side to the left clock.
 func (p *passage) leftTime(side int, ns int64) int64 {
 	if side == p.x.left {
 		return ns
@@ -360,7 +365,7 @@ func (p *passage) leftTime(side int, ns int64) int64 {
 	return p.x.clock.atLeft(ns)
 }
 
-// spread is the distribution of delays; nil of none.
+// spread returns the distribution of delays; nil without any.
 func spread(delays []int64) *measure.Delay {
 	if len(delays) == 0 {
 		return nil

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	mostDelays  = 4096    // samples that are kept of a distribution
-	firstStepNs = 100_000 // of a course; it doubles when there are too many steps
-	fewSteps    = 64      // of a connection with little payload
+	mostDelays  = 4096    // samples kept of a distribution
+	firstStepNs = 100_000 // first length of a time line's step; it doubles when there are too many steps
+	fewSteps    = 64      // for a connection with little payload
 )
 
-// thinned keeps a bounded sample of a series, evenly: when it is full, each
-// second one goes and from then on only each second one is taken.
+// thinned keeps a limited, even sample of a series: when it is full, it drops
+// every second value and from then on takes only every second one.
 type thinned[T any] struct {
 	kept  []T
-	every int // one of so many is taken
-	skip  int // until the next that is taken
+	every int // one in so many is taken
+	skip  int // values before the next that is taken
 }
 
 func (t *thinned[T]) add(x T, most int) {
@@ -38,7 +38,7 @@ func (t *thinned[T]) add(x T, most int) {
 	t.skip = max(t.every, 1) - 1
 }
 
-// delays is a distribution of delays in the making.
+// delays collects a distribution of delays.
 type delays struct {
 	n, min, max int64
 	sample      thinned[int64]
@@ -63,8 +63,7 @@ func (d *delays) delay() *measure.Delay {
 	return &measure.Delay{Min: d.min, P50: at(50), P90: at(90), P99: at(99), Max: d.max, Samples: d.n}
 }
 
-// overTime is a figure that holds until it is set anew: its mean is over the
-// time.
+// overTime averages over time a value that holds until it is set again.
 type overTime struct {
 	has        bool
 	at         int64
@@ -132,8 +131,8 @@ func (b *bursts) spread() *measure.Spread {
 	return &measure.Spread{Mean: float64(b.sum) / float64(b.n), Min: float64(b.least), Max: float64(b.top)}
 }
 
-// timeline is a measure.Trace in the making: steps of one length, which doubles
-// when there are too many of them.
+// timeline collects a measure.Trace: steps of one length, which doubles when
+// there are too many of them.
 type timeline struct {
 	stepNs int64
 	steps  []step
@@ -141,7 +140,7 @@ type timeline struct {
 	late   thinned[measure.PacketMark]
 }
 
-// step holds -1 for what is not known.
+// step has -1 for unknown values.
 type step struct {
 	sent, acked, edge, flight, window int64
 	rtts                              int64
@@ -168,7 +167,7 @@ func (c *timeline) at(ns int64, large bool) *step {
 	return &c.steps[i]
 }
 
-// halve joins each two steps.
+// halve merges each two steps.
 func (c *timeline) halve() {
 	n := (len(c.steps) + 1) / 2
 	for i := range n {
@@ -193,8 +192,8 @@ func (s step) join(x step) step {
 	return s
 }
 
-// trace makes lists of the steps. What was sent, acknowledged and let in holds
-// until it changes.
+// trace converts the steps to lists. Sent bytes, acknowledged bytes and the
+// window hold until they change.
 func (c *timeline) trace() *measure.Trace {
 	if len(c.steps) == 0 {
 		return nil
@@ -217,12 +216,12 @@ func (c *timeline) trace() *measure.Trace {
 	return t
 }
 
-// mark is a packet for a Trace.
+// mark returns a packet for a Trace.
 func (c *conn) mark(p *frame.Packet, start, at int64) measure.PacketMark {
 	return measure.PacketMark{AtNs: at - c.first, Seq: start, Packet: p.Number}
 }
 
-// drawSent notes what h has in flight after a packet of its own.
+// drawSent records the data of h in flight after its own packet.
 func (h *half) drawSent(c *conn, o *half, p *frame.Packet, at int64) {
 	if h.dataPackets == 0 {
 		return
@@ -236,7 +235,7 @@ func (h *half) drawSent(c *conn, o *half, p *frame.Packet, at int64) {
 	h.draw(s, o, at)
 }
 
-// drawAcked notes what is in flight after an acknowledgement.
+// drawAcked records the data in flight after an acknowledgement.
 func (h *half) drawAcked(c *conn, r *half, at, rtt int64) {
 	if h.dataPackets == 0 {
 		return
@@ -250,8 +249,8 @@ func (h *half) drawAcked(c *conn, r *half, at, rtt int64) {
 	h.draw(s, r, at)
 }
 
-// draw takes the flight of h and the window of r into a step. Idle time counts only when
-// data follows.
+// draw adds the data of h in flight and the window of r to a step. Idle time
+// counts only when data follows.
 func (h *half) draw(s *step, r *half, at int64) {
 	flight := max(0, h.next-h.acked)
 	if !r.hasAck || flight == 0 && h.flight.value == 0 {

@@ -1,9 +1,9 @@
-// Package trace follows the TCP connections of a capture, packet by packet, and
-// tells of the flow that matters what its packets show: how the connections
-// were opened, what was sent again and why, windows, round trips and their
-// course. Memory is bounded whatever the file holds.
+// Package trace follows the TCP connections of a capture, packet by packet,
+// and reports on the main flow: how its connections were opened,
+// retransmissions and their causes, windows, round-trip times and their time
+// lines. Memory is limited whatever the file holds.
 //
-// How the counts differ from those of Wireshark, and why, is in docs/capture.md.
+// docs/capture.md says how and why the counts differ from those of Wireshark.
 package trace
 
 import (
@@ -16,21 +16,21 @@ import (
 
 // Options of a Builder. The zero value follows every connection.
 type Options struct {
-	// Only names the connections that are wanted, by both ends in either order.
-	// Of all others the packets are counted. Empty: the flow with the most
+	// Only names the wanted connections, by both ends in either order.
+	// Packets of all others are only counted. Empty: the flow with the most
 	// payload is found.
 	Only [][2]netip.AddrPort
-	// MTU of the interface, bytes; 0: not known. It tells super-packets of
-	// connections whose handshake is not in the capture.
+	// MTU of the interface, bytes; 0: not known. It identifies super-packets
+	// of connections whose handshake is not in the capture.
 	MTU int
-	// Record gets the packets too, where it is not nil: of the wanted connections,
-	// without copies of what was captured before.
+	// Record also gets the packets, where it is not nil: those of the wanted
+	// connections, without copies.
 	Record *Recorder
 }
 
-// Bounds of what is kept in memory.
+// Limits of what is kept in memory.
 const (
-	mostSmall  = 2048    // connections of little payload; the idlest is forgotten first
+	mostSmall  = 2048    // connections of little payload; the one that is idle longest goes first
 	mostLarge  = 256     // connections of much payload
 	largeBytes = 1 << 20 // payload from which on a connection is large
 	mostConns  = 128     // of Capture.Conns
@@ -42,12 +42,12 @@ type Builder struct {
 	o        Options
 	only     map[pair]bool
 	conns    map[pair]*conn
-	last     *conn // of the packet before: most packets follow one of their own connection
+	last     *conn // connection of the packet before: most packets belong to the same
 	small    list
 	large    list
-	free     *conn // connections that were forgotten, to be used again
+	free     *conn // dropped connections, to be used again
 	twice    twice
-	room     int // segments that may still be waited for, of all connections
+	room     int // segments that may still wait for acknowledgement, of all connections
 	shiftNs  int64
 	lastNs   int64
 	startNs  int64
@@ -55,8 +55,8 @@ type Builder struct {
 	others   [frame.IsUnknown + 1]int64
 	protos   [256]int64
 	unwanted int64
-	lost     int  // large connections that were forgotten
-	face     int  // interface at which the flow was followed, where it passes several; -1: there is one
+	lost     int  // large connections that were dropped
+	face     int  // interface at which the flow was followed, where it passes several; -1: there is only one
 	merged   bool // two captures are mixed as if they were of one interface
 	snap     int  // most bytes kept of a packet that was cut; 0: none was
 }
@@ -73,8 +73,9 @@ func New(o Options) *Builder {
 	return b
 }
 
-// Add takes the next packet of the capture, in the order of the file. It keeps
-// nothing of p, but sets p.TimeNs to what a clock that was never set would show.
+// Add processes the next packet of the capture, in the order of the file. It
+// keeps nothing of p, but sets p.TimeNs to what a clock that was never set
+// would show.
 func (b *Builder) Add(p *frame.Packet, v frame.Verdict) {
 	shown := p.TimeNs
 	key := pairOf(p.Source, p.Target)
@@ -103,8 +104,8 @@ func (b *Builder) Add(p *frame.Packet, v frame.Verdict) {
 	}
 }
 
-// isCopy reports whether a packet was captured before, or at an interface where
-// its connection is not followed.
+// isCopy reports whether a packet was captured before, or at an interface
+// where its connection is not followed.
 func (b *Builder) isCopy(c *conn, p *frame.Packet, at int64) bool {
 	if c.isElsewhere(p) {
 		return true
@@ -118,8 +119,8 @@ func (b *Builder) isCopy(c *conn, p *frame.Packet, at int64) bool {
 	return ok
 }
 
-// find returns the connection that a packet belongs to. A SYN of another
-// sequence number on the same ports opens a new one.
+// find returns the connection of a packet. A SYN with another sequence number
+// on the same ports opens a new one.
 func (b *Builder) find(key pair, p *frame.Packet, at int64) *conn {
 	c := b.last
 	if c == nil || c.key != key {
@@ -134,14 +135,14 @@ func (b *Builder) find(key pair, p *frame.Packet, at int64) *conn {
 	}
 	if b.last != c {
 		b.last = c
-		if !c.isLarge { // of the large ones that with the least payload goes, not the idlest
+		if !c.isLarge { // of the large ones the one with the least payload goes, not the idlest
 			b.small.touch(c)
 		}
 	}
 	return c
 }
 
-// open begins to follow a connection.
+// open starts following a connection.
 func (b *Builder) open(key pair, p *frame.Packet, at int64) *conn {
 	c := b.free
 	if c == nil {
@@ -160,7 +161,7 @@ func (b *Builder) open(key pair, p *frame.Packet, at int64) *conn {
 	return c
 }
 
-// retire keeps a connection whose ports are used by a new one.
+// retire keeps a connection whose ports a new one uses.
 func (b *Builder) retire(c *conn) {
 	delete(b.conns, c.key)
 	if b.last == c {
@@ -168,7 +169,7 @@ func (b *Builder) retire(c *conn) {
 	}
 }
 
-// enlarge takes a connection among the large ones.
+// enlarge moves a connection to the large ones.
 func (b *Builder) enlarge(c *conn) {
 	b.small.remove(c)
 	c.isLarge = true
@@ -186,7 +187,7 @@ func (b *Builder) enlarge(c *conn) {
 	b.forget(&b.large, least)
 }
 
-// forget drops a connection; it stays counted.
+// forget drops a connection, which stays counted.
 func (b *Builder) forget(l *list, c *conn) {
 	l.remove(c)
 	if b.conns[c.key] == c {
@@ -213,7 +214,8 @@ func (b *Builder) other(p *frame.Packet, v frame.Verdict) {
 	}
 }
 
-// tooBig notes a router's word; equal ones count together.
+// tooBig records an ICMP message that a packet was too large; equal ones
+// count together.
 func (b *Builder) tooBig(p *frame.Packet) {
 	t := measure.TooBig{
 		Packet: p.Number, From: hostOf(p.Source), MTU: p.MTU,
@@ -257,7 +259,7 @@ func (b *Builder) tallies() []measure.Tally {
 	return ts
 }
 
-// pair names a connection by its ends, whichever sent the packet.
+// pair identifies a connection by its ends, whichever sent the packet.
 type pair struct{ low, high frame.Endpoint }
 
 func pairOf(a, b frame.Endpoint) pair {
@@ -267,7 +269,7 @@ func pairOf(a, b frame.Endpoint) pair {
 	return pair{a, b}
 }
 
-// isBefore orders end points in any way that is always the same.
+// isBefore orders end points in a fixed order.
 func isBefore(a, b *frame.Endpoint) bool {
 	if a.Port != b.Port {
 		return a.Port < b.Port

@@ -2,13 +2,13 @@ package trace
 
 import "thru/internal/capture/frame"
 
-// A span port that mirrors both directions, or two interfaces of one file,
-// bring a packet twice. A copy has all of the packet's fields, and its TTL or,
+// A mirror port for both directions, or two interfaces of one file, show a
+// packet twice. A copy has all of the packet's fields, and the same TTL or,
 // behind a router, one less.
 const (
 	twiceSlots = 1 << 13
 	twiceNs    = 5_000_000 // a copy comes within this time
-	twinNs     = 100_000   // or this, where no IP identification tells packets apart
+	twinNs     = 100_000   // or this, where no IP identification distinguishes packets
 )
 
 // twice remembers the latest packets, by a hash of what copies share.
@@ -23,8 +23,8 @@ type glimpse struct {
 	ttl  uint8
 }
 
-// seen reports whether a packet is the copy of an earlier one, and the interface
-// that the earlier one passed.
+// seen reports whether a packet is the copy of an earlier one, and the
+// interface of the earlier one.
 func (w *twice) seen(p *frame.Packet, at int64) (face int, ok bool) {
 	if w.slots == nil {
 		w.slots = make([]glimpse, twiceSlots)
@@ -50,14 +50,14 @@ func (before *glimpse) isCopiedBy(p *frame.Packet, at int64) bool {
 		return true
 	case !p.V6 && p.ID != 0:
 		return true
-	case p.Flags&frame.SYN != 0: // sent again only after 200 ms at least, mostly 1 s (RFC 6298)
+	case p.Flags&frame.SYN != 0: // retransmitted only after 200 ms at least, mostly 1 s (RFC 6298)
 		return true
 	}
-	// A host without IP identifications may well repeat an acknowledgement.
+	// A host without IP identifications may really repeat an acknowledgement.
 	return p.Payload > 0 && at-before.at < twinNs
 }
 
-// hashOf mixes what a packet and its copy share. It is never 0.
+// hashOf hashes what a packet and its copy share. It is never 0.
 func hashOf(p *frame.Packet) uint64 {
 	h := mix(uint64(p.Seq)<<32 | uint64(p.Ack))
 	h = mix(h ^ uint64(p.ID)<<48 ^ uint64(p.Window)<<32 ^ uint64(p.Flags)<<24 ^ uint64(p.Payload))
@@ -70,7 +70,7 @@ func hashOf(p *frame.Packet) uint64 {
 	return h | 1
 }
 
-// word is eight bytes of an address.
+// word returns eight bytes of an address.
 func word(e *frame.Endpoint, from int) uint64 {
 	a := e.Addr[from : from+8]
 	return uint64(a[0]) | uint64(a[1])<<8 | uint64(a[2])<<16 | uint64(a[3])<<24 |
@@ -86,19 +86,20 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// leastTwins is how many packets must have come again at another interface before
-// a connection whose handshake is not in the file is followed at one alone.
+// leastTwins is how many packets another interface must have repeated before
+// a connection without a handshake in the file is followed at one interface
+// only.
 const leastTwins = 16
 
-// A copy of a SYN by a span port comes within the one time, a SYN that is sent
-// again after the other (1 s, RFC 6298).
+// A copy of a SYN by a mirror port comes within the first time, a
+// retransmitted SYN after the second (1 s, RFC 6298).
 const (
 	spanNs     = 300_000
 	repeatedNs = 900_000_000
 )
 
-// greeted takes note of a copy of a SYN or SYN-ACK that comes later than that of
-// a span port: it was captured at another place.
+// greeted notes a copy of a SYN or SYN-ACK that comes later than that of a
+// mirror port: it was captured at another place.
 func (c *conn) greeted(p *frame.Packet, at int64) {
 	g := &c.ends[c.side(p)].syn
 	if p.Flags&frame.SYN == 0 || !g.has || p.ID != g.id || p.Options.TSVal != g.options.TSVal {
@@ -113,18 +114,18 @@ func (c *conn) greeted(p *frame.Packet, at int64) {
 // interface: both packets of the handshake were captured at two places.
 func (c *conn) isMerged() bool { return c.ends[0].syn.elsewhere && c.ends[1].syn.elsewhere }
 
-// isElsewhere reports whether a packet passed another interface than the one at
-// which the connection is followed.
+// isElsewhere reports whether a packet passed another interface than the one
+// at which the connection is followed.
 func (c *conn) isElsewhere(p *frame.Packet) bool {
 	return c.isAtOne && p.Interface != c.face
 }
 
-// twin takes note that a packet which passed the interface face came again at
-// another one: a file may hold what was captured at two places. There the
-// connection is followed at the first of them alone, since mixed their times and
-// losses say nothing. It takes a copy of a SYN, which no bond of interfaces makes,
-// or copies of a large part of the packets: what is sent again by another
-// interface of a bond is a small one.
+// twin notes that a packet of interface face came again at another one: a
+// file may hold captures from two places. The connection is then followed at
+// the first of them only, since mixed times and losses mean nothing. This
+// takes a copy of a SYN, which no bond of interfaces makes, or copies of a
+// large part of the packets: retransmissions by another interface of a bond
+// are a small part.
 func (c *conn) twin(p *frame.Packet, face int, at int64) {
 	c.twins++
 	h := &c.ends[c.side(p)]

@@ -4,23 +4,23 @@ import "thru/internal/measure"
 
 // Volume is the payload of one direction of a connection over time.
 type Volume struct {
-	FirstNs int64   // of the first byte, since 1970
-	LastNs  int64   // of the last one
+	FirstNs int64   // time of the first byte, since 1970
+	LastNs  int64   // time of the last one
 	Total   int64   // bytes
 	step    int64   // ns
 	from    int64   // when the first step begins
-	before  []int64 // bytes until each step began
+	before  []int64 // bytes before each step
 }
 
-// Until is how many bytes had passed until a time since 1970, evenly spread
-// within a step.
+// Until returns how many bytes had passed until a time since 1970, evenly
+// spread within a step.
 func (v Volume) Until(ns int64) int64 {
 	switch {
 	case ns >= v.LastNs:
 		return v.Total
 	case v.Total == 0 || ns <= v.FirstNs:
 		return 0
-	case v.step == 0: // nothing but the whole is known
+	case v.step == 0: // only the total is known
 		return int64(float64(v.Total) * float64(ns-v.FirstNs) / float64(v.LastNs-v.FirstNs))
 	}
 	i := int((ns - v.from) / v.step)
@@ -37,9 +37,9 @@ func (v Volume) Until(ns int64) int64 {
 	return v.before[i] + int64(float64(upto-v.before[i])*float64(ns-begin)/float64(end-begin))
 }
 
-// Volumes are the payload that a connection's sender sent for the first time,
-// and what its receiver acknowledged, as they passed the capture. back is for
-// the data from Connection.To to From.
+// Volumes returns the payload that a connection's sender sent for the first
+// time, and the payload that its receiver acknowledged, as they passed the
+// capture. back is for the data from Connection.To to From.
 func (r *Recorder) Volumes(c *measure.Connection, back bool) (sent, acked Volume) {
 	x, direction := r.find(c)
 	if x == nil {
@@ -61,7 +61,7 @@ type meter struct {
 	bytes       []int64
 }
 
-// Bounds of a meter. A connection without much payload shall not cost much.
+// Limits of a meter. A connection with little payload must not cost much.
 const (
 	finest     = 24 // 17 ms
 	fewBins    = 256
@@ -82,7 +82,7 @@ func (m *meter) add(at, bytes int64) {
 	if m.total > muchVolume {
 		most = manyBins
 	}
-	step := max(at>>m.shift-m.from, 0) // a clock that went back
+	step := max(at>>m.shift-m.from, 0) // the clock went back
 	for step >= most {
 		m.double()
 		step = max(at>>m.shift-m.from, 0)
@@ -93,7 +93,7 @@ func (m *meter) add(at, bytes int64) {
 	m.bytes[step] += bytes
 }
 
-// double makes the steps twice as long.
+// double doubles the length of the steps.
 func (m *meter) double() {
 	from := m.from >> 1
 	half := m.bytes[:0]

@@ -6,7 +6,7 @@ import (
 	"thru/internal/capture/frame"
 )
 
-// Bounds of the segments that wait for their acknowledgement.
+// Limits of the segments that wait for their acknowledgement.
 const (
 	mostWaiting     = 1 << 20 // of all connections
 	mostWaitingEach = 1 << 19 // of one direction
@@ -16,15 +16,15 @@ const (
 )
 
 // segment is data that was sent and is not acknowledged yet. It begins where
-// the one before ends.
+// the previous one ends.
 type segment struct {
 	end   int64
-	at    int64 // when it was sent the last time
+	at    int64 // when it was last sent
 	again bool  // it was sent more than once, so an acknowledgement may be for any copy
 }
 
-// waiting is a ring of segments in the order of their sequence numbers. Where
-// there is no room for more the oldest go.
+// waiting is a ring of segments in the order of their sequence numbers. When
+// it is full the oldest go.
 type waiting struct {
 	ring []segment // its length is a power of two
 	head int       // index of the oldest
@@ -45,8 +45,8 @@ func (w *waiting) push(s segment, room *int) {
 	*w.at(w.n - 1) = s
 }
 
-// grow doubles the ring, if there is room. A ring of the least size is always
-// granted.
+// grow doubles the ring, if the limit allows. A ring of the minimum size is
+// always allowed.
 func (w *waiting) grow(room *int) bool {
 	more := max(len(w.ring), firstWaiting)
 	if len(w.ring) > 0 && (*room < more || len(w.ring)+more > mostWaitingEach) {
@@ -61,9 +61,9 @@ func (w *waiting) grow(room *int) bool {
 	return true
 }
 
-// acknowledge takes away what ends at ack or before. It returns when the last
-// of it was sent, unless some of it was sent more than once (Karn's rule, RFC
-// 6298, section 3).
+// acknowledge removes segments that end at ack or before. It returns when the
+// last of them was sent, unless one of them was sent more than once (Karn's
+// rule, RFC 6298, section 3).
 func (w *waiting) acknowledge(ack int64) (sent int64, ok bool) {
 	ok = true
 	taken := false
@@ -101,15 +101,16 @@ func (w *waiting) last(position int64) (s segment, ok bool) {
 	return segment{}, false
 }
 
-// sentAt notes that the segment that holds a position was sent once more.
+// sentAt notes a retransmission of the segment that holds a position.
 func (w *waiting) sentAt(position, at int64) {
 	if i := w.find(position); i < w.n {
 		w.at(i).at = at
 	}
 }
 
-// stamps finds round trips by time stamps (RFC 7323): from the first packet of
-// one end with a TSval to the first of the other end that echoes it.
+// stamps finds round-trip times by time stamps (RFC 7323): from the first
+// packet of one end with a TSval to the first of the other end that echoes
+// it.
 type stamps struct {
 	slots []stamp // their number is a power of two
 }
@@ -120,7 +121,7 @@ type stamp struct {
 	at    int64
 }
 
-// note takes a packet's own time stamp.
+// note stores a packet's own time stamp.
 func (s *stamps) note(p *frame.Packet, at int64, large bool) {
 	if !p.Options.Timestamps || p.Flags&frame.SYN != 0 {
 		return
@@ -138,7 +139,7 @@ func (s *stamps) note(p *frame.Packet, at int64, large bool) {
 	}
 }
 
-// answer takes what a packet of the other end echoes.
+// answer processes the time stamp that a packet of the other end echoes.
 func (s *stamps) answer(p *frame.Packet, at int64, to *delays) {
 	if !p.Options.Timestamps || s.slots == nil {
 		return
