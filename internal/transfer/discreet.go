@@ -14,9 +14,9 @@ import (
 	"thru/internal/fault"
 )
 
-// Discreet is the client that makes returns for cfg, whose errors and Info can be shown
-// to anybody: a server may repeat the password in any of its words, and these are kept.
-// Nor do they hold what steers a terminal.
+// Discreet returns the client that makes returns for cfg, with errors and
+// Info that are safe to show: a server may repeat the password anywhere in
+// its texts, so Discreet removes it, and everything that controls a terminal.
 func Discreet(cfg Config, makes func(Config) Client) Client {
 	d := &discreet{}
 	if ask := cfg.Password; ask != nil {
@@ -30,7 +30,7 @@ func Discreet(cfg Config, makes func(Config) Client) Client {
 	return d
 }
 
-// discreet is a client, and what its words must not hold.
+// discreet is a client whose texts are cleaned of secrets.
 type discreet struct {
 	client Client
 
@@ -50,7 +50,7 @@ func (d *discreet) Open(ctx context.Context) (Session, error) {
 	return discreetSession{s, d}, nil
 }
 
-// learn takes the password, whose forms are hidden from then on.
+// learn takes the password; from then on all its forms are hidden.
 func (d *discreet) learn(password string) {
 	if form := formsOf(password); form != nil {
 		d.mu.Lock()
@@ -59,10 +59,10 @@ func (d *discreet) learn(password string) {
 	}
 }
 
-// hidden stands where the password stood.
+// hidden replaces the password.
 const hidden = "..."
 
-// text is what may be shown of a text.
+// text returns a text that is safe to show.
 func (d *discreet) text(s string) string {
 	d.mu.Lock()
 	secret := d.secret
@@ -71,14 +71,15 @@ func (d *discreet) text(s string) string {
 		s = secret.ReplaceAllLiteralString(s, hidden)
 	}
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf) { // Cf: what turns the direction of writing
+		if r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf) { // Cf: changes of the writing direction
 			return '?'
 		}
 		return r
 	}, strings.ToValidUTF8(s, "?"))
 }
 
-// clean is an error that is still what it was for errors.Is, and may be shown.
+// clean returns an error that is safe to show and that errors.Is still
+// matches.
 func (d *discreet) clean(err error) error {
 	if err == nil {
 		return nil
@@ -90,21 +91,21 @@ func (d *discreet) clean(err error) error {
 	return c
 }
 
-// cleaned is an error by other words.
+// cleaned is an error with another text.
 type cleaned struct {
 	text string
 	err  error
 }
 
-// Error is what may be shown.
+// Error returns the text that is safe to show.
 func (c *cleaned) Error() string { return c.text }
 
-// Unwrap returns the error itself.
+// Unwrap returns the original error.
 func (c *cleaned) Unwrap() error { return c.err }
 
-// formsOf finds a password as it is, percent-encoded in whole or in part (RFC 3986, 2.1),
-// with what Go's quotes put before a character, and in base64, also with a user
-// before it (RFC 7617). nil where there is none.
+// formsOf matches a password: as it is, percent-encoded in whole or in part
+// (RFC 3986, 2.1), with the escapes of Go's quotes, and in base64, also with
+// a user before it (RFC 7617). nil without a password.
 func formsOf(password string) *regexp.Regexp {
 	if password == "" {
 		return nil
@@ -127,12 +128,13 @@ func formsOf(password string) *regexp.Regexp {
 	return regexp.MustCompile("(?i)" + strings.Join(forms, "|"))
 }
 
-// base64Forms are a password alone, and what of it stands the same after any user and a
-// colon: how that falls into groups of three bytes is one of three ways.
+// base64Forms returns the forms of a password alone, and the part that stays
+// equal after any user and a colon: there are three ways to split that into
+// groups of three bytes.
 func base64Forms(password string) (forms []string) {
 	for before := range 3 {
 		coded := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), password...))
-		begin := (before*8 + 5) / 6 // the first character that holds bits of the password alone
+		begin := (before*8 + 5) / 6 // the first character that has bits of the password only
 		end := (before + len(password)) * 8 / 6
 		if end-begin >= tooShort {
 			form := regexp.QuoteMeta(coded[begin:end])
@@ -143,11 +145,11 @@ func base64Forms(password string) (forms []string) {
 	return forms
 }
 
-// tooShort is the length below which a password is hidden as a word alone: the letter
-// "e" would leave nothing of a message to read.
+// tooShort is the length below which a password is hidden only as a whole
+// word: otherwise the letter "e" would make a message unreadable.
 const tooShort = 4
 
-// edged lets the form of a short password match whole words.
+// edged makes the form of a short password match whole words only.
 func edged(password, form string) string {
 	if len(password) >= tooShort {
 		return form
@@ -164,13 +166,13 @@ func edged(password, form string) string {
 	return form
 }
 
-// discreetSession is a session whose words are cleaned.
+// discreetSession is a session whose texts are cleaned.
 type discreetSession struct {
 	Session
 	by *discreet
 }
 
-// Info is what the server says of itself, cleaned.
+// Info returns the server's information, cleaned.
 func (s discreetSession) Info() Info {
 	info := s.Session.Info()
 	info.Server = s.by.text(info.Server)
@@ -182,7 +184,7 @@ func (s discreetSession) Info() Info {
 	return info
 }
 
-// Size of a file.
+// Size returns the size of a file.
 func (s discreetSession) Size(ctx context.Context, path string) (int64, error) {
 	n, err := s.Session.Size(ctx, path)
 	return n, s.by.clean(err)
@@ -194,23 +196,23 @@ func (s discreetSession) Get(ctx context.Context, path string, w io.Writer) (int
 	return n, s.by.clean(err)
 }
 
-// Put makes a file.
+// Put creates a file.
 func (s discreetSession) Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
 	return s.by.clean(s.Session.Put(ctx, path, r, size, overwrite))
 }
 
-// Remove removes what Put made.
+// Remove removes a file that Put created.
 func (s discreetSession) Remove(ctx context.Context, path string) error {
 	return s.by.clean(s.Session.Remove(ctx, path))
 }
 
-// Sockets are those of the session.
+// Sockets returns the sockets of the session.
 func (s discreetSession) Sockets() []net.Conn { return s.Session.Sockets() }
 
 // Close ends the session.
 func (s discreetSession) Close() error { return s.by.clean(s.Session.Close()) }
 
-// discreetOutside is that of a program.
+// discreetOutside is the discreet session of a program.
 type discreetOutside struct {
 	discreetSession
 	program Outside
@@ -222,7 +224,7 @@ func (s discreetOutside) Fetch(ctx context.Context, path, local string, progress
 	return n, s.by.clean(err)
 }
 
-// Send makes a file of a local one.
+// Send creates a file from a local one.
 func (s discreetOutside) Send(ctx context.Context, local, path string, overwrite bool, progress func(bytes int64)) error {
 	return s.by.clean(s.program.Send(ctx, local, path, overwrite, progress))
 }

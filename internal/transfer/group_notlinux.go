@@ -4,5 +4,6 @@ package transfer
 
 import "syscall"
 
-// atParentsEnd: here a program ends when its output is closed, or the file is whole.
+// atParentsEnd does nothing: on this system a program ends when its output is
+// closed, or the file is complete.
 func atParentsEnd(*syscall.SysProcAttr, syscall.Signal) {}

@@ -7,11 +7,12 @@ import (
 	"syscall"
 )
 
-// NewSession: the program is killed, its children see the end of their pipes.
+// NewSession does nothing: on this system only the program is killed, and its
+// children see the end of their pipes.
 func NewSession(*exec.Cmd, syscall.Signal) {}
 
-// End kills it.
+// End kills the program.
 func End(cmd *exec.Cmd) error { return cmd.Process.Kill() }
 
-// Gone has no group to wait for.
+// Gone returns true: there is no group to wait for.
 func Gone(*exec.Cmd) bool { return true }

@@ -8,24 +8,23 @@ import (
 	"net"
 )
 
-// Local ports that only a privileged process may have: those that Linux's own NFS
-// client takes, which leave the well-known ones alone (net/sunrpc/xprtsock.c,
-// RPC_DEF_MIN_RESVPORT).
+// Privileged local ports: those that Linux's own NFS client uses, which
+// avoids the well-known ones (net/sunrpc/xprtsock.c, RPC_DEF_MIN_RESVPORT).
 const (
 	firstLow = 665
 	lastLow  = 1023
 )
 
-// lowPort is the key of what LowPort asks for.
+// lowPort is the context key of LowPort.
 type lowPort struct{}
 
-// LowPort asks for connections from a port below 1024, by which servers such as
-// those of NFS know root (exports(5), "secure"). A Dial of one's own keeps to it
-// by dialling with Dial.
+// LowPort requests connections from a port below 1024, by which servers such
+// as those of NFS recognise root (exports(5), "secure"). A custom Dial obeys
+// it by dialling with Dial.
 func LowPort(ctx context.Context) context.Context { return context.WithValue(ctx, lowPort{}, true) }
 
-// Dial dials with d: where LowPort asks for it, this process may and one is free,
-// from a port below 1024, else from any.
+// Dial dials with d: from a port below 1024 where LowPort requests it, this
+// process may use one and one is free, otherwise from any port.
 func Dial(ctx context.Context, d net.Dialer, network, addr string) (net.Conn, error) {
 	if ctx.Value(lowPort{}) == nil {
 		return d.DialContext(ctx, network, addr)

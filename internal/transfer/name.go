@@ -8,14 +8,16 @@ import (
 	"thru/internal/fault"
 )
 
-// Bounds of a name in bytes: PATH_MAX without its end, and NAME_MAX (limits.h).
+// Limits of a name in bytes: PATH_MAX without its terminator, and NAME_MAX
+// (limits.h).
 const (
 	longestPath = 4095
 	longestName = 255
 )
 
-// CheckName refuses a path of a URL that could mean another file than it says,
-// here or at the server, before any byte of it is sent. The error is ErrName.
+// CheckName refuses a path of a URL that could name another file than it
+// seems to, here or at the server, before any byte of it is sent. The error
+// is ErrName.
 func CheckName(name string) error {
 	why := ""
 	switch {
@@ -46,8 +48,8 @@ func CheckName(name string) error {
 	return fault.Usagef("name a file: folders and a name, with a single slash between them", "transfer: %.60q: %w: %s", name, ErrName, why)
 }
 
-// TempName is a name beside the given one under which a file is written until it
-// is whole. Nobody else has it, and it says whose it is.
+// TempName returns a unique name in the same folder for a file that is being
+// written. The name shows which file it belongs to.
 func TempName(name string) string {
 	return path.Join(path.Dir(name), ".thru-"+rand.Text()[:12]+".part")
 }

@@ -124,7 +124,7 @@ type repeated struct {
 	ip         int // length of its IP packet
 	spurious   bool
 	filled     bool // it filled data that was not seen before
-	gap        gap  // the gap that it filled and at first seemed to repeat: the original was sent before the gap showed
+	gap        gap  // the gap that it filled, with this packet as its end: for the first copy, which was sent before this one
 }
 
 const mostResent = 256

@@ -1,5 +1,5 @@
-// Package clients is the table of file protocols: which there are, and what makes
-// a client of each. It is the one place that knows them all.
+// Package clients is the table of file protocols, with the constructor of
+// each client. It is the only package that knows them all.
 package clients
 
 import (
@@ -13,18 +13,19 @@ import (
 	"thru/internal/transfer/web"
 )
 
-// Thru is the scheme of thru's own data plane. Its port is that of the agent's control plane.
+// Thru is the scheme of thru's own data plane. Its port is that of the
+// agent's control plane.
 const Thru = "thru"
 
-// Protocol is one row.
+// Protocol is one row of the table.
 type Protocol struct {
 	Name string                                // scheme of the URL
-	Port string                                // where its servers listen, unless the URL has another
+	Port string                                // default port of its servers
 	Safe bool                                  // password and data are encrypted
-	New  func(transfer.Config) transfer.Client // nil: its client is that of an agent (own.End)
+	New  func(transfer.Config) transfer.Client // nil: it needs an agent's client (own.End)
 }
 
-// All protocols, in the order of the manual.
+// All returns all protocols, in the order of the manual.
 func All() []Protocol {
 	return []Protocol{
 		{"http", "80", false, func(c transfer.Config) transfer.Client { return web.New("http", c) }},
@@ -40,7 +41,7 @@ func All() []Protocol {
 	}
 }
 
-// Of is the protocol of a URL's scheme.
+// Of returns the protocol of a URL's scheme.
 func Of(scheme string) (Protocol, error) {
 	var names []string
 	for _, p := range All() {

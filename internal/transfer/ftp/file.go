@@ -17,7 +17,8 @@ import (
 	"thru/internal/transfer"
 )
 
-// Info is what is known by now: of the data connections, after the first.
+// Info returns what is known so far: facts about data connections after the
+// first one.
 func (s *session) Info() transfer.Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +27,7 @@ func (s *session) Info() transfer.Info {
 	return info
 }
 
-// operations are those of a session.
+// operations returns the operations of a session.
 func (s *session) operations() transfer.Operations {
 	return transfer.Operations{
 		Protocol: "ftp", Get: s.get, Put: s.put,
@@ -41,7 +42,7 @@ func (s *session) operations() transfer.Operations {
 	}
 }
 
-// size of a file (RFC 3659, section 4).
+// size returns the size of a file (RFC 3659, section 4).
 func (s *session) size(path string) (int64, error) {
 	size, err := s.conn.FileSize(path)
 	if err != nil {
@@ -59,7 +60,7 @@ func (s *session) get(ctx context.Context, path string, w io.Writer) (int64, err
 	}
 	file, err := s.conn.Retr(path)
 	var reply *textproto.Error
-	if errors.As(err, &reply) && reply.Code == ftp.StatusFileUnavailable { // it is there: its size was told
+	if errors.As(err, &reply) && reply.Code == ftp.StatusFileUnavailable { // the file exists: the server reported its size
 		return 0, fmt.Errorf("%w (%w)", transfer.ErrDenied, err)
 	}
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *session) get(ctx context.Context, path string, w io.Writer) (int64, err
 	return sink.N, sink.Ended(ctx, size, judge(errors.Join(err, file.Close()), reading))
 }
 
-// put writes to a temporary name and gives the file its own when it is whole.
+// put writes to a temporary name and renames the complete file.
 func (s *session) put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
 	s.ctx = ctx
 	if _, err := s.size(path); err == nil && !overwrite {
@@ -91,38 +92,39 @@ func (s *session) put(ctx context.Context, path string, r io.Reader, size int64,
 	return err
 }
 
-// finish gives a file its name, when the server has all of it.
+// finish renames a file that the server has completely.
 func (s *session) finish(temp, path string, size int64, overwrite bool) error {
 	if got, err := s.size(temp); err == nil && got != size {
 		return fmt.Errorf("the server has %d of %d bytes", got, size)
 	}
-	if _, err := s.size(path); err == nil && !overwrite { // it came meanwhile
+	if _, err := s.size(path); err == nil && !overwrite { // the name was taken meanwhile
 		return transfer.ErrExists
 	}
 	rename := func(from, to string) error { return judge(s.conn.Rename(from, to), writing) }
 	if !overwrite {
 		return rename(temp, path)
 	}
-	return transfer.Replace(temp, path, rename, s.conn.Delete) // servers on Windows replace nothing
+	return transfer.Replace(temp, path, rename, s.conn.Delete) // a rename on Windows servers replaces nothing
 }
 
-// undo removes what is half there, and returns the cause. While the session lives, it can.
+// undo removes an incomplete file, and returns the cause. It works only while
+// the session lives.
 func (s *session) undo(temp string, cause error) error {
 	err := s.conn.Delete(temp)
 	var reply *textproto.Error
-	if err == nil || errors.As(err, &reply) && reply.Code == ftp.StatusFileUnavailable { // 550: it is not there
+	if err == nil || errors.As(err, &reply) && reply.Code == ftp.StatusFileUnavailable { // 550: it does not exist
 		return cause
 	}
 	return &transfer.Left{Path: temp, Cause: cause, Err: err}
 }
 
-// Close says goodbye, and does not wait for an answer.
+// Close sends QUIT, and does not wait for an answer.
 func (s *session) Close() error {
-	_ = s.conn.Quit() // a connection that broke is closed all the same
+	_ = s.conn.Quit() // a broken connection is closed anyway
 	return s.Wires.Close()
 }
 
-// task is what a reply was to.
+// task is the operation that a reply belongs to.
 type task int
 
 const (
@@ -131,8 +133,8 @@ const (
 	removing
 )
 
-// judge makes an error of a reply (RFC 959, 4.2). 550 is all that servers say of what
-// is missing and of what is not allowed, so their words decide.
+// judge converts a reply to an error (RFC 959, 4.2). Servers use 550 both for
+// missing files and for forbidden ones, so their text decides.
 func judge(err error, doing task) error {
 	var reply *textproto.Error
 	if !errors.As(err, &reply) {
@@ -145,7 +147,7 @@ func judge(err error, doing task) error {
 	case code == ftp.StatusNotLoggedIn || code == ftp.StatusInvalidCredentials:
 		kind = transfer.ErrLogin
 	case code == 452 || code == ftp.StatusExceededStorage, strings.Contains(words, "no space"), strings.Contains(words, "writing to local file"):
-		kind = transfer.ErrFull // vsftpd says the last, with 451
+		kind = transfer.ErrFull // vsftpd reports the latter with 451
 	case strings.Contains(words, "reuse"): // vsftpd's 522
 		kind = errors.New("it wants the TLS session of the control connection for data, which was not taken up")
 	case doing == writing && (code == 550 || code == 553 || code == 532), denied && doing == removing:
@@ -160,7 +162,8 @@ func judge(err error, doing task) error {
 	return fmt.Errorf("%w (%d %.200q)", kind, reply.Code, reply.Msg)
 }
 
-// unlike explains an error that is no reply: the connection, or an answer that is none.
+// unlike explains an error without a reply: of the connection, or an invalid
+// answer.
 func unlike(err error) error {
 	var number *strconv.NumError
 	var addr *net.AddrError

@@ -1,5 +1,5 @@
-// Package ftp moves files by FTP (RFC 959) and FTPS (RFC 4217) through the library
-// jlaffaye/ftp: passive connections alone (EPSV, RFC 2428), type I.
+// Package ftp moves files by FTP (RFC 959) and FTPS (RFC 4217) through the
+// library jlaffaye/ftp: passive connections only (EPSV, RFC 2428), type I.
 package ftp
 
 import (
@@ -21,17 +21,18 @@ import (
 	"thru/internal/transfer"
 )
 
-// library is what speaks the protocol, as go.mod names it.
+// library is the library of the protocol, as in go.mod.
 const library = "jlaffaye/ftp v0.2.4"
 
-// implicitPort is where TLS begins with the first byte (RFC 4217, section 2.2 tells of it).
+// implicitPort is the port where TLS begins with the first byte (mentioned in
+// RFC 4217, section 2.2).
 const implicitPort = "990"
 
-// goodbye bounds the wait for the far end's end of an upload.
+// goodbye limits the wait for the server to close after an upload.
 const goodbye = 2 * time.Second
 
-// New returns a client of a server by scheme "ftp" or "ftps". The latter asks for
-// TLS by AUTH, except at port 990.
+// New returns a client of a server by scheme "ftp" or "ftps". The latter
+// starts TLS by AUTH, except on port 990.
 func New(scheme string, cfg transfer.Config) transfer.Client { return client{scheme, cfg} }
 
 type client struct {
@@ -39,19 +40,19 @@ type client struct {
 	cfg    transfer.Config
 }
 
-// session is one control connection that is logged in.
+// session is one control connection after login.
 type session struct {
 	transfer.Operating
 	cfg  transfer.Config
-	tls  *tls.Config // of control and data; nil: in the clear
+	tls  *tls.Config // for control and data; nil: not encrypted
 	conn *ftp.ServerConn
 
-	ctx context.Context // of what is under way: the library asks for connections without one
+	ctx context.Context // of the present operation: the library dials without one
 
 	mu   sync.Mutex
 	info transfer.Info
-	met1 bool // TLS of the control connection is known
-	met2 bool // and that of one for data
+	met1 bool // TLS details of the control connection are known
+	met2 bool // those of a data connection too
 }
 
 // Open connects and logs in.
@@ -101,7 +102,7 @@ func (s *session) open(ctx context.Context) error {
 		return fmt.Errorf("ftp: connecting: %w", unlike(err))
 	}
 	s.conn, s.info.Server = conn, greeting.end()
-	// TLS begins with the first command, and what it says of the server is no refusal of a login.
+	// TLS begins with the first command; an error of it is no refused login.
 	if err := conn.NoOp(); err != nil && !errors.As(err, &reply) {
 		return fmt.Errorf("ftp: connecting: %w", err)
 	}
@@ -115,7 +116,7 @@ func (s *session) open(ctx context.Context) error {
 	return nil
 }
 
-// dial makes the connections that the library asks for: first that for control.
+// dial makes the library's connections: the control connection first.
 func (s *session) dial(implicit bool) func(network, addr string) (net.Conn, error) {
 	first := true
 	return func(_, addr string) (net.Conn, error) {
@@ -126,7 +127,7 @@ func (s *session) dial(implicit bool) func(network, addr string) (net.Conn, erro
 				return nil, err
 			}
 			if _, ok := conn.RemoteAddr().(*net.TCPAddr); !ok {
-				return nil, errors.Join(errors.New("it is no TCP connection"), conn.Close()) // the library takes that for granted
+				return nil, errors.Join(errors.New("it is no TCP connection"), conn.Close()) // the library assumes one
 			}
 			conn = &replies{Conn: conn}
 			if s.tls == nil || !implicit {
@@ -138,26 +139,27 @@ func (s *session) dial(implicit bool) func(network, addr string) (net.Conn, erro
 		if err != nil || s.tls == nil {
 			return conn, err
 		}
-		// The handshake waits for the first byte: servers begin it when they have the command.
+		// The handshake waits for the first byte: servers begin it after the
+		// command.
 		return &sealed{Conn: tls.Client(conn, s.tls), of: s}, nil
 	}
 }
 
-// longest is how many bytes a server may say to one command, its TLS handshake
-// included: the library would keep all of it in memory.
+// longest limits a server's answer to one command, with its TLS handshake, in
+// bytes: the library would keep all of it in memory.
 const longest = 64 << 10
 
-// errEndless ends a session with a server that says more.
+// errEndless ends a session with a server that exceeds longest.
 var errEndless = errors.New("the server's answer does not end: more than 64 KiB")
 
-// replies is a control connection that bounds them.
+// replies is a control connection that limits answers.
 type replies struct {
 	net.Conn
 	mu   sync.Mutex
-	said int // since the latest command
+	said int // bytes since the latest command
 }
 
-// Read counts. When it was too much, it is so for good.
+// Read counts the bytes. After an excess all reads fail.
 func (r *replies) Read(b []byte) (int, error) {
 	r.mu.Lock()
 	over := r.said > longest
@@ -172,7 +174,7 @@ func (r *replies) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write begins a new count.
+// Write restarts the count.
 func (r *replies) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	if r.said <= longest {
@@ -182,7 +184,8 @@ func (r *replies) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// met keeps what TLS has agreed on: first of the control connection, then of the first for data.
+// met stores TLS details: first of the control connection, then of the first
+// data connection.
 func (s *session) met(state tls.ConnectionState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,21 +199,22 @@ func (s *session) met(state tls.ConnectionState) {
 	s.met1, s.met2 = true, s.met1
 }
 
-// sealed is a data connection in TLS.
+// sealed is a data connection with TLS.
 type sealed struct {
 	*tls.Conn
 	of   *session
 	sent bool
 }
 
-// ReadFrom is what io.Copy uses: blocks of the size that was asked for.
+// ReadFrom serves io.Copy: it uses blocks of the requested size.
 func (c *sealed) ReadFrom(r io.Reader) (int64, error) {
 	c.sent = true
 	return transfer.Copy(struct{ io.Writer }{c.Conn}, r, c.of.cfg.Block)
 }
 
-// Close first waits, after an upload, for the far end's: session tickets that nobody
-// has read would make a reset of the end, and that costs the server the last bytes.
+// Close after an upload first waits until the server closes: unread session
+// tickets would make the close a reset, which costs the server the last
+// bytes.
 func (c *sealed) Close() error {
 	if c.sent && c.Conn.CloseWrite() == nil {
 		c.Conn.SetReadDeadline(time.Now().Add(goodbye))
@@ -220,7 +224,7 @@ func (c *sealed) Close() error {
 	return nil
 }
 
-// credentials are the user's, or those of a guest (RFC 1635).
+// credentials returns those of the user, or of a guest (RFC 1635).
 func (s *session) credentials() (user, password string, err error) {
 	user = cmp.Or(s.cfg.User, "anonymous")
 	if user == "anonymous" || user == "ftp" {
@@ -238,8 +242,8 @@ func (s *session) credentials() (user, password string, err error) {
 	return user, password, nil
 }
 
-// loginError keeps what a server repeats of the password out of its words. clear
-// tells that there was no TLS.
+// loginError removes the password, which a server may repeat, from its text.
+// clear means without TLS.
 func loginError(err error, password string, clear bool) error {
 	text := err.Error()
 	if password != "" {
@@ -256,14 +260,14 @@ func loginError(err error, password string, clear bool) error {
 	return fault.Failf(hint, "ftp: logging in: %w (%.200q)", transfer.ErrLogin, text)
 }
 
-// greeting keeps the begin of what the server says first, and nothing after that:
-// the library shows it the commands too, and with them the password.
+// greeting keeps the beginning of the server's first text only: the library
+// passes it the commands too, including the password.
 type greeting struct {
 	said []byte
 	over bool
 }
 
-// Write keeps some of it.
+// Write keeps some bytes.
 func (g *greeting) Write(b []byte) (int, error) {
 	if !g.over {
 		g.said = append(g.said, b[:min(len(b), max(0, 4096-len(g.said)))]...)
@@ -271,13 +275,13 @@ func (g *greeting) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// end is who the greeting says it is.
+// end returns the server's name by the greeting.
 func (g *greeting) end() string {
 	g.over = true
 	return parseGreeting(string(g.said))
 }
 
-// parseGreeting takes the text of the reply 220's last line (RFC 959, 4.2).
+// parseGreeting parses the last line of reply 220 (RFC 959, 4.2).
 func parseGreeting(said string) string {
 	for line := range strings.Lines(said) {
 		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "220 "); ok {

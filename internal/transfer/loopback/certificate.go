@@ -8,8 +8,8 @@ import (
 	"thru/internal/transfer/servers"
 )
 
-// secure is TLS with a certificate that lives as long as a measurement, and its
-// fingerprint. The cipher is that of the real server.
+// secure returns TLS with a certificate for the duration of a measurement,
+// and its fingerprint. The cipher is that of the real server.
 func secure(o Options) (config *tls.Config, pin string, err error) {
 	cert, err := servers.SelfSigned()
 	if err != nil {
@@ -22,13 +22,14 @@ func secure(o Options) (config *tls.Config, pin string, err error) {
 	return config, transfer.Fingerprint(cert.Certificate[0]), nil
 }
 
-// usual is what two ends of crypto/tls agree on by themselves, where the CPU has
-// instructions for AES.
+// usual is the cipher that two ends of crypto/tls negotiate by default, where
+// the CPU has AES instructions.
 const usual = "AES_128_GCM_SHA256"
 
-// suiteOf is the suite that has the cipher of the latest connection that was agreed
-// on; false where that is the usual one. It is one of TLS 1.2: those of 1.3 cannot
-// be chosen (tls.Config.CipherSuites), and their records cost the same.
+// suiteOf returns the suite with the cipher of the latest negotiated
+// connection; false where that is the usual one. It is a suite of TLS 1.2:
+// those of 1.3 cannot be selected (tls.Config.CipherSuites), and their
+// records cost the same.
 func suiteOf(agreed []string) (uint16, bool) {
 	cipher := ""
 	for _, detail := range agreed {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// door lets clients in, and ends with all that came through it.
+// door accepts clients, and closes all their connections at its end.
 type door struct {
 	listener net.Listener
 	inside   sync.WaitGroup
@@ -17,10 +17,10 @@ type door struct {
 	open map[io.Closer]bool // nil: it is closed
 }
 
-// listen is a free port of loopback.
+// listen opens a free port of loopback.
 func listen() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
 
-// openDoor has serve called with each connection, which it need not close.
+// openDoor calls serve with each connection, which serve need not close.
 func openDoor(serve func(d *door, conn net.Conn)) (*door, error) {
 	l, err := listen()
 	if err != nil {
@@ -44,7 +44,8 @@ func openDoor(serve func(d *door, conn net.Conn)) (*door, error) {
 	return d, nil
 }
 
-// add has something closed with the door; false where that has happened.
+// add registers something to close with the door; false where the door is
+// closed.
 func (d *door) add(c io.Closer) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -55,15 +56,15 @@ func (d *door) add(c io.Closer) bool {
 	return true
 }
 
-// drop closes something before.
+// drop closes something earlier.
 func (d *door) drop(c io.Closer) {
 	d.mu.Lock()
 	delete(d.open, c)
 	d.mu.Unlock()
-	_ = c.Close() // who used it knows
+	_ = c.Close() // its user knows
 }
 
-// close ends all, and waits for it.
+// close closes all connections, and waits.
 func (d *door) close() error {
 	d.mu.Lock()
 	open := d.open
@@ -80,7 +81,7 @@ func (d *door) close() error {
 	return err
 }
 
-// server is what clients see of it.
+// server returns the server as its clients see it.
 func (d *door) server() (*Server, error) {
 	host, port, err := net.SplitHostPort(d.listener.Addr().String())
 	if err != nil {

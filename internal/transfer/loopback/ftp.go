@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Bounds of what a client may do.
+// Limits for a client.
 const (
 	longestCommand = 8 << 10 // bytes of a line
 	dataWait       = 10 * time.Second
 )
 
-// serveFTP is a server of FTP (RFC 959, 2428, 3659, 4217), as far as our client
-// goes: passive connections by EPSV alone.
+// serveFTP is an FTP server (RFC 959, 2428, 3659, 4217) with what our client
+// needs: passive connections by EPSV only.
 func serveFTP(o Options, encrypted bool) (*Server, error) {
 	var config *tls.Config
 	var pin string
@@ -51,9 +51,9 @@ type ftpSession struct {
 	tls     *tls.Config
 	conn    net.Conn
 	in      *bufio.Reader
-	sealed  bool         // the control connection is in TLS
-	passive net.Listener // for the next data connection; nil: none was asked for
-	from    string       // what RNFR named
+	sealed  bool         // the control connection uses TLS
+	passive net.Listener // for the next data connection; nil: none was requested
+	from    string       // the name in RNFR
 }
 
 func (s *ftpSession) serve(conn net.Conn) {
@@ -74,7 +74,7 @@ func (s *ftpSession) serve(conn net.Conn) {
 	}
 }
 
-// talk goes on over another connection.
+// talk continues over another connection.
 func (s *ftpSession) talk(conn net.Conn) {
 	s.conn, s.in = conn, bufio.NewReaderSize(conn, longestCommand)
 }
@@ -118,7 +118,7 @@ func (s *ftpSession) obey(verb, rest string) error {
 	return s.reply(502, "not here")
 }
 
-// judge says that it was done, or that there is no such file.
+// judge replies that it was done, or that there is no such file.
 func (s *ftpSession) judge(done bool, code int) error {
 	if !done {
 		return s.reply(550, "no such file")
@@ -134,7 +134,7 @@ func (s *ftpSession) size(name string) error {
 	return s.reply(213, fmt.Sprint(size))
 }
 
-// seal puts the control connection into TLS, and with it those for data.
+// seal starts TLS on the control connection, and on later data connections.
 func (s *ftpSession) seal() error {
 	if s.tls == nil || s.sealed {
 		return s.reply(502, "not here")
@@ -154,7 +154,7 @@ func (s *ftpSession) closePassive() {
 	}
 }
 
-// listen takes a port for the next data connection.
+// listen opens a port for the next data connection.
 func (s *ftpSession) listen() error {
 	s.closePassive()
 	l, err := listen()
@@ -168,7 +168,7 @@ func (s *ftpSession) listen() error {
 	return s.reply(229, fmt.Sprintf("here (|||%d|)", l.Addr().(*net.TCPAddr).Port))
 }
 
-// data is the connection that a file goes along. release ends it.
+// data returns the connection for a file's data. release closes it.
 func (s *ftpSession) data() (conn net.Conn, release func() error, err error) {
 	if s.passive == nil {
 		return nil, nil, s.reply(425, "EPSV first")
@@ -194,7 +194,7 @@ func (s *ftpSession) data() (conn net.Conn, release func() error, err error) {
 	return conn, func() error {
 		defer s.door.drop(raw)
 		if sealed, ok := conn.(*tls.Conn); ok {
-			return sealed.Close() // says that nothing was cut off
+			return sealed.Close() // confirms that nothing was cut off
 		}
 		return nil
 	}, nil
@@ -224,7 +224,7 @@ func (s *ftpSession) store(name string) error {
 	return s.ended(errors.Join(err, release()))
 }
 
-// ended says how a data connection did.
+// ended replies how a data connection ended.
 func (s *ftpSession) ended(err error) error {
 	if err != nil {
 		return s.reply(426, "the data connection broke")

@@ -1,9 +1,10 @@
-// Package loopback has a server of each file protocol on this machine: it serves
-// memory, over loopback, as fast as it can. What a client reaches there is the
-// client's own ceiling: no path and no disk takes part.
+// Package loopback runs a server of each file protocol on this machine: it
+// serves from memory, over loopback, at full speed. A client's rate against
+// it is the client's own ceiling: no network path and no disk takes part.
 //
-// Most are in this process, made for the clients of package transfer and no others.
-// Where there is no library for one, the system's program serves a folder in memory.
+// Most servers run in this process, made only for the clients of package
+// transfer. Where there is no library, the system's server program serves a
+// folder in memory.
 package loopback
 
 import (
@@ -16,35 +17,36 @@ import (
 	"thru/internal/transfer/servers"
 )
 
-// ErrNone says that there is no server of a protocol here.
+// ErrNone means that this machine has no server of a protocol.
 var ErrNone = errors.New("there is no server of it on this machine to measure its client against")
 
-// Options are what makes a server like the one that is the client's real one.
+// Options make a server similar to the client's real one.
 type Options struct {
-	// Fill makes what a file holds from an offset on, for a client that compares it;
-	// nil leaves whatever the memory holds. Servers of programs do not ask for it.
+	// Fill returns the contents of a file from an offset, for a client that
+	// compares it; nil leaves the memory as it is. Server programs do not
+	// call it.
 	Fill func(b []byte, offset int64)
-	// Agreed are the details of a session with the real server (transfer.Info): the
-	// cipher and the signatures are to be the same.
+	// Agreed has the details of a session with the real server
+	// (transfer.Info): cipher and signatures are to be the same.
 	Agreed []string
 }
 
-// Server is one that runs.
+// Server is a running server.
 type Server struct {
 	Is   string // in words: "a server in this process", "smbd on this machine"
-	Most int64  // bytes that it has room for, of all clients together; 0: as many as one likes
+	Most int64  // bytes that it has room for, for all clients together; 0: no limit
 
 	host, port     string
 	user, password string
 	pin            string                    // fingerprint of its certificate or host key
-	root           string                    // what its paths begin with
-	offer          func(bytes int64) error   // makes the file that Path names; nil: it is there
+	root           string                    // prefix of its paths
+	offer          func(bytes int64) error   // creates the file of Path; nil: it exists
 	refused        func(address string) bool // addresses that its client must not dial; nil: none
 	close          func() error
 }
 
-// Serve starts the server of a protocol, one of package clients. ErrNone says that
-// there is none here, with the reason. It must be closed.
+// Serve starts the server of a protocol of package clients. ErrNone, with the
+// reason, means that there is none here. The server must be closed.
 func Serve(ctx context.Context, protocol string, o Options) (*Server, error) {
 	var s *Server
 	var err error
@@ -70,7 +72,8 @@ func Serve(ctx context.Context, protocol string, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Config is that of the real server's client, led to this one.
+// Config returns the configuration of the real server's client, changed to
+// this server.
 func (s *Server) Config(real transfer.Config) transfer.Config {
 	c := real
 	c.Host, c.Port, c.Path, c.Pin, c.Insecure = s.host, s.port, s.root+"none", s.pin, false
@@ -81,7 +84,8 @@ func (s *Server) Config(real transfer.Config) transfer.Config {
 	return c
 }
 
-// keep has a dialler refuse what is not this server's, where the client also asks others.
+// keep makes a dialler refuse other addresses, for clients that also dial
+// those.
 func (s *Server) keep(dial dialer) dialer {
 	if s.refused == nil {
 		return dial
@@ -94,17 +98,17 @@ func (s *Server) keep(dial dialer) dialer {
 	}
 }
 
-// modest is a context that asks for nothing by its values: a port below 1024
-// (transfer.LowPort) would be one less, for a minute, for the real server.
+// modest is a context without values: a port below 1024 (transfer.LowPort)
+// would be missing for the real server for a minute.
 type modest struct{ context.Context }
 
-// Value is none.
+// Value returns nil.
 func (modest) Value(any) any { return nil }
 
-// dialer makes a connection, as net.Dialer.DialContext does.
+// dialer makes a connection like net.Dialer.DialContext.
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Path is that of a file of so many bytes, which can be downloaded.
+// Path returns the path of a file of so many bytes to download.
 func (s *Server) Path(bytes int64) (string, error) {
 	if s.offer != nil {
 		if err := s.offer(bytes); err != nil {
@@ -114,8 +118,9 @@ func (s *Server) Path(bytes int64) (string, error) {
 	return s.root + fmt.Sprint(bytes), nil
 }
 
-// Upload is the path of the file that a client may make.
+// Upload returns the path of the file that a client may create.
 func (s *Server) Upload(client int) string { return fmt.Sprintf("%sup.%d", s.root, client+1) }
 
-// Close ends it with all its connections, and waits until nothing of it is left.
+// Close stops the server with all its connections, and waits until nothing is
+// left.
 func (s *Server) Close() error { return s.close() }

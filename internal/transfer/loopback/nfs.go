@@ -7,11 +7,12 @@ import (
 	"thru/internal/transfer/nfs"
 )
 
-// portMapper is where the client asks for other servers of this machine.
+// portMapper is the port where the client looks up other servers of this
+// machine.
 const portMapper = "111"
 
-// serveNFS is the small server beside thru's own client, by the version that the real
-// one speaks.
+// serveNFS runs the small NFS server of package nfs, for the version of the
+// real one.
 func serveNFS(o Options, four bool) (*Server, error) {
 	files := newShelf(o)
 	four = four || slices.Contains(o.Agreed, nfs.FourAgreed)

@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// mostMemory is what the files of a server may take of it, in bytes: a transfer has
-	// as much again on its way.
+	// mostMemory limits the files of a server in memory, in bytes: a transfer
+	// has as much again in flight.
 	mostMemory = 1 << 30
-	// upWithin is how long a program may take until it listens.
+	// upWithin limits the time until a program listens.
 	upWithin = 5 * time.Second
-	// lookEvery is how often that is looked at.
+	// lookEvery is the polling interval for that.
 	lookEvery = 5 * time.Millisecond
 )
 
-// program is a server that is a process of its own.
+// program is a server in a process of its own.
 type program struct {
 	servers.Server
 	folder *stage.Folder // private, in memory: its configuration and its files
@@ -38,7 +38,7 @@ type program struct {
 	over chan struct{} // closed when it has ended
 }
 
-// serveProgram starts the server of the system that ready readies.
+// serveProgram starts the system's server that ready prepares.
 func serveProgram(ctx context.Context, ready func(dir, port string) (servers.Server, error)) (*Server, error) {
 	free, known := stage.Room(stage.Memory)
 	if !known {
@@ -68,7 +68,7 @@ func serveProgram(ctx context.Context, ready func(dir, port string) (servers.Ser
 	}, nil
 }
 
-// readySamba signs and encrypts as the real server does.
+// readySamba prepares a Samba that signs and encrypts like the real server.
 func readySamba(agreed []string) func(dir, port string) (servers.Server, error) {
 	var options []string
 	for _, detail := range agreed {
@@ -91,7 +91,7 @@ func freePort() (string, error) {
 	return port, errors.Join(err, l.Close())
 }
 
-// start runs it, and returns when it listens.
+// start runs the program, and returns when it listens.
 func (p *program) start(ctx context.Context) error {
 	p.cmd = exec.Command(p.Argv[0], p.Argv[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.said, &p.said
@@ -118,8 +118,8 @@ func (p *program) start(ctx context.Context) error {
 	}
 }
 
-// run starts it on a thread that lives until it has ended: the kernel ends it with
-// the thread that has started it (PR_SET_PDEATHSIG(2const)).
+// run starts the program on a thread that lives until it has ended: the
+// kernel kills it with the thread that started it (PR_SET_PDEATHSIG(2const)).
 func (p *program) run() error {
 	p.over = make(chan struct{})
 	started := make(chan error, 1)
@@ -130,25 +130,26 @@ func (p *program) run() error {
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // it is killed in the end
+			_ = p.cmd.Wait() // it is always killed
 		}
 	}()
 	return <-started
 }
 
-// saidMost bounds what is kept of what a program says, in bytes.
+// saidMost limits what is kept of a program's output, in bytes.
 const saidMost = 4 << 10
 
-// head keeps the begin of it. It is read when the program has ended.
+// head keeps the beginning of the output. It is read after the program has
+// ended.
 type head struct{ b []byte }
 
-// Write keeps what there is room for.
+// Write keeps what fits.
 func (t *head) Write(b []byte) (int, error) {
 	t.b = append(t.b, b[:min(len(b), saidMost-len(t.b))]...)
 	return len(b), nil
 }
 
-// offer makes a file of so many bytes that takes no room: a hole.
+// offer creates a file of so many bytes without disk space: a hole.
 func (p *program) offer(bytes int64) error {
 	name := filepath.Join(p.Folder, fmt.Sprint(bytes))
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
@@ -158,7 +159,7 @@ func (p *program) offer(bytes int64) error {
 	return errors.Join(f.Truncate(bytes), f.Close())
 }
 
-// close ends it with its children, and removes what it had.
+// close kills the program with its children, and removes its files.
 func (p *program) close() error {
 	if p.cmd != nil {
 		_ = transfer.End(p.cmd) // it may have ended

@@ -19,11 +19,11 @@ import (
 	"thru/internal/transfer"
 )
 
-// largestRequest is what OpenSSH's server takes too (SFTP_MAX_MSG_LENGTH).
+// largestRequest is the limit of OpenSSH's server too (SFTP_MAX_MSG_LENGTH).
 const largestRequest = 255 << 10
 
-// serveSFTP is a server of x/crypto/ssh and pkg/sftp, with the cipher of the real one.
-// Who may come in is not asked: there is nothing to be had.
+// serveSFTP is a server of x/crypto/ssh and pkg/sftp, with the cipher of the
+// real one. It admits everybody: it holds no data.
 func serveSFTP(o Options) (*Server, error) {
 	_, secret, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -49,8 +49,8 @@ func serveSFTP(o Options) (*Server, error) {
 	return s, nil
 }
 
-// ciphersOf reads "cipher up NAME with MAC" of what a session has agreed on; nil is
-// what the library takes by itself.
+// ciphersOf parses "cipher up NAME with MAC" in the details of a session; nil
+// is the library's default.
 func ciphersOf(agreed []string) (ciphers, macs []string) {
 	for _, detail := range agreed {
 		words := strings.Fields(detail)
@@ -85,7 +85,7 @@ func answerSSH(d *door, conn net.Conn, config *ssh.ServerConfig, files *shelf) {
 	}
 }
 
-// answerChannel lets the subsystem of files begin, once, and nothing else.
+// answerChannel starts the SFTP subsystem, once, and refuses everything else.
 func answerChannel(d *door, channel ssh.Channel, requests <-chan *ssh.Request, files *shelf) {
 	begun := false
 	for r := range requests {
@@ -97,7 +97,7 @@ func answerChannel(d *door, channel ssh.Channel, requests <-chan *ssh.Request, f
 			server := sftp.NewRequestServer(channel, sftp.Handlers{FileGet: s, FilePut: s, FileCmd: s, FileList: s},
 				sftp.WithRSAllocator(), sftp.WithRSMaxTxPacket(largestRequest))
 			d.inside.Go(func() {
-				_ = server.Serve() // its end is that of the client
+				_ = server.Serve() // it ends with the client
 				channel.Close()
 			})
 		}
@@ -125,7 +125,7 @@ type source struct {
 	size  int64
 }
 
-// ReadAt fills b, or leaves what it holds.
+// ReadAt fills b by Fill, or leaves it as it is.
 func (s source) ReadAt(b []byte, offset int64) (int, error) {
 	if offset < 0 || offset >= s.size {
 		return 0, io.EOF
@@ -150,7 +150,7 @@ type target struct {
 	name  string
 }
 
-// WriteAt counts.
+// WriteAt only counts.
 func (t target) WriteAt(b []byte, offset int64) (int, error) {
 	t.files.Grow(t.name, offset+int64(len(b)))
 	return len(b), nil
@@ -172,7 +172,7 @@ func (m memoryFiles) Filecmd(r *sftp.Request) error {
 	return sftp.ErrSSHFxOpUnsupported
 }
 
-// PosixRename replaces what had the name.
+// PosixRename replaces an existing file.
 func (m memoryFiles) PosixRename(r *sftp.Request) error {
 	return m.done(m.files.Rename(r.Filepath, r.Target))
 }
@@ -184,7 +184,7 @@ func (memoryFiles) done(ok bool) error {
 	return nil
 }
 
-// Filelist tells of one file.
+// Filelist returns the facts of one file.
 func (m memoryFiles) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 	size, there := m.files.Size(r.Filepath)
 	switch {
@@ -196,13 +196,13 @@ func (m memoryFiles) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 	return facts{path.Base(r.Filepath), size}, nil
 }
 
-// facts are a file's, and the list of them.
+// facts holds the facts of a file, as the list of one.
 type facts struct {
 	name string
 	size int64
 }
 
-// ListAt gives the one there is.
+// ListAt returns the one file.
 func (f facts) ListAt(into []os.FileInfo, offset int64) (int, error) {
 	if offset > 0 || len(into) == 0 {
 		return 0, io.EOF
@@ -211,20 +211,20 @@ func (f facts) ListAt(into []os.FileInfo, offset int64) (int, error) {
 	return 1, nil
 }
 
-// Name is without folders.
+// Name returns the name without folders.
 func (f facts) Name() string { return f.name }
 
-// Size in bytes.
+// Size returns the size in bytes.
 func (f facts) Size() int64 { return f.size }
 
-// Mode is that of a file.
+// Mode returns that of a file.
 func (f facts) Mode() fs.FileMode { return 0o644 }
 
-// ModTime is none.
+// ModTime returns the zero time.
 func (f facts) ModTime() time.Time { return time.Time{} }
 
-// IsDir is false: there are no folders.
+// IsDir returns false: there are no folders.
 func (f facts) IsDir() bool { return false }
 
-// Sys is nothing.
+// Sys returns nil.
 func (f facts) Sys() any { return nil }

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// shelf holds the files of a server in this process: those that were uploaded, by
-// their sizes alone. A name that is a number is a file of so many bytes.
+// shelf holds the files of a server in this process: for uploaded files only
+// their sizes. A name that is a number is a file of so many bytes.
 type shelf struct {
 	fill func(b []byte, offset int64)
 
@@ -18,7 +18,7 @@ type shelf struct {
 
 func newShelf(o Options) *shelf { return &shelf{fill: o.Fill, sizes: map[string]int64{}} }
 
-// Size is that of a file; false where there is none.
+// Size returns the size of a file; false where there is none.
 func (s *shelf) Size(name string) (int64, bool) {
 	name = strings.TrimPrefix(name, "/")
 	if n, err := strconv.ParseUint(name, 10, 48); err == nil {
@@ -30,10 +30,10 @@ func (s *shelf) Size(name string) (int64, bool) {
 	return size, ok
 }
 
-// mostFiles bounds what is remembered.
+// mostFiles limits the files that are remembered.
 const mostFiles = 10_000
 
-// Grow makes a file at least so long, and makes it where it is not there.
+// Grow makes a file at least so long, creating it if needed.
 func (s *shelf) Grow(name string, size int64) {
 	name = strings.TrimPrefix(name, "/")
 	s.mu.Lock()
@@ -43,7 +43,7 @@ func (s *shelf) Grow(name string, size int64) {
 	}
 }
 
-// Rename gives a file another name; false where there is none.
+// Rename renames a file; false where there is none.
 func (s *shelf) Rename(from, to string) bool {
 	from, to = strings.TrimPrefix(from, "/"), strings.TrimPrefix(to, "/")
 	s.mu.Lock()
@@ -56,7 +56,7 @@ func (s *shelf) Rename(from, to string) bool {
 	return ok
 }
 
-// Remove forgets a file; false where there is none.
+// Remove removes a file; false where there is none.
 func (s *shelf) Remove(name string) bool {
 	name = strings.TrimPrefix(name, "/")
 	s.mu.Lock()
@@ -66,14 +66,14 @@ func (s *shelf) Remove(name string) bool {
 	return ok
 }
 
-// Fill makes what a file holds from an offset on.
+// Fill returns the contents of a file from an offset.
 func (s *shelf) Fill(b []byte, offset int64) {
 	if s.fill != nil {
 		s.fill(b, offset)
 	}
 }
 
-// block is what is written and read at once where the protocol has none of its own.
+// block is the size of reads and writes where the protocol has none.
 const block = 256 << 10
 
 // pour writes a file of so many bytes.
@@ -91,7 +91,7 @@ func (s *shelf) pour(w io.Writer, size int64) error {
 	return nil
 }
 
-// drain reads to the end, and returns how much there was.
+// drain reads to the end, and returns the number of bytes.
 func drain(r io.Reader) (size int64, err error) {
 	for b := make([]byte, block); ; {
 		n, err := r.Read(b)

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// slowHead is how long the head of a request may take.
+// slowHead limits the time of a request's header.
 const slowHead = 10 * time.Second
 
-// serveHTTP is net/http's server: GET, HEAD, PUT, DELETE.
+// serveHTTP is a server of net/http: GET, HEAD, PUT, DELETE.
 func serveHTTP(o Options, encrypted bool) (*Server, error) {
 	l, err := listen()
 	if err != nil {
@@ -32,11 +32,11 @@ func serveHTTP(o Options, encrypted bool) (*Server, error) {
 		if err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
-		l, s.pin = tls.NewListener(l, config), pin // by HTTP/1.1, as the client speaks it
+		l, s.pin = tls.NewListener(l, config), pin // HTTP/1.1, like the client
 	}
 	h := &http.Server{Handler: web{newShelf(o)}, ReadHeaderTimeout: slowHead, ErrorLog: log.New(io.Discard, "", 0)}
 	var over sync.WaitGroup
-	over.Go(func() { _ = h.Serve(l) }) // it ends by Close
+	over.Go(func() { _ = h.Serve(l) }) // Close ends it
 	s.close = func() error {
 		err := errors.Join(h.Close(), l.Close())
 		over.Wait()
@@ -51,7 +51,7 @@ func serveHTTP(o Options, encrypted bool) (*Server, error) {
 // web answers requests.
 type web struct{ files *shelf }
 
-// ServeHTTP answers one.
+// ServeHTTP answers one request.
 func (s web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	size, there := s.files.Size(r.URL.Path)
 	switch {

@@ -8,23 +8,24 @@ import (
 	"strings"
 )
 
-// Files are what Answer serves: one folder, without others in it.
+// Files is what Answer serves: one folder without subfolders.
 type Files interface {
-	// Size is that of a file; false where there is none.
+	// Size returns the size of a file; false where there is none.
 	Size(name string) (int64, bool)
-	// Grow makes a file at least so long, and makes it where it is not there.
+	// Grow makes a file at least so long, creating it if needed.
 	Grow(name string, size int64)
-	// Rename gives a file another name, whatever had it before; false where there is none.
+	// Rename renames a file and replaces an existing one; false where there
+	// is none.
 	Rename(from, to string) bool
 	// Remove removes a file; false where there is none.
 	Remove(name string) bool
-	// Fill makes what a file holds from an offset on.
+	// Fill returns the contents of a file from an offset.
 	Fill(b []byte, offset int64)
 }
 
-// Answer serves one connection until that ends, by version 3 or by 4.1 alone: the other
-// end of this package's client, which is measured against it. It knows what that client
-// calls, and no more; what is written is counted and forgotten.
+// Answer serves one connection until it ends, by version 3 or by 4.1 only:
+// the server against which this package's client is measured. It supports
+// only that client's calls; written data is counted and discarded.
 func Answer(conn io.ReadWriter, files Files, four bool) error {
 	a := answers{files, four}
 	in := bufio.NewReaderSize(conn, 64<<10)
@@ -42,7 +43,7 @@ func Answer(conn io.ReadWriter, files Files, four bool) error {
 	}
 }
 
-// Statuses that are answered (nfsstat3).
+// Statuses in replies (nfsstat3).
 const (
 	statusMissing = 2
 	statusExists  = 17
@@ -50,7 +51,8 @@ const (
 	statusStale   = 70
 )
 
-// rootHandle is that of the folder; that of a file is its name with fileMark before it.
+// rootHandle is the handle of the folder; that of a file is its name after
+// fileMark.
 const (
 	rootHandle = "/"
 	fileMark   = "f"
@@ -92,7 +94,7 @@ func (a answers) answer(reply []byte, r *reader) []byte {
 	return reply
 }
 
-// call does what is asked for; false where it is nothing that is known here.
+// call executes a call; false for an unknown one.
 func (a answers) call(reply []byte, r *reader, program, number uint32) (_ []byte, known bool) {
 	const mnt, umnt = 1, 3
 	switch {
@@ -133,7 +135,7 @@ func mountRoot(reply []byte, r *reader) []byte {
 	return appendUint32(appendOpaque(appendUint32(reply, 0), rootHandle), 1, authSys)
 }
 
-// file is the name that a handle stands for.
+// file returns the name that a handle stands for.
 func (a answers) file(r *reader) (name string, size int64, ok bool) {
 	name, ok = strings.CutPrefix(string(r.opaque(maxHandle)), fileMark)
 	if ok {
@@ -142,7 +144,7 @@ func (a answers) file(r *reader) (name string, size int64, ok bool) {
 	return name, size, ok
 }
 
-// entry is a name in the folder, whose handle comes before it.
+// entry reads a name in the folder, after the folder's handle.
 func entry(r *reader) string {
 	r.opaque(maxHandle)
 	return string(r.opaque(maxRecord))
@@ -153,7 +155,8 @@ func appendAttr(reply []byte, kind uint32, size int64) []byte {
 	return append(reply, make([]byte, 56)...)
 }
 
-// nothing are the attributes that every reply may leave out: before and after.
+// nothing adds the attributes that every reply may leave out: before and
+// after.
 func nothing(reply []byte) []byte { return appendUint32(reply, 0, 0) }
 
 func (a answers) getAttr(reply []byte, r *reader) []byte {
@@ -174,7 +177,7 @@ func (a answers) lookup(reply []byte, r *reader) []byte {
 	return appendUint32(appendAttr(appendUint32(reply, 1), 1, size), 0)
 }
 
-// fsInfo: no bounds below those of the client (RFC 1813, 3.3.19).
+// fsInfo returns limits not below those of the client (RFC 1813, 3.3.19).
 func fsInfo(reply []byte) []byte {
 	return appendUint32(reply, 0, 0, largest, largest, 4096, largest, largest, 4096, 4096)
 }
@@ -189,7 +192,8 @@ func (a answers) read(reply []byte, r *reader) []byte {
 	return a.fill(appendUint32(reply, 0, 0, uint32(n), end), offset, n)
 }
 
-// part is how much of a file comes from an offset on, and whether (1) that is its end.
+// part returns how much of a file follows an offset, and whether (1) it
+// reaches the end.
 func part(size int64, offset uint64, count uint32) (n int, end uint32) {
 	if left := uint64(size) - offset; left <= uint64(min(count, largest)) {
 		return int(left), 1
@@ -201,7 +205,7 @@ func part(size int64, offset uint64, count uint32) (n int, end uint32) {
 func (a answers) fill(reply []byte, offset uint64, n int) []byte {
 	reply = appendUint32(reply, uint32(n))
 	begin := len(reply)
-	reply = slices.Grow(reply, n+padding(n))[:begin+n+padding(n)] // whatever lies there, unless Fill
+	reply = slices.Grow(reply, n+padding(n))[:begin+n+padding(n)] // whatever is in memory, unless Fill is set
 	a.files.Fill(reply[begin:begin+n], int64(offset))
 	return reply
 }
@@ -252,7 +256,7 @@ func (a answers) rename(reply []byte, r *reader) []byte {
 	return nothing(nothing(reply))
 }
 
-// commit: nothing is kept, so nothing is lost.
+// commit replies without work: nothing is kept, so nothing is lost.
 func commit(reply []byte) []byte {
 	return appendUint64(nothing(appendUint32(reply, 0)), 1)
 }

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Statuses of version 4.1 that are answered beside those of 3.
+// Statuses of version 4.1 in replies, besides those of version 3.
 const (
 	statusNotSupported = 10004
 	statusResource     = 10018
 )
 
-// scene is what the operations of one call stand on.
+// scene is the state of the operations of one call.
 type scene struct {
 	answers
 	*reader
@@ -33,7 +33,7 @@ func (a answers) compound(reply []byte, r *reader) []byte {
 		op := r.uint32()
 		reply = appendUint32(reply, op, 0)
 		at, code := len(reply)-4, uint32(statusResource)
-		if at <= begin+2*overhead { // all that is answered has its data at the end
+		if at <= begin+2*overhead { // in all replies the data is at the end
 			reply, code = x.operation(reply, op)
 		}
 		binary.BigEndian.PutUint32(reply[at:], code)
@@ -46,7 +46,7 @@ func (a answers) compound(reply []byte, r *reader) []byte {
 	return reply
 }
 
-// operation adds what an operation brings, and returns its status.
+// operation adds the result of an operation, and returns its status.
 func (x *scene) operation(reply []byte, op uint32) ([]byte, uint32) {
 	switch op {
 	case opSequence, opExchangeID, opCreateSession, opReclaimComplete, opDestroySession, opDestroyClient:
@@ -91,7 +91,8 @@ func (x *scene) operation(reply []byte, op uint32) ([]byte, uint32) {
 	return reply, 0
 }
 
-// session answers what makes and ends clients and sessions: of each connection there is one.
+// session answers the creation and end of clients and sessions: each
+// connection has one.
 func (x *scene) session(reply []byte, op uint32) []byte {
 	switch op {
 	case opSequence:
@@ -121,7 +122,7 @@ func (x *scene) session(reply []byte, op uint32) []byte {
 	return reply
 }
 
-// file is what the current handle stands for.
+// file returns the file of the current handle.
 func (x *scene) file() (name string, size int64, ok bool) {
 	name, ok = strings.CutPrefix(x.handle, fileMark)
 	if ok {
@@ -160,7 +161,7 @@ func (x *scene) getAttr(reply []byte) ([]byte, uint32) {
 	return appendOpaque(appendUint32(reply, 1, wanted), values), 0
 }
 
-// open makes a file, or finds that which the handle stands for.
+// open creates a file, or opens the one of the handle.
 func (x *scene) open(reply []byte) ([]byte, uint32) {
 	const create = 1
 	x.bytes(20) // sequence, access, denial, client

@@ -24,14 +24,16 @@ const (
 
 	maxHandle = 64
 
-	// portmapWait is for a port mapper behind a firewall that drops.
+	// portmapWait limits the wait for a port mapper behind a firewall that
+	// drops packets.
 	portmapWait = 3 * time.Second
 )
 
-// ports are where the two programs listen.
+// ports holds the ports of both programs.
 type ports struct{ nfs, mount string }
 
-// findPorts asks the port mapper. Servers without one take both at the same port.
+// findPorts asks the port mapper. Servers without one have both on the same
+// port.
 func (v *v3) findPorts(ctx context.Context) (ports, error) {
 	p := ports{v.cfg.Port, v.cfg.Port}
 	if v.cfg.Port == "" {
@@ -41,7 +43,7 @@ func (v *v3) findPorts(ctx context.Context) (ports, error) {
 	defer cancel()
 	conn, err := v.wires.Control(brief, net.JoinHostPort(v.cfg.Host, portmapPort))
 	if err != nil {
-		return p, ctx.Err() // nobody there
+		return p, ctx.Err() // no listener
 	}
 	c := newCaller(conn, appendUint32(nil, authNone, 0))
 	defer c.close()
@@ -70,8 +72,8 @@ func getPort(ctx context.Context, c *caller, program, version uint32) (string, e
 	return strconv.Itoa(int(port)), nil
 }
 
-// root asks for the deepest folder on the way to dir that the server exports,
-// as one would mount it.
+// root returns the deepest folder on the path to dir that the server exports,
+// as mount would.
 func (v *v3) root(ctx context.Context, dir string) (m mounted, err error) {
 	if v.ports.nfs == "" {
 		if v.ports, err = v.findPorts(ctx); err != nil {
@@ -106,7 +108,7 @@ func (v *v3) root(ctx context.Context, dir string) (m mounted, err error) {
 	}
 }
 
-// mnt asks for the handle of one folder.
+// mnt requests the handle of one folder.
 func mnt(ctx context.Context, c *caller, dir string) ([]byte, error) {
 	r, err := c.call(ctx, procedure{mountProgram, mountVersion, 1, "MNT"}, appendOpaque(nil, dir), nil, nil)
 	if err != nil {
@@ -134,7 +136,8 @@ func parseMount(r *reader) ([]byte, error) {
 	return handle, nil
 }
 
-// leave tells the server that its list may forget the mounts. Nothing hangs on it.
+// leave tells the server to remove the mounts from its list. Nothing depends
+// on it.
 func (v *v3) leave(ctx context.Context) {
 	conn, err := v.dial(ctx, v.ports.mount)
 	if err != nil {
@@ -147,13 +150,13 @@ func (v *v3) leave(ctx context.Context) {
 	}
 }
 
-// mountStatus is why a server does not let a folder be mounted (mountstat3).
+// mountStatus is why a server refuses to mount a folder (mountstat3).
 type mountStatus uint32
 
-// denies reports whether it is there, but not for us.
+// denies reports whether the folder exists, but is not for us.
 func (m mountStatus) denies() bool { return m == 1 || m == 13 }
 
-// Error says it as the standard does.
+// Error returns the standard's name.
 func (m mountStatus) Error() string {
 	switch m {
 	case 1, 13:
