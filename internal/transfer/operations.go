@@ -8,25 +8,25 @@ import (
 	"io"
 )
 
-// Operations are what a session of one protocol does with a file.
+// Operations are the operations of one protocol's session on a file.
 type Operations struct {
 	Protocol string
-	Check    func(path string) error // what the protocol takes for a name; nil: CheckName
+	Check    func(path string) error // checks a name; nil: CheckName
 	Size     func(ctx context.Context, path string) (int64, error)
 	Get      func(ctx context.Context, path string, w io.Writer) (int64, error)
 	Put      func(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error
 	Remove   func(ctx context.Context, path string) error
 }
 
-// Operating has the methods of a Session that are about a file. Each refuses a name
-// that could mean another file, ends with its context and where nothing moves, and
-// says in its error what was to be done with which file.
+// Operating has a Session's methods on files. Each refuses ambiguous names,
+// ends with its context and where nothing moves, and names the operation and
+// the file in its error.
 type Operating struct {
-	*Wires // nil: of a program of its own
+	*Wires // nil: the session of a program
 	Do     Operations
 }
 
-// Operate does one of them, or what a protocol has besides.
+// Operate runs one of the operations, or another one of the protocol.
 func (o *Operating) Operate(ctx context.Context, doing, path string, act func(context.Context) error) error {
 	check := o.Do.Check
 	if check == nil {
@@ -49,7 +49,7 @@ func (o *Operating) Operate(ctx context.Context, doing, path string, act func(co
 	return nil
 }
 
-// Size of a file.
+// Size returns the size of a file.
 func (o *Operating) Size(ctx context.Context, path string) (size int64, err error) {
 	err = o.Operate(ctx, "size of", path, func(ctx context.Context) error {
 		size, err = o.Do.Size(ctx, path)
@@ -67,7 +67,7 @@ func (o *Operating) Get(ctx context.Context, path string, w io.Writer) (n int64,
 	return n, err
 }
 
-// Put makes a file of size bytes of r.
+// Put creates a file from size bytes of r.
 func (o *Operating) Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
 	return o.Operate(ctx, "putting", path, func(ctx context.Context) error { return o.Do.Put(ctx, path, r, size, overwrite) })
 }
@@ -77,11 +77,11 @@ func (o *Operating) Remove(ctx context.Context, path string) error {
 	return o.Operate(ctx, "removing", path, func(ctx context.Context) error { return o.Do.Remove(ctx, path) })
 }
 
-// Noting is a writer that counts, and remembers whether it was it that failed:
-// libraries wrap the errors of both ends alike.
+// Noting is a writer that counts, and remembers whether it failed: libraries
+// wrap the errors of both ends in the same form.
 type Noting struct {
 	W   io.Writer
-	N   int64 // bytes that were taken
+	N   int64 // bytes accepted
 	Err error // of the last Write
 }
 
@@ -92,8 +92,9 @@ func (n *Noting) Write(b []byte) (int, error) {
 	return k, err
 }
 
-// Ended is why a file of size bytes, which is negative where the server has not told it,
-// has not come whole to the writer; nil where it has. err is what the copying ended with.
+// Ended returns why a file of size bytes, negative where the server has not
+// reported it, is not complete at the writer; nil where it is. err is the end
+// of the copy.
 func (n *Noting) Ended(ctx context.Context, size int64, err error) error {
 	switch {
 	case n.Err != nil:

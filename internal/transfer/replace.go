@@ -5,10 +5,10 @@ import (
 	"path"
 )
 
-// Replace gives temp the name of a file at a server whose rename may replace
-// nothing. What has the name is moved aside first and back where the new one does
-// not get it, so nothing of it is ever lost; where even that fails, the error says
-// where it is. Where it could not be removed in the end, the error is Left.
+// Replace renames temp on a server whose rename may replace nothing. It first
+// moves an existing file aside, and back where the rename fails, so that it
+// is never lost; where even that fails, the error says where it is. Where the
+// old file could not be removed at the end, the error is Left.
 func Replace(temp, name string, rename func(from, to string) error, remove func(string) error) error {
 	cause := rename(temp, name)
 	if cause == nil {
@@ -16,7 +16,7 @@ func Replace(temp, name string, rename func(from, to string) error, remove func(
 	}
 	aside := TempName(name)
 	if rename(name, aside) != nil {
-		return cause // nothing is there, or it may not be moved: it is not what is in the way, or not ours to replace
+		return cause // there is no file, or it may not be moved: it is not the obstacle, or not ours to replace
 	}
 	if err := rename(temp, name); err != nil {
 		if back := rename(aside, name); back != nil {

@@ -1,23 +1,23 @@
 // Package transfer moves whole files as applications do: real clients of real
-// protocols, against servers that are there already. Each protocol is a Client
-// of its own; none knows another, and none judges what it reached.
+// protocols, against existing servers. Each protocol is a Client of its own;
+// none knows another, and none judges its result.
 //
 // # One transfer
 //
-//  1. `thru transfer`: session has the clients (package clients), control/transfer.go the order: log in, the network (an ordinary test of one
-//     direction), the disks (as `thru disk`), the client alone, then the transfer over memory and over the disk. thru:// needs an agent at the
-//     server: agent/file.go opens a port for each file (own.Door), and agent/target.go keeps what came whole.
-//  2. runner runs all clients of a run at once, counts and compares the bytes (stream.go: a keyed stream), and reads the sockets that its Dialer
-//     has made. A program whose bytes do not pass here is timed from its call (outside.go); its files are in a locked private folder
-//     (stage), so that the next run clears what a killed one has left.
-//  3. Meanwhile control/observe.go tells the agent at the server of these connections. It looks at its end of them (agent/observe.go,
-//     sock.Diag) and at their processes.
-//  4. What a client reaches alone is measured against a server of its protocol on this machine (session/ceiling.go, loopback): in this
-//     process, or the system's program over a folder in memory, with the cipher and the blocks that the real server has agreed to.
-//  5. cause.Transfer names the layer that binds; a stored result is judged anew. The data connections of the end that sends are
+//  1. `thru transfer`: package session has the clients (package clients), control/transfer.go the order: login, the network (an ordinary test of
+//     one direction), the disks (as `thru disk`), the client alone, then the transfer over memory and over the disk. thru:// needs an agent at the
+//     server: agent/file.go opens a port for each file (own.Door), and agent/target.go keeps complete files.
+//  2. Package runner runs all clients of a run at once, counts and compares the bytes (stream.go: a keyed stream), and reads the sockets of its
+//     Dialer. A program that moves the bytes itself is timed from its call (outside.go); its files are in a locked private folder
+//     (stage), so that the next run removes what a killed one has left.
+//  3. Meanwhile control/observe.go tells the agent at the server about these connections. The agent reads its end of them
+//     (agent/observe.go, sock.Diag) and their processes.
+//  4. The client's own ceiling is measured against a server of its protocol on this machine (session/ceiling.go, loopback): in this
+//     process, or the system's program over a folder in memory, with the cipher and the block sizes of the real server.
+//  5. cause.Transfer names the layer that limits; a stored result is judged again. The data connections of the sending end are
 //     an ordinary flow, which the rules of any flow judge (cause/transfer/tcp.go).
 //
-// rsync is the system's program: nobody copies with a library of it.
+// For rsync thru runs the system's program: nobody copies with a library of it.
 package transfer
 
 import (

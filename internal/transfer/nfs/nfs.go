@@ -1,11 +1,11 @@
-// Package nfs moves files of an NFS server over TCP, by version 3 (RFC 1813) or 4.1
-// (RFC 8881), in user space: it needs no mount, and keeps several READ or WRITE calls
-// in flight.
+// Package nfs moves files of an NFS server over TCP, by version 3 (RFC 1813)
+// or 4.1 (RFC 8881), in user space: it needs no mount, and keeps several READ
+// or WRITE calls in flight.
 //
-// The calls are made here, not by a library: those there are for Go dial by
-// themselves, wait for each call, do not end with a context, and speak version 3
-// alone. XDR is a few lines (xdr.go): an encoder by reflection would need a struct
-// for each call and reply, which takes more than writing its fields in order.
+// It makes the calls itself: the Go libraries dial by themselves, wait for
+// each call, do not end with a context, and support version 3 only. XDR takes
+// a few lines (xdr.go): an encoder by reflection would need a struct for each
+// call and reply, which is more code than writing the fields in order.
 package nfs
 
 import (
@@ -27,38 +27,41 @@ import (
 )
 
 const (
-	// linger bounds what a session's end may take.
+	// linger limits the end of a session.
 	linger = 700 * time.Millisecond
-	// largest is the most that one call moves: NFSSVC_MAXBLKSIZE of Linux for long.
+	// largest is the most that one call moves: long the NFSSVC_MAXBLKSIZE of
+	// Linux.
 	largest = 1 << 20
 )
 
-// dialect is a version of the protocol, over a connection to a server that speaks it.
+// dialect is a version of the protocol, on a connection to a server that
+// supports it.
 type dialect interface {
-	// root is dir, or the deepest folder on the way there that can be mounted.
+	// root returns dir, or the deepest folder on the path to it that can be
+	// mounted.
 	root(ctx context.Context, dir string) (mounted, error)
-	// limits are the largest reads and writes below a folder.
+	// limits returns the largest reads and writes below a folder.
 	limits(ctx context.Context, dir []byte) (limits, error)
 	lookup(ctx context.Context, dir []byte, name string) (node, error)
-	// open readies a file for reading.
+	// open prepares a file for reading.
 	open(ctx context.Context, n node) (node, error)
-	// create makes a file that is not there yet, ready for writing.
+	// create creates a new file, ready for writing.
 	create(ctx context.Context, dir []byte, name string) (node, error)
-	// shut ends what open and create have begun.
+	// shut closes a file of open or create.
 	shut(ctx context.Context, n node) error
-	// read reads into b, and returns how many bytes there were.
+	// read reads into b, and returns the number of bytes.
 	read(ctx context.Context, n node, b []byte, off int64) (int, error)
 	// write writes b, which the server may keep in memory until commit.
 	write(ctx context.Context, n node, b []byte, off int64) (int, verifier, error)
-	// commit has the server write all to its disk.
+	// commit makes the server write all to its disk.
 	commit(ctx context.Context, n node) (verifier, error)
 	remove(ctx context.Context, dir []byte, name string) error
-	// rename gives a file another name in the same folder, whatever had it before.
+	// rename renames a file within its folder and replaces an existing one.
 	rename(ctx context.Context, dir []byte, from, to string) error
-	// leave has the server forget this client.
+	// leave ends the server's state for this client.
 	leave(ctx context.Context)
-	// describe fills the names of the version and the server, and how many calls it takes
-	// at once (0: as many as one likes).
+	// describe sets the names of the version and the server, and returns how
+	// many calls the server takes at once (0: no limit).
 	describe(info *transfer.Info) (calls int)
 }
 
@@ -74,7 +77,7 @@ type mounted struct {
 // node is a file or a folder.
 type node struct {
 	handle []byte
-	state  stateid // of an open file, by version 4
+	state  stateid // of an open file in version 4
 	attributes
 }
 
@@ -84,7 +87,7 @@ const (
 	kindFolder  = 2
 )
 
-// attributes are what a file's attributes tell that matters here.
+// attributes are the file attributes that thru uses.
 type attributes struct {
 	kind uint32
 	size uint64
@@ -93,19 +96,20 @@ type attributes struct {
 // client opens sessions of one server.
 type client struct {
 	cfg  transfer.Config
-	four bool // by version 4.1, and not by 3 first
+	four bool // version 4.1 only, instead of 3 first
 }
 
-// New returns a client of cfg.Host by version 3, or by 4.1 where the server does not
-// offer that. cfg.User is UID or UID.GID, which the server believes (AUTH_SYS, RFC 5531
-// appendix A); empty is who runs this process. It asks Dial for ports below 1024
-// (transfer.LowPort), since most servers do.
+// New returns a client of cfg.Host by version 3, or by 4.1 where the server
+// does not offer that. cfg.User is UID or UID.GID, which the server trusts
+// (AUTH_SYS, RFC 5531 appendix A); empty means the user of this process. It
+// asks Dial for ports below 1024 (transfer.LowPort), since most servers
+// require them.
 func New(cfg transfer.Config) transfer.Client { return &client{cfg, false} }
 
-// NewFour is New by version 4.1 alone.
+// NewFour is New with version 4.1 only.
 func NewFour(cfg transfer.Config) transfer.Client { return &client{cfg, true} }
 
-// link is what a version speaks over.
+// link is the connection of a version.
 type link struct {
 	cfg   transfer.Config
 	cred  []byte
@@ -113,12 +117,12 @@ type link struct {
 	rpc   *caller // to the server's NFS; nil: not connected yet
 }
 
-// dial connects from a port below 1024, where that can be.
+// dial connects from a port below 1024 where possible.
 func (l *link) dial(ctx context.Context, port string) (net.Conn, error) {
 	return l.wires.Control(transfer.LowPort(ctx), net.JoinHostPort(l.cfg.Host, port))
 }
 
-// connect connects to the server's NFS, unless that has been done.
+// connect connects to the server's NFS, unless it is connected.
 func (l *link) connect(ctx context.Context, port string) error {
 	if l.rpc != nil {
 		return nil
@@ -130,7 +134,7 @@ func (l *link) connect(ctx context.Context, port string) error {
 	return err
 }
 
-// session is a connection with the folders that were mounted.
+// session is a connection with its mounted folders.
 type session struct {
 	*link
 	transfer.Operating
@@ -163,10 +167,10 @@ func (c *client) Open(ctx context.Context) (_ transfer.Session, err error) {
 	return s, nil
 }
 
-// identity is who the server is told that it is.
+// identity returns the user and group for the server.
 func identity(user string) (uid, gid uint32, err error) {
 	if user == "" {
-		return uint32(max(0, os.Getuid())), uint32(max(0, os.Getgid())), nil // -1 where there are none
+		return uint32(max(0, os.Getuid())), uint32(max(0, os.Getgid())), nil // -1 on systems without them
 	}
 	first, second, found := strings.Cut(user, ".") // a colon begins a password in a URL
 	if !found {
@@ -186,7 +190,7 @@ func credential(uid, gid uint32) []byte {
 	return appendOpaque(appendUint32(nil, authSys), body)
 }
 
-// open finds the version and mounts the folder.
+// open chooses the version and mounts the folder.
 func (s *session) open(ctx context.Context, four bool) error {
 	three := errNoProgram
 	if !four {
@@ -225,8 +229,8 @@ func (s *session) openBy(ctx context.Context, by dialect) error {
 	return nil
 }
 
-// refused adds what can be done to an error that the server lets nobody, or nobody from
-// here, in.
+// refused adds a fix to an error of a server that admits nobody, or nobody
+// from here.
 func refused(err error) error {
 	err = refined(err, transfer.ErrLogin)
 	switch {
@@ -254,7 +258,7 @@ func (s *session) describe(root mounted, most limits) {
 		fmt.Sprintf("%d calls of %d bytes in flight; writes unstable, committed at the end", s.shape.Depth, s.shape.Block))
 }
 
-// from is the kind of port that the server sees.
+// from returns the kind of port that the server sees.
 func (s *session) from() string {
 	if a, ok := s.rpc.conn.LocalAddr().(*net.TCPAddr); ok && a.Port < 1024 {
 		return "a port below 1024"
@@ -262,10 +266,10 @@ func (s *session) from() string {
 	return "a port above 1023"
 }
 
-// Info is what was agreed on, and by version 4.1 what the server says that it is.
+// Info returns what was negotiated, and with version 4.1 the server's name.
 func (s *session) Info() transfer.Info { return s.info }
 
-// Close has the server forget the client, and closes the connection.
+// Close ends the server's state for the client, and closes the connection.
 func (s *session) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), linger)
 	defer cancel()
@@ -278,12 +282,12 @@ func (s *session) Close() error {
 func (s *session) end() error {
 	err := s.wires.Close()
 	if s.rpc != nil {
-		_ = s.rpc.close() // closed above; waits for its receiver
+		_ = s.rpc.close() // closed above; this waits for its receiver
 	}
 	return err
 }
 
-// root is the mounted folder that dir lies in, mounted now if none was.
+// root returns the mounted folder that contains dir, and mounts it if needed.
 func (s *session) root(ctx context.Context, dir string) (mounted, error) {
 	for _, m := range s.mounts {
 		if m.dir == "" || dir == m.dir || strings.HasPrefix(dir, m.dir+"/") {
@@ -298,7 +302,7 @@ func (s *session) root(ctx context.Context, dir string) (mounted, error) {
 	return m, err
 }
 
-// folder is the handle of a folder.
+// folder returns the handle of a folder.
 func (s *session) folder(ctx context.Context, dir string) ([]byte, error) {
 	if handle := s.folders[dir]; handle != nil {
 		return handle, nil
@@ -319,7 +323,7 @@ func (s *session) folder(ctx context.Context, dir string) ([]byte, error) {
 	return n.handle, nil
 }
 
-// parent is the folder that a path lies in, "" at the end.
+// parent returns the folder of a path, "" at the end.
 func parent(p string) string {
 	if dir := path.Dir(p); dir != "." {
 		return dir
@@ -345,8 +349,8 @@ func (s *session) file(ctx context.Context, p string) (node, error) {
 	return n, nil
 }
 
-// operations are those of a session. What cleans up does so with a context that
-// outlives theirs by what the wires leave for it.
+// operations returns the operations of a session. Clean-up runs with a
+// context that outlives theirs by the grace of the wires.
 func (s *session) operations() transfer.Operations {
 	return transfer.Operations{
 		Protocol: "nfs", Get: s.get, Put: s.put,
@@ -376,11 +380,12 @@ func (s *session) get(ctx context.Context, p string, w io.Writer) (int64, error)
 	done, err := pump.Read(ctx, w, int64(n.size), s.shape, func(ctx context.Context, b []byte, off int64) (int, error) {
 		return s.nfs.read(ctx, n, b, off)
 	})
-	_ = s.nfs.shut(context.WithoutCancel(ctx), n) // what was read is read
+	_ = s.nfs.shut(context.WithoutCancel(ctx), n) // all data is read
 	return done, refined(err, transfer.ErrDenied)
 }
 
-// put writes a file under another name, which it gives up when all is committed.
+// put writes a file under a temporary name, and renames it when all is
+// committed.
 func (s *session) put(ctx context.Context, p string, r io.Reader, size int64, overwrite bool) error {
 	dir, err := s.folder(ctx, parent(p))
 	if err == nil {
@@ -412,7 +417,7 @@ func (s *session) put(ctx context.Context, p string, r io.Reader, size int64, ov
 	return refined(err, transfer.ErrReadOnly)
 }
 
-// fill writes all and has it committed.
+// fill writes and commits all data.
 func (s *session) fill(ctx context.Context, file node, r io.Reader, size int64) error {
 	var boot boots
 	err := pump.Write(ctx, r, size, s.shape, func(ctx context.Context, b []byte, off int64) (int, error) {
@@ -446,14 +451,14 @@ func (s *session) free(ctx context.Context, p string, overwrite bool) error {
 	return nil
 }
 
-// verifier is a server's boot: another one means that it may have forgotten what
-// was written and not committed.
+// verifier identifies a server's boot: a change means that it may have lost
+// what was written and not committed.
 type verifier uint64
 
-// errRebooted says that what was written is not sure to be there.
+// errRebooted means that written data may be lost.
 var errRebooted = errors.New("the server was started anew meanwhile, and may have lost what was written")
 
-// boots holds the server to its first verifier.
+// boots checks that the verifier does not change.
 type boots struct {
 	mu    sync.Mutex
 	known bool

@@ -23,58 +23,59 @@ const (
 	authSys    = 1
 	lastPiece  = 1 << 31 // of a record (section 11)
 	maxVerf    = 400
-	maxRecord  = 2 << 20 // more is never asked for
+	maxRecord  = 2 << 20 // larger ones are never requested
 )
 
-// errBroken says that the connection is over.
+// errBroken means that the connection has ended.
 var errBroken = errors.New("the connection ended")
 
-// errNoProgram says that the server does not speak a protocol, or this version of it.
+// errNoProgram means that the server does not support a protocol, or this
+// version of it.
 var errNoProgram = errors.New("the server has no such program or version")
 
 // caller makes remote procedure calls over one connection, many at once.
 type caller struct {
 	conn net.Conn
-	cred []byte        // flavor and body, as they stand in a call
-	over chan struct{} // closed when nothing comes any more
+	cred []byte        // flavor and body, as encoded in a call
+	over chan struct{} // closed when no more replies come
 
-	write sync.Mutex // of a whole call
+	write sync.Mutex // held for a whole call
 
 	mu      sync.Mutex
 	xid     uint32
 	waiting map[uint32]waiting
-	why     error // why it is over
+	why     error // why it has ended
 }
 
-// waiting is a call without a reply so far. Its caller may have given up.
+// waiting is a call without a reply yet. Its caller may have given up.
 type waiting struct {
 	answer  chan []byte
-	arrived func(reply []byte) // called when the reply is there, whoever waits for it; nil: nobody asks
+	arrived func(reply []byte) // called with the reply even if nobody waits for it; may be nil
 }
 
-// newCaller takes the connection over: close closes it.
+// newCaller takes ownership of the connection: close closes it.
 func newCaller(conn net.Conn, cred []byte) *caller {
 	c := &caller{conn: conn, cred: cred, over: make(chan struct{}), waiting: map[uint32]waiting{}}
 	go c.receive()
 	return c
 }
 
-// close ends it, and waits for the receiver.
+// close ends the connection, and waits for the receiver.
 func (c *caller) close() error {
 	err := c.conn.Close()
 	<-c.over
 	return err
 }
 
-// procedure names what is called.
+// procedure identifies a remote procedure.
 type procedure struct {
 	program, version, number uint32
 	name                     string
 }
 
-// call sends the arguments and, where data is not nil, data as their last one. It
-// returns what the reply says beyond that the call was accepted. Where arrived is not
-// nil, it is called with the reply, also with one that comes when ctx is over.
+// call sends the arguments and, where data is not nil, data as the last one.
+// It returns the results of an accepted call. Where arrived is not nil, it is
+// called with the reply, even one that comes after the end of ctx.
 func (c *caller) call(ctx context.Context, p procedure, args, data []byte, arrived func([]byte)) (*reader, error) {
 	reply, err := c.exchange(ctx, p, args, data, arrived)
 	if err != nil {
@@ -107,7 +108,7 @@ func (c *caller) exchange(ctx context.Context, p procedure, args, data []byte, a
 	}
 }
 
-// message is a call up to its data.
+// message returns a call without its data.
 func (c *caller) message(xid uint32, p procedure, args, data []byte) []byte {
 	m := make([]byte, 4, 256+len(args))
 	m = appendUint32(m, xid, msgCall, rpcVersion, p.program, p.version, p.number)
@@ -136,7 +137,7 @@ func (c *caller) send(message, data []byte) error {
 	return err
 }
 
-// receive hands each reply to who waits for it.
+// receive passes each reply to its caller.
 func (c *caller) receive() {
 	in := bufio.NewReaderSize(c.conn, 64<<10)
 	for {
@@ -154,20 +155,21 @@ func (c *caller) receive() {
 		w, known := c.waiting[xid]
 		delete(c.waiting, xid)
 		c.mu.Unlock()
-		if !known { // a second answer to the same call, or to none
+		if !known { // a second reply to the same call, or to none
 			continue
 		}
 		if w.arrived != nil {
 			w.arrived(record)
 		}
-		w.answer <- record // has room for the one
+		w.answer <- record // has room for the one reply
 	}
 }
 
 // readRecord reads the pieces of one record.
 func readRecord(in io.Reader) ([]byte, error) { return readInto(in, nil) }
 
-// readInto appends the pieces of one record to an empty slice, in whose room they may fit.
+// readInto appends the pieces of one record to an empty slice, to reuse its
+// memory.
 func readInto(in io.Reader, record []byte) ([]byte, error) {
 	for {
 		var mark [4]byte
@@ -176,7 +178,7 @@ func readInto(in io.Reader, record []byte) ([]byte, error) {
 		}
 		v := binary.BigEndian.Uint32(mark[:])
 		n := int(v &^ lastPiece)
-		if n == 0 && v&lastPiece == 0 { // without end these would be no silence either
+		if n == 0 && v&lastPiece == 0 { // endless empty pieces would not count as silence
 			return nil, errors.New("a reply with a piece that is empty")
 		}
 		if n > maxRecord-len(record) {
@@ -193,10 +195,10 @@ func readInto(in io.Reader, record []byte) ([]byte, error) {
 	}
 }
 
-// accepted reads a reply's head (RFC 5531, section 9).
+// accepted reads the header of a reply (RFC 5531, section 9).
 func accepted(r *reader) error {
 	const denied, authError = 1, 1
-	r.uint32() // the call's number, by which it was found
+	r.uint32() // the call's number, used to find the call
 	kind, state := r.uint32(), r.uint32()
 	if r.bad || kind != msgReply {
 		return errors.New("this is no reply")

@@ -10,19 +10,20 @@ import (
 	"thru/internal/transfer"
 )
 
-// errReply says that a reply does not hold what it must.
+// errReply means that a reply lacks required values, or has impossible ones.
 var errReply = errors.New("a reply that is too short, or holds what it must not")
 
-// errForgotten says that the server knows nothing any more of what it had agreed to.
+// errForgotten means that the server no longer knows the session.
 var errForgotten = errors.New("the server has forgotten this session: it was started anew, or was not heard of for too long")
 
-// status is why a server did not do it: nfsstat3 or nfsstat4, which share most numbers.
+// status is why a server refused: nfsstat3 or nfsstat4, which share most
+// numbers.
 type status struct {
 	code uint32
-	four bool // by NFS 4
+	four bool // of NFS 4
 }
 
-// Numbers of statuses that are looked at one by one.
+// Statuses that the code distinguishes.
 const (
 	codeMissing   = 2
 	codeNotFolder = 20
@@ -32,7 +33,8 @@ const (
 	codeMinor     = 10021
 )
 
-// statusNames are those that a person may see. What begins at 10011 is of version 4.
+// statusNames are the names shown to people. Numbers from 10011 are those of
+// version 4.
 var statusNames = map[uint32]string{
 	1: "PERM", codeMissing: "NOENT", 5: "IO", 13: "ACCES", 17: "EXIST", 18: "XDEV", codeNotFolder: "NOTDIR", 21: "ISDIR", 22: "INVAL", 27: "FBIG", 28: "NOSPC", 30: "ROFS",
 	63: "NAMETOOLONG", 69: "DQUOT", 70: "STALE", 10001: "BADHANDLE", 10006: "SERVERFAULT", codeDelay: "JUKEBOX",
@@ -41,7 +43,7 @@ var statusNames = map[uint32]string{
 	10052: "BADSESSION", 10053: "BADSLOT", 10063: "SEQ_MISORDERED", 10078: "DEADSESSION", 10083: "WRONG_TYPE",
 }
 
-// Error is its name in the standard.
+// Error returns its name in the standard.
 func (s status) Error() string {
 	version := 3
 	if s.four {
@@ -59,7 +61,8 @@ func (s status) Error() string {
 	}
 }
 
-// meaning is the error that callers know; denied is what no access means here.
+// meaning returns the error that callers know; denied is the meaning of "no
+// access" here.
 func (s status) meaning(denied error) error {
 	switch s.code {
 	case 1, 13:
@@ -82,7 +85,7 @@ func (s status) meaning(denied error) error {
 	return nil
 }
 
-// errKerberos says that the server takes no word for who somebody is.
+// errKerberos means that the server does not accept AUTH_SYS.
 var errKerberos = fmt.Errorf("%w: it takes Kerberos only, which is not supported", transfer.ErrLogin)
 
 // hasCode reports whether an error is a status of that number.
@@ -105,14 +108,15 @@ func refined(err, denied error) error {
 	return fmt.Errorf("%w (%w)", known, err)
 }
 
-// firstWait and lastWait are how long a server that asks for time is given before it is
-// asked again.
+// firstWait and lastWait are the first and the longest wait before a call is
+// repeated to a server that asks for time.
 const (
 	firstWait = 100 * time.Millisecond
 	lastWait  = 2 * time.Second
 )
 
-// patient repeats a call while the server asks for time, as long as a silence may last.
+// patient repeats a call while the server asks for time, at most for the time
+// of a silence.
 func patient[T any](ctx context.Context, most time.Duration, call func() (T, error)) (T, error) {
 	if most <= 0 {
 		most = transfer.DefaultTimeout

@@ -27,12 +27,12 @@ func nfsProcedure(number uint32, name string) procedure {
 // v3 is NFS version 3.
 type v3 struct {
 	*link
-	ports  ports    // none: not looked for yet
+	ports  ports    // empty: not looked up yet
 	mounts []string // folders
 }
 
 func (v *v3) describe(info *transfer.Info) (calls int) {
-	info.Client, info.Details = "thru's own NFSv3 client", []string{"NFS 3 over TCP"} // it has no words for what a server is
+	info.Client, info.Details = "thru's own NFSv3 client", []string{"NFS 3 over TCP"} // version 3 does not name the server
 	return 0
 }
 
@@ -59,7 +59,7 @@ func parseAttributes(r *reader) attributes {
 	return a
 }
 
-// parsePost reads attributes that a server may leave out.
+// parsePost reads attributes that a server may omit.
 func parsePost(r *reader) (attributes, bool) {
 	if r.uint32() == 0 {
 		return attributes{}, false
@@ -67,7 +67,7 @@ func parsePost(r *reader) (attributes, bool) {
 	return parseAttributes(r), !r.bad
 }
 
-// skipWeak skips what a file was before a change and is after it (wcc_data).
+// skipWeak skips a file's attributes before and after a change (wcc_data).
 func skipWeak(r *reader) {
 	if r.uint32() != 0 {
 		r.bytes(24)
@@ -154,7 +154,7 @@ func parseWrite(r *reader, asked int) (int, verifier, error) {
 	return parseWritten(r, asked)
 }
 
-// parseWritten reads what both versions say of a write.
+// parseWritten reads the result of a write in both versions.
 func parseWritten(r *reader, asked int) (int, verifier, error) {
 	count, _, v := r.uint32(), r.uint32(), r.uint64()
 	if r.bad || int64(count) > int64(asked) {
@@ -164,7 +164,7 @@ func parseWritten(r *reader, asked int) (int, verifier, error) {
 }
 
 func (v *v3) commit(ctx context.Context, n node) (verifier, error) {
-	args := appendUint32(appendUint64(appendOpaque(nil, n.handle), 0), 0) // from the begin, all of it
+	args := appendUint32(appendUint64(appendOpaque(nil, n.handle), 0), 0) // the whole file
 	r, err := v.do(ctx, procCommit, args, nil)
 	if err != nil {
 		return 0, err
@@ -181,7 +181,7 @@ func parseBoot(r *reader) (verifier, error) {
 	return verifier(boot), nil
 }
 
-// open: version 3 knows no open files.
+// open returns n: version 3 has no open files.
 func (v *v3) open(_ context.Context, n node) (node, error) { return n, nil }
 
 func (v *v3) shut(context.Context, node) error { return nil }

@@ -35,33 +35,34 @@ const (
 const (
 	fourVersion, fourMinor = 4, 1
 	maxFourHandle          = 128
-	maxText                = 1024 // what a server calls itself
+	maxText                = 1024 // of a server's name
 	sessionLength          = 16
-	sequenceLength         = sessionLength + 20 // of what SEQUENCE answers
+	sequenceLength         = sessionLength + 20 // of the result of SEQUENCE
 
-	// overhead is the most that a READ or WRITE has beside its data, in bytes.
+	// overhead is the most that a READ or WRITE has besides its data, in
+	// bytes.
 	overhead = 1024
-	// mostSlots is how many calls are in flight at most: what pump.Fit gives.
+	// mostSlots is the most calls in flight: the depth of pump.Fit.
 	mostSlots = 64
 )
 
-// v4 is NFS version 4.1: a session on the one connection. It asks for no delegation and
-// no layout, so the server never calls back.
+// v4 is NFS version 4.1: a session on one connection. It requests no
+// delegation and no layout, so the server never calls back.
 type v4 struct {
 	*link
 	client  uint64
 	session []byte    // nil: there is none yet
-	slots   chan slot // those that no call has
-	most    limits    // what a reply and a request of the session hold
-	server  string    // as it calls itself
+	slots   chan slot // free ones
+	most    limits    // size of a reply and a request of the session
+	server  string    // its own name
 }
 
-// slot is a place of the session in which one call at a time is under way (section 2.10.6).
+// slot is a place in the session for one call at a time (section 2.10.6).
 type slot struct{ id, sequence uint32 }
 
-// compound is a list of operations, which are made in one call.
+// compound is a list of operations in one call.
 type compound struct {
-	name string // of the one that matters
+	name string // of the main operation
 	ops  []uint32
 	args []byte
 }
@@ -72,12 +73,13 @@ func (c compound) then(op uint32, args []byte) compound {
 	return c
 }
 
-// at begins one on a file or folder.
+// at starts a compound on a file or folder.
 func at(handle []byte, name string) compound {
 	return compound{name: name}.then(opPutHandle, appendOpaque(nil, handle))
 }
 
-// FourAgreed is what a session by version 4.1 says of itself (transfer.Info.Details).
+// FourAgreed is the detail of a session by version 4.1
+// (transfer.Info.Details).
 const FourAgreed = "NFS 4.1 over TCP"
 
 func (v *v4) describe(info *transfer.Info) (calls int) {
@@ -85,7 +87,7 @@ func (v *v4) describe(info *transfer.Info) (calls int) {
 	return cap(v.slots)
 }
 
-// begin makes a client and a session (sections 18.35, 18.36).
+// begin creates a client and a session (sections 18.35, 18.36).
 func (v *v4) begin(ctx context.Context) error {
 	port := cmp.Or(v.cfg.Port, nfsPort)
 	if err := v.connect(ctx, port); err != nil {
@@ -105,7 +107,7 @@ func (v *v4) begin(ctx context.Context) error {
 	const callbacks = 0x40000000 // a program number of our own (RFC 5531, section 8.2); nobody calls it
 	args = appendUint32(appendUint64(nil, v.client), sequence, 0)
 	args = appendUint32(args, 0, largest+overhead, largest+overhead, 4096, 16, mostSlots, 0)
-	args = appendUint32(args, 0, 4096, 4096, 0, 2, 1, 0) // of the way back, which servers look at
+	args = appendUint32(args, 0, 4096, 4096, 0, 2, 1, 0) // of the backchannel, which servers check
 	args = appendUint32(args, callbacks, 1, authNone)
 	if r, err = v.alone(ctx, compound{name: "CREATE_SESSION"}.then(opCreateSession, args)); err != nil {
 		return err
@@ -117,12 +119,13 @@ func (v *v4) begin(ctx context.Context) error {
 	return err
 }
 
-// parseExchange reads what EXCHANGE_ID brings: the client's number, and what the server is.
+// parseExchange reads the result of EXCHANGE_ID: the client's number, and the
+// server's name.
 func (v *v4) parseExchange(r *reader) (sequence uint32, err error) {
 	v.client, sequence = r.uint64(), r.uint32()
 	r.uint32() // flags
 	if r.uint32() != 0 || r.bad {
-		return 0, errReply // protection that was not asked for
+		return 0, errReply // protection that was not requested
 	}
 	r.uint64()
 	r.opaque(maxText) // the server's owner
@@ -137,12 +140,12 @@ func (v *v4) parseExchange(r *reader) (sequence uint32, err error) {
 	return sequence, nil
 }
 
-// parseSession reads what CREATE_SESSION brings.
+// parseSession reads the result of CREATE_SESSION.
 func (v *v4) parseSession(r *reader) error {
 	session := append([]byte(nil), r.bytes(sessionLength)...)
 	r.bytes(12) // sequence, flags, padding of heads
 	v.most = limits{writes: r.uint32(), reads: r.uint32()}
-	r.bytes(8) // the replies that it keeps, operations
+	r.bytes(8) // cached replies, operations
 	slots := min(r.uint32(), mostSlots)
 	if r.bad || slots == 0 || min(v.most.reads, v.most.writes) <= overhead {
 		return errReply
@@ -154,20 +157,21 @@ func (v *v4) parseSession(r *reader) error {
 	return nil
 }
 
-// leave ends the session, and has the server forget the client.
+// leave ends the session, and the server's state for the client.
 func (v *v4) leave(ctx context.Context) {
 	if _, err := v.alone(ctx, compound{name: "DESTROY_SESSION"}.then(opDestroySession, v.session)); err == nil {
 		_, _ = v.alone(ctx, compound{name: "DESTROY_CLIENTID"}.then(opDestroyClient, appendUint64(nil, v.client)))
 	}
 }
 
-// alone makes operations outside of a session.
+// alone executes operations outside of a session.
 func (v *v4) alone(ctx context.Context, c compound) (*reader, error) {
 	return patient(ctx, v.cfg.Timeout, func() (*reader, error) { return v.call(ctx, c, nil, nil) })
 }
 
-// do makes operations in a slot of the session. Where data is not nil it is the last
-// argument. The reader stands at the first result that holds anything.
+// do executes operations in a slot of the session. Where data is not nil it
+// is the last argument. The returned reader is at the first result with
+// contents.
 func (v *v4) do(ctx context.Context, c compound, data []byte) (*reader, error) {
 	return patient(ctx, v.cfg.Timeout, func() (*reader, error) {
 		select {
@@ -181,8 +185,8 @@ func (v *v4) do(ctx context.Context, c compound, data []byte) (*reader, error) {
 	})
 }
 
-// sequenced is a compound in a slot, of which the server need not keep the reply: the
-// connection is the only one.
+// sequenced returns a compound in a slot. The server need not keep its reply,
+// since there is only one connection.
 func (v *v4) sequenced(c compound, s slot) compound {
 	args := appendUint32(append([]byte(nil), v.session...), s.sequence, s.id, uint32(cap(v.slots)-1), 0)
 	all := compound{name: c.name}.then(opSequence, args)
@@ -190,8 +194,8 @@ func (v *v4) sequenced(c compound, s slot) compound {
 	return all
 }
 
-// free gives a slot back when its reply is there. Its number goes on where the server
-// has taken it.
+// free releases a slot when its reply has come. Its number advances where the
+// server has accepted it.
 func (v *v4) free(s slot, reply []byte) {
 	r := &reader{b: reply}
 	if accepted(r) == nil && results(r, []uint32{opSequence}) == nil {
@@ -212,12 +216,12 @@ func (v *v4) call(ctx context.Context, c compound, data []byte, arrived func([]b
 	return r, nil
 }
 
-// results reads up to the first result that holds anything.
+// results reads up to the first result with contents.
 func results(r *reader, ops []uint32) error {
 	whole := r.uint32()
 	r.opaque(maxText) // the tag
 	if r.uint32() == 0 && whole != 0 && !r.bad {
-		return status{whole, true} // none of them was looked at
+		return status{whole, true} // none of the operations was executed
 	}
 	for _, op := range ops {
 		if err := take(r, op); err != nil {
@@ -237,7 +241,7 @@ func results(r *reader, ops []uint32) error {
 	return nil
 }
 
-// take reads the head of the next result.
+// take reads the header of the next result.
 func take(r *reader, op uint32) error {
 	got, code := r.uint32(), r.uint32()
 	switch {

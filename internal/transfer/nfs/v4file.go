@@ -18,7 +18,7 @@ const (
 	attrMaxWrite = 1 << 31
 )
 
-// root goes from the server's root down to dir, which has to be there.
+// root walks from the server's root down to dir, which must exist.
 func (v *v4) root(ctx context.Context, dir string) (mounted, error) {
 	if v.session == nil {
 		if err := v.begin(ctx); err != nil {
@@ -46,20 +46,20 @@ func (v *v4) root(ctx context.Context, dir string) (mounted, error) {
 	return m, nil
 }
 
-// parseHandle reads a handle, which is never empty.
+// parseHandle reads a handle, which must not be empty.
 func parseHandle(r *reader) []byte {
 	handle := append([]byte(nil), r.opaque(maxFourHandle)...)
 	r.bad = r.bad || len(handle) == 0
 	return handle
 }
 
-// properties are attributes with what a server moves at most.
+// properties are attributes with the server's limits.
 type properties struct {
 	attributes
 	limits
 }
 
-// parseProperties reads attributes. A server may leave out those of limits.
+// parseProperties reads attributes. A server may omit the limits.
 func parseProperties(r *reader) (p properties, err error) {
 	p.limits = limits{math.MaxUint32, math.MaxUint32}
 	var first uint32
@@ -89,7 +89,7 @@ func parseProperties(r *reader) (p properties, err error) {
 	return p, nil
 }
 
-// attributesOf asks for attributes.
+// attributesOf returns a request for attributes.
 func attributesOf(bits uint32) []byte { return appendUint32(nil, 1, bits) }
 
 func (v *v4) limits(ctx context.Context, dir []byte) (limits, error) {
@@ -119,7 +119,7 @@ func parseFound(r *reader) (node, error) {
 	return n, err
 }
 
-// Of OPEN (section 18.16): what is wanted, and how.
+// Values of OPEN (section 18.16).
 const (
 	openRead, openWrite = 1, 2
 	noDelegation        = 0x400 // OPEN4_SHARE_ACCESS_WANT_NO_DELEG
@@ -127,7 +127,8 @@ const (
 	claimHandle         = 4     // the file itself
 )
 
-// opening are the arguments up to how: an owner is enough, since each client is one of its own.
+// opening returns the arguments before how: an owner is enough, since each
+// client is separate.
 func (v *v4) opening(access uint32) []byte {
 	return appendOpaque(appendUint64(appendUint32(nil, 0, access|noDelegation, 0), v.client), "thru")
 }
@@ -159,11 +160,11 @@ func (v *v4) create(ctx context.Context, dir []byte, name string) (node, error) 
 	return n, err
 }
 
-// parseOpen reads what names the open file.
+// parseOpen reads the state id of the open file.
 func parseOpen(r *reader) (state stateid, err error) {
 	const none, noneSince, contention, resource = 0, 3, 1, 2
 	copy(state[:], r.bytes(len(state)))
-	r.bytes(20) // how the folder has changed
+	r.bytes(20) // change of the folder
 	r.uint32()
 	if words := r.uint32(); words <= 8 {
 		r.bytes(4 * int(words)) // attributes that were set
@@ -176,7 +177,7 @@ func parseOpen(r *reader) (state stateid, err error) {
 		if why := r.uint32(); why == contention || why == resource {
 			r.uint32()
 		}
-	default: // a delegation, which was not asked for
+	default: // a delegation, which was not requested
 		return state, errReply
 	}
 	if r.bad {
@@ -200,7 +201,7 @@ func (v *v4) read(ctx context.Context, n node, b []byte, off int64) (int, error)
 }
 
 func parseData(r *reader, b []byte) (int, error) {
-	r.uint32() // whether that was the end
+	r.uint32() // whether this is the end
 	data := r.opaque(len(b))
 	if r.bad {
 		return 0, errReply
@@ -219,7 +220,7 @@ func (v *v4) write(ctx context.Context, n node, b []byte, off int64) (int, verif
 }
 
 func (v *v4) commit(ctx context.Context, n node) (verifier, error) {
-	r, err := v.do(ctx, at(n.handle, "COMMIT").then(opCommit, appendUint32(appendUint64(nil, 0), 0)), nil) // from the begin, all of it
+	r, err := v.do(ctx, at(n.handle, "COMMIT").then(opCommit, appendUint32(appendUint64(nil, 0), 0)), nil) // the whole file
 	if err != nil {
 		return 0, err
 	}

@@ -22,14 +22,14 @@ func appendOpaque[T []byte | string](b []byte, v T) []byte {
 
 func padding(n int) int { return -n & 3 }
 
-// reader takes values off a reply. One that is too short makes it bad, and every
-// value after that zero.
+// reader reads values from a reply. A reply that is too short makes it bad,
+// and every later value zero.
 type reader struct {
 	b   []byte
 	bad bool
 }
 
-// bytes are the next n; nil where they are not there.
+// bytes returns the next n bytes; nil where they are missing.
 func (r *reader) bytes(n int) []byte {
 	if n < 0 || n > len(r.b) {
 		r.b, r.bad = nil, true
@@ -54,7 +54,7 @@ func (r *reader) uint64() uint64 {
 	return 0
 }
 
-// opaque are bytes with a length of at most limit.
+// opaque returns bytes with a length of at most limit.
 func (r *reader) opaque(limit int) []byte {
 	n := int64(r.uint32())
 	if n > int64(limit) {

@@ -14,19 +14,19 @@ import (
 	"thru/internal/token"
 )
 
-// Bounds of a door.
+// Limits of a door.
 const (
-	comeTime   = 15 * time.Second // for the client to come
-	greetTime  = 3 * time.Second  // for a stranger to show the token
+	comeTime   = 15 * time.Second // for the client to connect
+	greetTime  = 3 * time.Second  // for a connection to show the token
 	mostGuests = 128              // connections that have not shown it yet
 	pauseTime  = 10 * time.Millisecond
 )
 
-// ErrNobody is of a door that the client did not come through in time.
+// ErrNobody means that the client did not connect in time.
 var ErrNobody = errors.New("the client has not connected")
 
-// Door is the agent's end of one transfer before its connection is there: a
-// port, and the token that opens it once.
+// Door is the agent's end of one transfer before its connection: a port, and
+// a one-time token.
 type Door struct {
 	token string
 	all   []net.Listener
@@ -34,7 +34,7 @@ type Door struct {
 }
 
 // OpenDoor listens with socket buffers of so many bytes (0: the kernel tunes
-// them). Where from is valid, only that address is let in.
+// them). Where from is valid, it admits only that address.
 func OpenDoor(ctx context.Context, r sock.Range, device string, buffer int, from netip.Addr) (*Door, error) {
 	options := sock.Options{Device: device, SendBuffer: int64(buffer), RecvBuffer: int64(buffer), NoDelay: true}
 	all, err := r.Listen(ctx, options.Control)
@@ -44,21 +44,21 @@ func OpenDoor(ctx context.Context, r sock.Range, device string, buffer int, from
 	return &Door{token: token.New(), all: all, from: from}, nil
 }
 
-// Port is where to knock.
+// Port returns the listening port.
 func (d *Door) Port() int { return d.all[0].Addr().(*net.TCPAddr).Port }
 
-// Token is what opens it.
+// Token returns the token.
 func (d *Door) Token() string { return d.token }
 
-// Close shuts it.
+// Close stops listening.
 func (d *Door) Close() {
 	for _, l := range d.all {
 		l.Close()
 	}
 }
 
-// Await returns the first connection that shows the token, and shuts the door.
-// Strangers hold up nobody.
+// Await returns the first connection that shows the token, and closes the
+// door. Other connections do not delay it.
 func (d *Door) Await(ctx context.Context) (*net.TCPConn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, comeTime, fault.Failf("let its data ports through a firewall, or name others: thru serve --data-ports", "own: waiting for %v: %w", comeTime, ErrNobody))
 	defer cancel()
@@ -83,7 +83,7 @@ func (d *Door) Await(ctx context.Context) (*net.TCPConn, error) {
 	return conn, nil
 }
 
-// take lets guests show what they have, until the listener is closed.
+// take accepts connections and checks them, until the listener is closed.
 func (d *Door) take(ctx context.Context, l net.Listener, in *lobby, found chan<- *net.TCPConn) {
 	var guests sync.WaitGroup
 	defer guests.Wait()
@@ -92,7 +92,7 @@ func (d *Door) take(ctx context.Context, l net.Listener, in *lobby, found chan<-
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // out of descriptors, or reset already: the next may do
+		if err != nil { // out of descriptors, or already reset: the next one may succeed
 			time.Sleep(pauseTime)
 			continue
 		}
@@ -108,14 +108,15 @@ func (d *Door) take(ctx context.Context, l net.Listener, in *lobby, found chan<-
 	}
 }
 
-// lobby holds the connections that have not shown the token yet, the oldest first.
+// lobby holds the connections that have not shown the token yet, the oldest
+// first.
 type lobby struct {
 	mu     sync.Mutex
 	guests []net.Conn
 }
 
-// enter lets one in. Where it is full the oldest goes: a client shows its token at
-// once, and who is silent has been there longer.
+// enter adds one. When it is full it drops the oldest: a client shows its
+// token at once, so a silent one is older.
 func (l *lobby) enter(c net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +127,7 @@ func (l *lobby) enter(c net.Conn) {
 	l.guests = append(l.guests, c)
 }
 
-// leave takes one out; false where it had to go before.
+// leave removes one; false where it was dropped before.
 func (l *lobby) leave(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +138,7 @@ func (l *lobby) leave(c net.Conn) bool {
 	return i >= 0
 }
 
-// ask hands a connection on that shows the token in time, or closes it.
+// ask passes on a connection that shows the token in time, or closes it.
 func (d *Door) ask(ctx context.Context, c *net.TCPConn, in *lobby, found chan<- *net.TCPConn) {
 	hurry := context.AfterFunc(ctx, func() { c.Close() })
 	c.SetDeadline(time.Now().Add(greetTime))
@@ -152,13 +153,13 @@ func (d *Door) ask(ctx context.Context, c *net.TCPConn, in *lobby, found chan<- 
 	c.Close()
 }
 
-// isMeant reports whether a connection is from where the client is.
+// isMeant reports whether a connection comes from the client's address.
 func (d *Door) isMeant(c net.Conn) bool {
 	at, ok := c.RemoteAddr().(*net.TCPAddr)
 	return ok && (!d.from.IsValid() || at.AddrPort().Addr().Unmap().WithZone("") == d.from)
 }
 
-// knows hears the greeting, and proves that this end holds the token too.
+// knows checks the token, and proves that this end has it too.
 func (d *Door) knows(c *net.TCPConn) bool {
 	own, err := token.Parse(d.token)
 	if err != nil {

@@ -15,17 +15,17 @@ import (
 	"thru/internal/transfer"
 )
 
-// keepTime is how long a disk may take until it has all that was sent.
+// keepTime limits the time until a disk has all sent data.
 const keepTime = 10 * time.Minute
 
-// endTime bounds the word that ends a transfer which has failed here: together
-// with the rest it stays below the second that was promised.
+// endTime limits the last message of a transfer that failed here: together
+// with the rest it stays below the promised second.
 const endTime = 700 * time.Millisecond
 
-// at is a path as the agent's host has it.
+// at returns a path on the agent's host.
 func at(path string) string { return "/" + path }
 
-// ask makes a request, when there is a place for it.
+// ask sends a request when a place is free.
 func ask[Req, Rep any](ctx context.Context, agent bus.Caller, p places, v bus.Verb[Req, Rep], m Req) (reply Rep, err error) {
 	if err := p.take(ctx); err != nil {
 		return reply, err
@@ -34,7 +34,7 @@ func ask[Req, Rep any](ctx context.Context, agent bus.Caller, p places, v bus.Ve
 	return bus.Call(ctx, agent, v, m)
 }
 
-// operations are those of a session.
+// operations returns the operations of a session.
 func (s *session) operations() transfer.Operations {
 	return transfer.Operations{
 		Protocol: "own", Get: s.get, Put: s.put,
@@ -70,7 +70,8 @@ func (s *session) get(ctx context.Context, path string, w io.Writer) (int64, err
 	return to.N, err
 }
 
-// put has the agent write a file, which gets its name when it is on the disk.
+// put makes the agent write a file, which gets its name when it is on the
+// disk.
 func (s *session) put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
 	conn, begun, err := s.begin(ctx, bus.FileStart{Path: at(path), Put: true, Bytes: size, Overwrite: overwrite, Buffer: s.cfg.Buffer})
 	if err != nil {
@@ -81,14 +82,14 @@ func (s *session) put(ctx context.Context, path string, r io.Reader, size int64,
 	if err == nil {
 		return judge(s.finish(ctx, begun.Session))
 	}
-	// What the agent says of its disk explains why it hung up.
+	// The agent's disk error explains why it closed the connection.
 	if there := s.give(ctx, begun.Session); ctx.Err() == nil && (fault.ReasonOf(there) == bus.ReasonFull || fault.ReasonOf(there) == bus.ReasonSilent) {
 		err = there
 	}
 	return judge(err)
 }
 
-// begin has the agent open a port, and connects there.
+// begin makes the agent open a port, and connects to it.
 func (s *session) begin(ctx context.Context, m bus.FileStart) (net.Conn, bus.FileReply, error) {
 	if err := s.end.doors.take(ctx); err != nil {
 		return nil, bus.FileReply{}, err
@@ -106,10 +107,10 @@ func (s *session) begin(ctx context.Context, m bus.FileStart) (net.Conn, bus.Fil
 	return conn, begun, nil
 }
 
-// dial connects where the agent listens, and shows the token.
+// dial connects to the agent's port, and shows the token.
 func (s *session) dial(ctx context.Context, begun bus.FileReply) (net.Conn, error) {
 	shown, err := token.Parse(begun.Token)
-	if err == nil && !token.Proves(begun.Token) { // whoever listens there could be somebody else
+	if err == nil && !token.Proves(begun.Token) { // another process may listen there
 		err = errors.New("the agent made no token that can be proved")
 	}
 	if err != nil {
@@ -133,7 +134,8 @@ func (s *session) dial(ctx context.Context, begun bus.FileReply) (net.Conn, erro
 	return nil, fault.Failf(fmt.Sprintf("let the data ports %d-%d through the firewall there", ports.First, ports.Last), "connecting for data: %w", errors.Join(errs...))
 }
 
-// finish waits until the agent's end is over: of a file that was put, until it is on the disk there.
+// finish waits until the agent's end is done: for an uploaded file, until it
+// is on the disk.
 func (s *session) finish(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, fault.Failf("see the kernel's messages there: dmesg", "its disk has not taken all within %v", keepTime))
 	defer cancel()
@@ -146,11 +148,11 @@ func (s *session) finish(ctx context.Context, id string) error {
 		case err != nil || r.Over:
 			return err
 		}
-		s.Alive() // the disk is slow: that is no silence
+		s.Alive() // the disk is slow: this is no silence
 	}
 }
 
-// give ends the agent's end, and returns what it says of that.
+// give ends the agent's end, and returns its result.
 func (s *session) give(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -158,7 +160,7 @@ func (s *session) give(ctx context.Context, id string) error {
 	return err
 }
 
-// known is an error of the agent that callers tell apart.
+// known is an error of the agent that callers distinguish.
 type known struct {
 	error
 	kind error
@@ -167,7 +169,8 @@ type known struct {
 // Unwrap returns both.
 func (k known) Unwrap() []error { return []error{k.error, k.kind} }
 
-// judge makes an error of the agent one that callers tell apart, by its reason.
+// judge converts an error of the agent by its reason to one that callers
+// distinguish.
 func judge(err error) error {
 	kind := map[bus.Reason]error{
 		bus.ReasonMissing: transfer.ErrMissing, bus.ReasonExists: transfer.ErrExists, bus.ReasonDenied: transfer.ErrDenied,

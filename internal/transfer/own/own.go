@@ -1,8 +1,8 @@
 // Package own moves files by thru's own data plane (docs/wire.md, "Moving a
-// file"): the agent at the server opens a port for each, its kernel moves the
-// bytes, and nothing of a protocol comes between. So it is the yardstick of the
-// other protocols. What is said goes along the control plane, encrypted; the
-// bytes of the files are not.
+// file"): the agent at the server opens a port for each file and its kernel
+// moves the bytes, without any protocol overhead. So it is the reference for
+// the other protocols. Messages use the encrypted control plane; the files'
+// bytes are not encrypted.
 package own
 
 import (
@@ -16,45 +16,46 @@ import (
 	"thru/internal/transfer"
 )
 
-// askAgain is how often the turn is asked for, while another client has it.
+// askAgain is how often the client asks for its turn while another client has
+// it.
 const askAgain = 250 * time.Millisecond
 
-// An agent answers 32 requests of a client at a time. So many of each kind are
-// under way, of all sessions: files that begin, other words, and waits for the end
-// of a file.
+// An agent answers 32 requests of a client at a time. These limits hold over
+// all sessions: starts of files, other messages, and waits for the end of a
+// file.
 const (
 	mostDoors = 8
 	mostWords = 8
 	mostWaits = 12
 )
 
-// byeTime bounds what is said at the end of a session.
+// byeTime limits the messages at the end of a session.
 const byeTime = 5 * time.Second
 
-// Agent is what a client asks of the agent at the server: a *bus.Client.
+// Agent is the connection to the agent at the server: a *bus.Client.
 type Agent interface {
 	bus.Caller
-	// Err is why the connection is over; nil while it is not.
+	// Err returns why the connection has ended; nil while it has not.
 	Err() error
 }
 
-// End is the agent at the server, as its client sees it. All clients of one End
-// share its turn, which is taken with the first session, and given back with the last.
+// End is the agent at the server as seen by its client. All clients of one
+// End share its turn, which the first session takes and the last gives back.
 type End struct {
 	agent Agent
 	hello bus.HelloReply
 	hosts []string
 
-	key  chan struct{} // guards open: who has its one value
-	open int           // sessions
+	key  chan struct{} // guards open: its holder has the one value
+	open int           // number of sessions
 
 	doors, words, waits places
 }
 
-// places bounds what is under way.
+// places limits concurrent requests.
 type places chan struct{}
 
-// take waits for a place; leave gives it back.
+// take waits for a place; leave releases it.
 func (p places) take(ctx context.Context) error {
 	select {
 	case p <- struct{}{}:
@@ -66,20 +67,20 @@ func (p places) take(ctx context.Context) error {
 
 func (p places) leave() { <-p }
 
-// NewEnd is the end of an agent that has said hello; hosts are where its data
-// ports are reached. The connection to it stays the caller's.
+// NewEnd returns the end of an agent that has answered hello; hosts are the
+// addresses of its data ports. The caller keeps ownership of the connection.
 func NewEnd(agent Agent, hello bus.HelloReply, hosts []string) *End {
 	e := &End{agent: agent, hello: hello, hosts: hosts, key: make(chan struct{}, 1), words: make(places, mostWords), waits: make(places, mostWaits)}
 	e.doors = make(places, mostDoors)
-	if p := hello.DataPorts; p.First > 0 { // each file that begins has a port until it is connected
+	if p := hello.DataPorts; p.First > 0 { // each starting file occupies a port until it is connected
 		e.doors = make(places, max(1, min(mostDoors, p.Last-p.First+1)))
 	}
 	e.key <- struct{}{}
 	return e
 }
 
-// Client is a client of it. Of cfg it needs what is about connections, and no
-// login: who may do this has been let in already.
+// Client returns a client of the end. It uses cfg's connection settings but
+// no login, since the agent has admitted the caller already.
 func (e *End) Client(cfg transfer.Config) transfer.Client { return client{e, cfg} }
 
 type client struct {
@@ -126,7 +127,7 @@ func (e *End) enter(ctx context.Context) error {
 	return nil
 }
 
-// leave gives the turn back with the last session.
+// leave gives back the turn with the last session.
 func (e *End) leave() error {
 	<-e.key
 	defer func() { e.key <- struct{}{} }()
@@ -149,7 +150,7 @@ type session struct {
 	closed bool
 }
 
-// Info is what the agent has said.
+// Info returns the agent's information.
 func (s *session) Info() transfer.Info {
 	return transfer.Info{
 		Server: fmt.Sprintf("thru %s at %s", s.end.hello.Thru, s.end.hello.Hostname), Client: "thru's own data plane", Library: true,
@@ -157,7 +158,7 @@ func (s *session) Info() transfer.Info {
 	}
 }
 
-// Close ends what is under way.
+// Close ends the operations in progress.
 func (s *session) Close() error {
 	if s.closed {
 		return nil

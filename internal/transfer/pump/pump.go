@@ -1,6 +1,6 @@
-// Package pump moves the blocks of one file with several requests in flight, for
-// protocols in which each block is a request of its own: with one at a time a
-// path carries a block per round trip, whatever its rate.
+// Package pump moves the blocks of one file with several requests in flight,
+// for protocols with a request for each block: with one request at a time a
+// path carries one block per round trip, whatever its rate.
 package pump
 
 import (
@@ -12,20 +12,20 @@ import (
 	"thru/internal/transfer"
 )
 
-// At reads or writes one block at an offset, and returns how many bytes of p it
-// did, which may be fewer. It ends soon after ctx.
+// At reads or writes one block at an offset, and returns the number of bytes
+// done, which may be fewer than p has. It ends soon after ctx.
 type At func(ctx context.Context, p []byte, off int64) (int, error)
 
-// Shape is how a file is cut.
+// Shape is how a file is split.
 type Shape struct {
 	Block int // bytes of a request
 	Depth int // requests in flight
 }
 
-// Most is how many bytes of a large file are in flight at once.
+// Most returns how many bytes of a large file are in flight at once.
 func (s Shape) Most() int64 { return int64(s.Block) * int64(s.Depth) }
 
-// pump is one transfer: buffers go round, an error ends all.
+// pump is one transfer: its buffers circulate, and an error ends all.
 type pump struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -33,7 +33,8 @@ type pump struct {
 	work   sync.WaitGroup
 }
 
-// of is the shape for a file of size bytes: one small file needs one small buffer.
+// of returns the shape for a file of size bytes: a small file needs one small
+// buffer.
 func (s Shape) of(size int64) Shape {
 	s.Block = int(max(1, min(int64(s.Block), size)))
 	s.Depth = int(max(1, min(int64(s.Depth), (size+int64(s.Block)-1)/int64(s.Block))))
@@ -57,7 +58,7 @@ func (p *pump) end() error {
 	return err
 }
 
-// buffer is the next free one; nil when the transfer is over.
+// buffer returns the next free buffer; nil when the transfer has ended.
 func (p *pump) buffer() []byte {
 	if p.ctx.Err() != nil {
 		return nil
@@ -85,7 +86,7 @@ func (p *pump) whole(at At, b []byte, off int64) error {
 	return nil
 }
 
-// block is one that is on its way.
+// block is a block in flight.
 type block struct {
 	b    []byte
 	done chan struct{}
@@ -117,7 +118,8 @@ func Read(ctx context.Context, w io.Writer, size int64, s Shape, at At) (int64, 
 	return written, p.end()
 }
 
-// deliver writes the blocks as they were asked for. After an error it writes none.
+// deliver writes the blocks in order of the requests. After an error it
+// writes none.
 func (p *pump) deliver(w io.Writer, direction <-chan block) (written int64) {
 	for n := range direction {
 		<-n.done
@@ -134,7 +136,7 @@ func (p *pump) deliver(w io.Writer, direction <-chan block) (written int64) {
 	return written
 }
 
-// Write writes size bytes of r. Where there are fewer, it fails with ErrSource.
+// Write writes size bytes of r. It fails with ErrSource where r has fewer.
 func Write(ctx context.Context, r io.Reader, size int64, s Shape, at At) error {
 	s = s.of(size)
 	p := start(ctx, s)
@@ -159,11 +161,11 @@ func Write(ctx context.Context, r io.Reader, size int64, s Shape, at At) error {
 	return p.end()
 }
 
-// window is what is in flight of a file: it fills 1 Gb/s over 128 ms.
+// window is how much of a file is in flight: it fills 1 Gb/s over 128 ms.
 const window = 16 << 20
 
-// Fit is a file cut into blocks of that many bytes, with as many in flight as fill
-// the window, within reason.
+// Fit returns the shape with blocks of so many bytes, and as many in flight
+// as fill the window, within limits.
 func Fit(block int) Shape {
 	return Shape{Block: block, Depth: min(max(window/block, 4), 64)}
 }

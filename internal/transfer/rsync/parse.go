@@ -10,8 +10,9 @@ import (
 	"unicode"
 )
 
-// parseProgress reads how many bytes a line of --info=progress2 counts: its first
-// word, whose digits may be grouped. "1,657 100%  908.26MB/s  0:00:00 (xfr#1, …)"
+// parseProgress parses the byte count of a line of --info=progress2: its
+// first word, whose digits may be grouped. "1,657 100%  908.26MB/s  0:00:00
+// (xfr#1, …)"
 func parseProgress(line string) (int64, bool) {
 	words := strings.Fields(line)
 	if len(words) < 2 || !strings.HasSuffix(words[1], "%") {
@@ -25,13 +26,14 @@ func parseCount(word string) (int64, bool) {
 	return int64(n), err == nil
 }
 
-// whole is the option by which the program says the size of a file that it has moved.
+// whole is the option that makes the program print the size of a file that it
+// has moved.
 const whole = "--out-format=" + wholeWord + "%l"
 
 // wholeWord begins that line.
 const wholeWord = "whole file of "
 
-// parseWhole finds the size of the one file that was moved; false where none was.
+// parseWhole returns the size of the one moved file; false where none was.
 func parseWhole(out string) (int64, bool) {
 	for line := range strings.Lines(out) {
 		if count, ok := strings.CutPrefix(line, wholeWord); ok {
@@ -47,8 +49,8 @@ type entry struct {
 	size int64
 }
 
-// parseEntry reads the line of the one thing that was listed:
-// "-rw-r--r--  100000000 2026/11/22 21:12:54 name".
+// parseEntry parses the single listed line: "-rw-r--r--  100000000 2026/11/22
+// 21:12:54 name".
 func parseEntry(out string) (entry, bool) {
 	line, _, _ := strings.Cut(out, "\n")
 	words := strings.Fields(line)
@@ -62,7 +64,7 @@ func parseEntry(out string) (entry, bool) {
 	return entry{words[0][0], n}, true
 }
 
-// version is that of a program: 3.2.7.
+// version is a program version: 3.2.7.
 type version struct{ major, minor, patch int }
 
 // parseVersion reads "rsync  version 3.2.7  protocol version 31".
@@ -76,14 +78,14 @@ func parseVersion(out string) (version, bool) {
 	return v, err == nil && n == 3 && v.major >= 0 && v.minor >= 0 && v.patch >= 0
 }
 
-// String is as the program says it.
+// String returns the program's form.
 func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch) }
 
 func (v version) atLeast(major, minor int) bool {
 	return v.major > major || v.major == major && v.minor >= minor
 }
 
-// errGreeting says that somebody else listens there.
+// errGreeting means that another kind of server listens there.
 var errGreeting = errors.New("what listens there does not greet as an rsync daemon does")
 
 // readGreeting reads a daemon's first line, "@RSYNCD: 31.0 sha512 …", and returns
@@ -103,8 +105,8 @@ func readGreeting(in io.Reader) (string, error) {
 	return words[1], nil
 }
 
-// complaint is what a person should read of what the program said: the line that
-// names the cause, without what could steer a terminal.
+// complaint returns the line of the program's output that names the cause,
+// without terminal control characters.
 func complaint(said string) string {
 	best := ""
 	for line := range strings.Lines(said) {
@@ -128,8 +130,8 @@ func complaint(said string) string {
 	return best
 }
 
-// scanLines splits at line feeds and at the carriage returns that part the states of
-// one line.
+// scanLines splits at line feeds, and at the carriage returns between the
+// states of one line.
 func scanLines(data []byte, end bool) (int, []byte, error) {
 	if i := bytes.IndexAny(data, "\r\n"); i >= 0 {
 		return i + 1, data[:i], nil

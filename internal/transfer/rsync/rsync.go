@@ -1,9 +1,9 @@
-// Package rsync moves files of an rsync daemon by the program rsync (rsync(1),
-// rsyncd.conf(5)): no library of Go is what people copy with. The first name of a
-// path is the module.
+// Package rsync moves files of an rsync daemon by the program rsync
+// (rsync(1), rsyncd.conf(5)), since people do not copy with a Go library. The
+// first name of a path is the module.
 //
-// The program dials by itself: of a configuration, Dial is used only to hear the
-// daemon's greeting, and Block is not used.
+// The program dials by itself: of a configuration, Dial is used only to read
+// the daemon's greeting, and Block is not used.
 package rsync
 
 import (
@@ -34,7 +34,7 @@ type client struct{ cfg transfer.Config }
 // New returns a client of cfg.Host.
 func New(cfg transfer.Config) transfer.Client { return &client{cfg} }
 
-// session is a program, and how it is called.
+// session is a program with its arguments.
 type session struct {
 	transfer.Operating
 	cfg      transfer.Config
@@ -46,8 +46,8 @@ type session struct {
 
 var _ transfer.Outside = (*session)(nil)
 
-// Open finds the program and hears the daemon's greeting. There is no login beside
-// that of each call: what the daemon refuses, the first one says.
+// Open finds the program and reads the daemon's greeting. There is no
+// separate login: the first call returns the daemon's refusal.
 func (c *client) Open(ctx context.Context) (transfer.Session, error) {
 	s := &session{cfg: c.cfg}
 	s.Do = s.operations()
@@ -75,7 +75,7 @@ func (c *client) Open(ctx context.Context) (transfer.Session, error) {
 	return s, nil
 }
 
-// find looks for the program and asks for its version.
+// find looks for the program and reads its version.
 func (s *session) find(ctx context.Context) (err error) {
 	const hint = "install rsync 3.1 or newer at this end"
 	if s.program, err = exec.LookPath("rsync"); err != nil {
@@ -95,7 +95,7 @@ func (s *session) find(ctx context.Context) (err error) {
 	return nil
 }
 
-// greeting is the version of the daemon's protocol.
+// greeting returns the version of the daemon's protocol.
 func (s *session) greeting(ctx context.Context) (protocol string, err error) {
 	wires := transfer.NewWires(s.cfg)
 	watched, explain := wires.Guard(ctx)
@@ -133,16 +133,17 @@ func (s *session) describe(protocol string) {
 // discards reports whether the program can write to the null device.
 func (s *session) discards() bool { return os.DevNull == "/dev/null" && s.version.atLeast(3, 2) }
 
-// Info is what was found when it was opened.
+// Info returns what Open found.
 func (s *session) Info() transfer.Info { return s.info }
 
-// Sockets are the program's own.
+// Sockets returns nil: the program has the sockets.
 func (s *session) Sockets() []net.Conn { return nil }
 
-// Close has nothing to close.
+// Close does nothing.
 func (s *session) Close() error { return nil }
 
-// checkName refuses what is no name, and what the daemon would take for a pattern.
+// checkName refuses what is no name, and what the daemon would treat as a
+// pattern.
 func checkName(p string) error {
 	if err := transfer.CheckName(p); err != nil {
 		return err
@@ -153,7 +154,8 @@ func checkName(p string) error {
 	return nil
 }
 
-// target is what the program is told. It decodes nothing, so nothing is encoded.
+// target returns the program's argument. The program decodes nothing, so
+// nothing is encoded.
 func (s *session) target(p string) string {
 	user := ""
 	if s.cfg.User != "" {
@@ -162,7 +164,7 @@ func (s *session) target(p string) string {
 	return "rsync://" + user + s.address() + "/" + p
 }
 
-// timeout is how long nothing may move.
+// timeout returns how long nothing may move.
 func (s *session) timeout() time.Duration {
 	if s.cfg.Timeout > 0 {
 		return s.cfg.Timeout
@@ -170,10 +172,10 @@ func (s *session) timeout() time.Duration {
 	return transfer.DefaultTimeout
 }
 
-// call runs the program for the data of one file or a listing.
+// call runs the program for one file or a listing.
 func (s *session) call(ctx context.Context, denied error, progress func(int64), args ...string) (string, error) {
-	// The daemon hears it too. It must not be the one that gives up first: what it
-	// closes looks broken here, not silent.
+	// The daemon gets it too. The daemon must not give up first: a connection
+	// that it closes looks broken here, not silent.
 	seconds := int(math.Ceil(2 * s.timeout().Seconds()))
 	all := []string{"--no-motd", "--no-human-readable", "--outbuf=L", fmt.Sprintf("--timeout=%d", seconds), fmt.Sprintf("--contimeout=%d", seconds)}
 	if s.cfg.Buffer > 0 {
@@ -182,9 +184,10 @@ func (s *session) call(ctx context.Context, denied error, progress func(int64), 
 	return s.run(ctx, denied, progress, append(all, args...)...)
 }
 
-// list asks for one file, and tells whether the module has it.
+// list requests one file, and reports whether the module has it.
 func (s *session) list(ctx context.Context, p string) (e entry, found bool, err error) {
-	// The program's small messages would wait for each other's acknowledgement (Nagle).
+	// Without it the program's small messages would wait for acknowledgements
+	// (Nagle).
 	out, err := s.call(ctx, transfer.ErrDenied, nil, "--list-only", "--sockopts=TCP_NODELAY", "--", s.target(p))
 	switch {
 	case errors.Is(err, errNoFile):
@@ -199,7 +202,7 @@ func (s *session) list(ctx context.Context, p string) (e entry, found bool, err 
 	return e, found, err
 }
 
-// file is the size of a regular file.
+// file returns the size of a regular file.
 func (s *session) file(ctx context.Context, p string) (int64, error) {
 	e, found, err := s.list(ctx, p)
 	switch {
@@ -213,12 +216,12 @@ func (s *session) file(ctx context.Context, p string) (int64, error) {
 	return e.size, nil
 }
 
-// operations are those of a session.
+// operations returns the operations of a session.
 func (s *session) operations() transfer.Operations {
 	return transfer.Operations{Protocol: "rsync", Check: checkName, Size: s.file, Get: s.get, Put: s.put, Remove: s.remove}
 }
 
-// Fetch has the program write a file here.
+// Fetch makes the program write a file here.
 func (s *session) Fetch(ctx context.Context, p, local string, progress func(int64)) (n int64, err error) {
 	err = s.Operate(ctx, "getting", p, func(ctx context.Context) error {
 		n, err = s.fetch(ctx, p, local, progress)
@@ -246,8 +249,8 @@ func (s *session) fetch(ctx context.Context, p, local string, progress func(int6
 	return s.take(ctx, p, folder.File("file"), progress)
 }
 
-// take has the program write a file to a path, and returns the size that it had.
-// Nothing is asked of the daemon before: that would be a connection more.
+// take makes the program write a file to a path, and returns its size. It
+// asks the daemon nothing before: that would take another connection.
 func (s *session) take(ctx context.Context, p, to string, progress func(int64), args ...string) (int64, error) {
 	var came int64
 	count := func(n int64) {
@@ -263,7 +266,7 @@ func (s *session) take(ctx context.Context, p, to string, progress func(int64), 
 	}
 	size, moved := parseWhole(out)
 	switch {
-	case !moved: // it passes over what is no file, and says that all is well
+	case !moved: // the program skips what is no file, and reports success
 		if _, err = s.file(ctx, p); err == nil {
 			err = fmt.Errorf("%w: the program brought no file", transfer.ErrShort)
 		}
@@ -274,15 +277,15 @@ func (s *session) take(ctx context.Context, p, to string, progress func(int64), 
 	return size, nil
 }
 
-// land has the program write a file under a name that is known here, so that it can
-// be removed whatever becomes of the program, and gives it its own when it is whole.
+// land makes the program write a file under a known temporary name, so that
+// it can be removed in any case, and renames the complete file.
 func (s *session) land(ctx context.Context, p, local string, progress func(int64)) (int64, error) {
 	local, err := filepath.Abs(local)
 	if err != nil {
 		return 0, err
 	}
 	temp := local + transfer.FetchEnding
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a killed program
 		return 0, err
 	}
 	size, err := s.take(ctx, p, temp, progress, "--inplace")
@@ -296,12 +299,12 @@ func (s *session) land(ctx context.Context, p, local string, progress func(int64
 		err = os.Rename(temp, local)
 	}
 	if err != nil {
-		_ = os.Remove(temp) // it may not be there yet
+		_ = os.Remove(temp) // it may not exist yet
 	}
 	return size, err
 }
 
-// get has the program write a file to memory or the disk, and passes it on.
+// get makes the program write a file to memory or the disk, and passes it on.
 func (s *session) get(ctx context.Context, p string, w io.Writer) (n int64, err error) {
 	if w == io.Discard {
 		return s.fetch(ctx, p, "", nil)
@@ -327,7 +330,7 @@ func (s *session) get(ctx context.Context, p string, w io.Writer) (n int64, err 
 	return transfer.Copy(transfer.Sink(ctx, w), file, 0)
 }
 
-// put writes a file to memory or the disk, and has the program send it.
+// put writes a file to memory or the disk, and makes the program send it.
 func (s *session) put(ctx context.Context, p string, r io.Reader, size int64, overwrite bool) (err error) {
 	folder, err := stage.New(size)
 	if err != nil {
@@ -335,7 +338,8 @@ func (s *session) put(ctx context.Context, p string, r io.Reader, size int64, ov
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	local := folder.File("file")
-	// For everyone, as the copy at the server shall be; the folder is for nobody else.
+	// Readable for everyone, like the copy at the server; the folder is
+	// private.
 	file, err := os.OpenFile(local, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -347,8 +351,8 @@ func (s *session) put(ctx context.Context, p string, r io.Reader, size int64, ov
 	return s.send(ctx, local, p, overwrite, nil)
 }
 
-// Send has the program make a file of a local one. The daemon gives it its name
-// when it is whole.
+// Send makes the program create a file from a local one. The daemon renames
+// it when it is complete.
 func (s *session) Send(ctx context.Context, local, p string, overwrite bool, progress func(int64)) error {
 	return s.Operate(ctx, "putting", p, func(ctx context.Context) error { return s.send(ctx, local, p, overwrite, progress) })
 }
@@ -363,7 +367,7 @@ func (s *session) send(ctx context.Context, local, p string, overwrite bool, pro
 	}
 	args := []string{"--whole-file", "--ignore-times", "--info=progress2", whole}
 	if !overwrite {
-		args = append(args, "--ignore-existing") // what has come there since it was looked for
+		args = append(args, "--ignore-existing") // a file created there since the check
 	}
 	out, err := s.call(ctx, transfer.ErrReadOnly, progress, append(args, "--", local, s.target(p))...)
 	if _, moved := parseWhole(out); err == nil && !moved {
@@ -381,8 +385,8 @@ func (s *session) vacant(ctx context.Context, p string, overwrite bool) error {
 	return err
 }
 
-// remove has the daemon delete the one file that an empty folder here has not: the
-// protocol has no other way.
+// remove makes the daemon delete the one file, by syncing an empty folder:
+// the protocol has no other way.
 func (s *session) remove(ctx context.Context, p string) (err error) {
 	if _, err := s.file(ctx, p); err != nil {
 		return err

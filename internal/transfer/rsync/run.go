@@ -18,27 +18,28 @@ import (
 )
 
 const (
-	// drain is how long its output may stay open when it was killed.
+	// drain is how long the output of a killed program may stay open.
 	drain = 500 * time.Millisecond
-	// saidMost bounds what is kept of what it says.
+	// saidMost limits what is kept of its output.
 	saidMost = 16 << 10
 )
 
-// run runs the program and returns what it wrote to its standard output, but for
-// the progress, which goes to progress, with 0 when the program is called. denied is what it means where a file may
-// not be touched. When ctx ends, or nothing moves for the time allowed, the program
-// and its children do.
+// run runs the program and returns its standard output without progress
+// lines, which go to progress, beginning with 0 at the start of the program.
+// denied is the error for a file that may not be accessed. When ctx ends, or
+// nothing moves for the allowed time, run kills the program and its children.
 func (s *session) run(ctx context.Context, denied error, progress func(int64), args ...string) (string, error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(s.timeout(), func() { cancel(transfer.ErrSilent) })
 	defer silence.Stop()
 	cmd := exec.CommandContext(watched, s.program, args...)
-	// Nothing of this process's own: neither a proxy nor another password.
+	// It inherits nothing from this process: neither a proxy nor another
+	// password.
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "RSYNC_PASSWORD=" + s.password}
 	transfer.NewSession(cmd, syscall.SIGTERM) // which ends its children too
 	cmd.Cancel = func() error { return transfer.End(cmd) }
-	runtime.LockOSThread() // the thread that starts it lives until it has ended
+	runtime.LockOSThread() // the starting thread must live until the program has ended
 	defer runtime.UnlockOSThread()
 	cmd.WaitDelay = drain
 	said := &tail{}
@@ -64,7 +65,8 @@ func (s *session) run(ctx context.Context, denied error, progress func(int64), a
 	err = cmd.Wait()
 	switch {
 	case watched.Err() != nil:
-		// Until none of them is left, one may still make the file that it was about to.
+		// Until all of them have ended, one may still create the file that it
+		// was about to.
 		for end := time.Now().Add(drain); !transfer.Gone(cmd) && time.Now().Before(end); {
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -75,7 +77,8 @@ func (s *session) run(ctx context.Context, denied error, progress func(int64), a
 	return text, nil
 }
 
-// follow reads until the end, and returns the begin of what was no progress.
+// follow reads until the end, and returns the beginning of the output without
+// progress.
 func follow(out io.Reader, progress func(int64)) (text string) {
 	last := int64(0)
 	lines := bufio.NewScanner(out)
@@ -94,13 +97,13 @@ func follow(out io.Reader, progress func(int64)) (text string) {
 	return text
 }
 
-// tail keeps the begin of what the program complains of.
+// tail keeps the beginning of the program's error output.
 type tail struct {
 	mu sync.Mutex
 	b  strings.Builder
 }
 
-// Write keeps what there is room for.
+// Write keeps what fits.
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +111,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String is what was kept.
+// String returns what was kept.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,10 +126,11 @@ const (
 	exitSilentOpen = 35
 )
 
-// errNoFile says that the module is there and the file is not.
+// errNoFile means that the module exists and the file does not.
 var errNoFile = fmt.Errorf("%w in the module", transfer.ErrMissing)
 
-// phrases are the daemon's and the kernel's words for what callers tell apart.
+// phrases are the daemon's and the kernel's texts for errors that callers
+// distinguish.
 var phrases = []struct {
 	text  string
 	means error // nil: denied
@@ -139,7 +143,7 @@ var phrases = []struct {
 	{"Read-only file system (30)", transfer.ErrReadOnly},
 	{"No space left on device (28)", transfer.ErrFull},
 	{"Disk quota exceeded (122)", transfer.ErrFull},
-	{"read errors mapping", transfer.ErrShort}, // it has become shorter meanwhile
+	{"read errors mapping", transfer.ErrShort}, // it became shorter meanwhile
 	{"No such file or directory (2)", errNoFile},
 	{"Not a directory (20)", errNoFile},
 	{"File name too long (36)", transfer.ErrName},
@@ -147,7 +151,7 @@ var phrases = []struct {
 	{"Operation not permitted (1)", nil},
 }
 
-// meaning is the error of an exit code and what was said with it; begun tells
+// meaning returns the error for an exit code and its output; begun reports
 // whether bytes had come.
 func meaning(code int, said string, denied error, begun bool) error {
 	program := fmt.Errorf("rsync, exit code %d: %s", code, complaint(said))
