@@ -16,14 +16,14 @@ import (
 	"thru/internal/transfer/stage"
 )
 
-// Sink is where the bytes of one file go.
+// Sink receives the bytes of one file.
 type Sink interface {
 	io.Writer
-	Keep() error // it has come whole
-	Drop()       // what came of it is removed; after Keep it does nothing
+	Keep() error // the file is complete
+	Drop()       // removes an incomplete file; after Keep it does nothing
 }
 
-// Nowhere takes everything and keeps nothing.
+// Nowhere returns a sink that discards everything.
 func Nowhere() Sink { return void{} }
 
 type void struct{}
@@ -32,15 +32,15 @@ func (void) Write(p []byte) (int, error) { return len(p), nil }
 func (void) Keep() error                 { return nil }
 func (void) Drop()                       {}
 
-// How much of a download lies in memory at a time, in bytes: of each file, and of all
-// clients together. It is more than the caches of a CPU hold.
+// Memory of a download, in bytes: of each file, and of all clients together.
+// It exceeds a CPU's caches.
 const (
 	memoryBytes = 64 << 20
 	memoryTotal = 256 << 20
 )
 
-// Memory copies everything into memory once, the newest over the oldest. It is one of
-// as many as there are clients.
+// Memory returns a sink that copies everything into memory once, the newest
+// over the oldest. It is one of as many as there are clients.
 func Memory(clients int) Sink {
 	return &memory{kept: make([]byte, min(memoryBytes, memoryTotal/clients))}
 }
@@ -51,7 +51,7 @@ type memory struct {
 	at   int
 }
 
-// Write goes round and round.
+// Write writes to the ring.
 func (m *memory) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		n := copy(m.kept[m.at:], rest)
@@ -60,17 +60,19 @@ func (m *memory) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// PartEnding ends the name of a file that has not come whole: of TARGET it is
-// .TARGET.thru-part in the same folder. It is locked while it is written, so that
-// the next transfer to TARGET knows one that a killed run has left, and removes it.
+// PartEnding is the suffix of an incomplete file: for TARGET it is
+// .TARGET.thru-part in the same folder. It is locked while it is written, so
+// that the next transfer to TARGET recognises and removes one that a killed
+// run has left.
 const PartEnding = ".thru-part"
 
-// longestPart is how much of a target's name its part's has room for, in bytes: NAME_MAX
-// (limits.h) is 255.
+// longestPart is the room for a target's name in its part's name, in bytes:
+// NAME_MAX (limits.h) is 255.
 const longestPart = 255 - len(".") - len(PartEnding) - len(transfer.FetchEnding)
 
-// PartName is the name under which a target is written until it is whole. Of one that
-// is too long for that it has the begin, and its checksum.
+// PartName returns the name under which a target is written until it is
+// complete. Of a target that is too long it has the beginning, and a
+// checksum.
 func PartName(target string) string {
 	dir, name := filepath.Split(target)
 	if len(name) > longestPart {
@@ -81,9 +83,9 @@ func PartName(target string) string {
 	return filepath.Join(dir, "."+name+PartEnding)
 }
 
-// CheckTarget finds out before a transfer whether a file may be written: that
-// its folder is there, and that nothing else than a file has its name, without
-// overwrite nothing at all (ErrExists).
+// CheckTarget checks before a transfer whether a file may be written: its
+// folder must exist, and its name may only belong to a file, without
+// overwrite to nothing (ErrExists).
 func CheckTarget(target string, overwrite bool) error {
 	if info, err := os.Stat(filepath.Dir(target)); err != nil {
 		return fault.Failf("--to names a file in a folder that is there", "runner: looking for the folder of %s: %w", target, err)
@@ -98,7 +100,7 @@ func CheckTarget(target string, overwrite bool) error {
 		return fmt.Errorf("runner: looking for %s: %w", target, err)
 	case info.IsDir():
 		return fault.Failf("--to names a file", "runner: %s is a folder", target)
-	case !info.Mode().IsRegular(): // a rename would put a file in the place of a device
+	case !info.Mode().IsRegular(): // a rename would replace a device by a file
 		return fault.Failf("name a file, of a link the one that it leads to; --to nowhere keeps nothing", "runner: %s is a device, a pipe or a link, and is not replaced", target)
 	case !overwrite:
 		return fault.Failf("--overwrite replaces it", "runner: %s: %w", target, transfer.ErrExists)
@@ -106,9 +108,9 @@ func CheckTarget(target string, overwrite bool) error {
 	return nil
 }
 
-// NewFile begins a file that gets its name when it has come whole. left tells of
-// a part that a run that was killed had left behind, which is gone now. A
-// target that is there is replaced with overwrite, else the error is ErrExists.
+// NewFile begins a file that gets its name when it is complete. left reports
+// that it removed the part of a killed run. With overwrite it replaces an
+// existing target; otherwise the error is ErrExists.
 func NewFile(target string, overwrite bool) (f *File, left bool, err error) {
 	if err := CheckTarget(target, overwrite); err != nil {
 		return nil, false, err
@@ -127,14 +129,14 @@ func NewFile(target string, overwrite bool) (f *File, left bool, err error) {
 		out.Close()
 		return nil, left, fmt.Errorf("runner: making %s: %w", part, err)
 	}
-	if err := os.Remove(part + transfer.FetchEnding); err == nil { // nobody else may write it now
+	if err := os.Remove(part + transfer.FetchEnding); err == nil { // no other process may write it now
 		left = true
 	}
 	return &File{out: out, target: target, overwrite: overwrite}, left, nil
 }
 
-// removeLeft removes a part that nobody is writing. What is there and is no
-// file is nobody's to remove.
+// removeLeft removes a part that no process is writing. It does not remove
+// anything but files.
 func removeLeft(part string) error {
 	info, err := os.Lstat(part)
 	if errors.Is(err, os.ErrNotExist) {
@@ -160,7 +162,7 @@ func removeLeft(part string) error {
 	return nil
 }
 
-// File is a Sink with a name on a disk.
+// File is a Sink for a file on a disk.
 type File struct {
 	out       *os.File
 	target    string
@@ -169,7 +171,7 @@ type File struct {
 	done      bool
 }
 
-// Write appends. A full disk is ErrFull.
+// Write appends. On a full disk the error is ErrFull.
 func (f *File) Write(p []byte) (int, error) {
 	n, err := f.out.Write(p)
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
@@ -178,7 +180,7 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Keep waits until it is on the disk with its name.
+// Keep waits until the file is on the disk with its name.
 func (f *File) Keep() error {
 	err := f.sync()
 	if err == nil {
@@ -195,7 +197,7 @@ func (f *File) Keep() error {
 	return f.out.Close()
 }
 
-// sync waits until what has the part's name is on the disk.
+// sync waits until the file of the part's name is on the disk.
 func (f *File) sync() error {
 	if !f.replaced {
 		return f.out.Sync()
@@ -215,7 +217,8 @@ func (f *File) syncFolder() {
 	}
 }
 
-// name gives the file its own. A link never replaces what has come there meanwhile.
+// name renames the file. A link never replaces a file that was created
+// meanwhile.
 func (f *File) name() error {
 	if f.overwrite {
 		if err := CheckTarget(f.target, true); err != nil {
@@ -236,16 +239,16 @@ func (f *File) name() error {
 	return os.Remove(f.out.Name())
 }
 
-// Drop removes it.
+// Drop removes the file.
 func (f *File) Drop() {
 	if !f.done {
 		f.done = true
-		os.Remove(f.out.Name()) // before it is unlocked: nobody else takes it for their own
+		os.Remove(f.out.Name()) // before it is unlocked: no other process takes it for its own
 		f.out.Close()
 	}
 }
 
-// Sum is the SHA-256 of a file of this end.
+// Sum returns the SHA-256 of a local file.
 func Sum(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -11,17 +11,19 @@ import (
 	"thru/internal/transfer/stage"
 )
 
-// A program moves files of this machine, not bytes of this process. So what is
-// generated lies in a file before its clock begins, and time runs from its call.
+// A program moves files of this machine, not bytes of this process. So
+// generated data is written to a file before its clock begins, and its time
+// starts with the call of the program.
 
-// outside is the session of a program; false where bytes pass through here, or have to.
+// outside returns the session of a program; false where bytes pass through
+// this process, or have to.
 func (r *run) outside(s transfer.Session) (transfer.Outside, bool) {
 	o, ok := s.(transfer.Outside)
 	return o, ok && !r.job.Through
 }
 
-// stage gives a client's first file a name on this machine, which all its files
-// share. It returns the name, and what removes it again.
+// stage gives a client's first file a name on this machine, which all its
+// files share. It returns the name, and a function that removes it.
 func (r *run) stage(client int) (name string, remove func(), err error) {
 	from, err := r.job.Source(client, 0)
 	if err != nil {
@@ -49,8 +51,8 @@ func (r *run) stage(client int) (name string, remove func(), err error) {
 	return name, remove, nil
 }
 
-// progress counts what a program says that it has moved of one file. The clock
-// begins when it is called.
+// progress returns a function that counts what a program reports of one file.
+// The clock begins when the program is started.
 func (r *run) progress() (hear func(int64), heard *int64) {
 	heard = new(int64)
 	return func(bytes int64) {
@@ -60,7 +62,7 @@ func (r *run) progress() (hear func(int64), heard *int64) {
 	}, heard
 }
 
-// fetch downloads by a program: to the part of a file, else to nowhere.
+// fetch downloads by a program: to the part of a file, or to nowhere.
 func (r *run) fetch(ctx context.Context, s transfer.Outside, sink Sink, name string) error {
 	local := ""
 	f, isFile := sink.(*File)

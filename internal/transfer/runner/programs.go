@@ -7,16 +7,16 @@ import (
 	"thru/internal/transfer"
 )
 
-// programCPU adds what programs have used to what this process has. The kernel adds
-// up the times of children that have ended, and of theirs: a server's program beside
-// this, which runs on, is not among them.
+// programCPU adds the CPU time of programs to that of this process. The
+// kernel adds up the times of children that have ended, and of their
+// children: a server program that still runs is not included.
 type programCPU struct {
-	name         string // of the program; empty: the bytes are moved by this process
+	name         string // of the program; empty: this process moves the bytes
 	user, system int64  // ns, of all children that had ended before
 	known        bool
 }
 
-// watchPrograms begins where sessions are those of a program.
+// watchPrograms starts the count where a program runs the sessions.
 func watchPrograms(sessions []transfer.Session) (p programCPU) {
 	if _, ok := sessions[0].(transfer.Outside); ok {
 		p.name, _, _ = strings.Cut(sessions[0].Info().Client, " ")
@@ -25,8 +25,8 @@ func watchPrograms(sessions []transfer.Session) (p programCPU) {
 	return p
 }
 
-// addTo ends it when all programs have. Without their times those of this process
-// alone would look like the client's: they are left out.
+// addTo adds the times when all programs have ended. Where they are not known
+// it drops those of this process, which would look like the client's.
 func (p programCPU) addTo(span *measure.HostSpan) {
 	if p.name == "" || span.Worker == nil {
 		return

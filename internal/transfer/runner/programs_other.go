@@ -2,5 +2,5 @@
 
 package runner
 
-// childrenUsed is not told on this system.
+// childrenUsed is not known on this system.
 func childrenUsed() (user, system int64, known bool) { return 0, 0, false }

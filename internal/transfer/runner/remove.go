@@ -8,18 +8,18 @@ import (
 	"thru/internal/transfer"
 )
 
-// removal is files that are to go, by some sessions at once.
+// removal holds files to remove, by some sessions at once.
 type removal struct {
 	mu     sync.Mutex
-	names  []string // that nobody has taken yet
+	names  []string // not taken by a session yet
 	left   []string
-	cause  error // why the first of them is left
+	cause  error // why the first of those left could not be removed
 	closed error // why a session could not be opened
 }
 
-// Remove removes files at the server by sessions of their own, one of each client,
-// and returns those that are left with the reason of the first. A file that is gone
-// already is not left. A session that went silent takes no more; the others go on.
+// Remove removes files at the server by one new session for each client, and
+// returns those left with the reason of the first. A file that does not exist
+// is not left. A silent session takes no more files; the others go on.
 func Remove(ctx context.Context, clients []transfer.Client, names []string) (left []string, err error) {
 	r := &removal{names: names}
 	var all sync.WaitGroup
@@ -36,7 +36,7 @@ func Remove(ctx context.Context, clients []transfer.Client, names []string) (lef
 
 func (r *removal) session(ctx context.Context, c transfer.Client) {
 	s, err := c.Open(ctx)
-	if err != nil { // the server may have let others in
+	if err != nil { // the server may have admitted others
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.closed = err
@@ -55,7 +55,7 @@ func (r *removal) session(ctx context.Context, c transfer.Client) {
 	}
 }
 
-// next is a name that nobody has taken; "" where all are.
+// next returns a name that no session has taken; "" where there is none.
 func (r *removal) next() (name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package runner runs transfers and measures them: some clients at once, each
-// with some files, to or from where the job says. It knows no protocol, and
-// does not judge what was reached.
+// with some files, in the direction of the job. It knows no protocol, and
+// does not judge the result.
 package runner
 
 import (
@@ -25,61 +25,62 @@ import (
 // Job is one run of all clients together.
 type Job struct {
 	Direction string            // measure.Download or measure.Upload
-	Clients   []transfer.Client // at once
+	Clients   []transfer.Client // parallel
 	Files     int               // of each client, one after the other
 	Bytes     int64             // of each file
 
 	Name   func(client, file int) string                 // at the server
-	Sink   func(client, file int) (Sink, error)          // of a download: where it goes
-	Source func(client, file int) (io.ReadCloser, error) // of an upload: where it comes from
+	Sink   func(client, file int) (Sink, error)          // of a download: its destination
+	Source func(client, file int) (io.ReadCloser, error) // of an upload: its source
 
-	Same      *Stream // a download is to be this stream; nil: it is compared with nothing
-	Sum       bool    // CRC-32C of what passes, of a job of one file
-	Through   bool    // the bytes are to pass through this process, also those of a program
-	Overwrite bool    // replace what is at the server
-	Dialer    *Dialer // that the clients connect by; nil: their sockets are not read
+	Same      *Stream // a download must equal this stream; nil: no comparison
+	Sum       bool    // compute the CRC-32C of the data, for a job of one file
+	Through   bool    // the bytes must pass through this process, even those of a program
+	Overwrite bool    // replace existing files at the server
+	Dialer    *Dialer // of the clients; nil: their sockets are not read
 	Watch     func(Live)
-	PeerWatch PeerWatch // who looks at the other end meanwhile; nil: nobody
+	PeerWatch PeerWatch // observer of the other end; nil: none
 }
 
-// PeerWatch looks at the other end while a run moves its bytes. The run waits for both calls.
+// PeerWatch observes the other end while a run moves its bytes. The run waits
+// for both calls.
 type PeerWatch = interface {
 	// Begin is called when all sessions are open and no byte has moved yet.
-	// conns are the connections of now, whenever it is asked.
+	// conns returns the connections at the time of its call.
 	Begin(ctx context.Context, conns func() []measure.Addresses)
 	// End is called when the last byte has moved, before the sessions are closed.
 	End()
 }
 
-// Live is how far a run is.
+// Live is the progress of a run.
 type Live struct {
 	Bytes, Total int64
-	Bps          float64 // in the latest second
+	Bps          float64 // over the latest second
 }
 
-// Outcome is what came of a job. Of one that failed it holds what was measured
+// Outcome is the result of a job. For a failed job it holds what was measured
 // until then.
 type Outcome struct {
 	Run  measure.TransferRun
 	Info transfer.Info
-	Made []string // files that are at the server now: whole ones, and what a broken session has left
+	Made []string // files now at the server: complete ones, and remains of a broken session
 }
 
-// run is a job under way.
+// run is a running job.
 type run struct {
 	job   Job
 	begin time.Time
 	moved atomic.Int64
-	first atomic.Int64 // ns after begin, when the first byte passed; 0: none has
-	local atomic.Int64 // ns that clients waited for files of this end
+	first atomic.Int64 // ns after begin, of the first byte; 0: none yet
+	local atomic.Int64 // ns that clients waited for local files
 
 	staged []string  // of each client: the file that a program sends
-	each   []float64 // of each client: its goodput in bit/s, until it had all
+	each   []float64 // of each client: its goodput in bit/s, until it was done
 
 	mu      sync.Mutex
 	outcome Outcome
 	seconds []float64
-	blind   bool // the bytes pass through a program of their own, and are counted at its end
+	blind   bool // a program moves the bytes, which are counted at its end
 	wrong   bool
 }
 
@@ -137,7 +138,7 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	return r.outcome, nil
 }
 
-// stageAll stages what programs are to send, before any clock begins.
+// stageAll stages the files for programs to send, before any clock begins.
 func (r *run) stageAll(sessions []transfer.Session) (clear func(), err error) {
 	var made []func()
 	clear = func() {
@@ -159,7 +160,7 @@ func (r *run) stageAll(sessions []transfer.Session) (clear func(), err error) {
 	return clear, nil
 }
 
-// atOnce runs n parts, of which the first error ends the others.
+// atOnce runs n parts in parallel; the first error ends the others.
 func atOnce(ctx context.Context, cancel context.CancelCauseFunc, n int, part func(i int) error) error {
 	var parts sync.WaitGroup
 	for i := range n {
@@ -178,7 +179,7 @@ func (r *run) failed(err error) Outcome {
 	return r.outcome
 }
 
-// client moves the files of one.
+// client moves the files of one client.
 func (r *run) client(ctx context.Context, s transfer.Session, n int) error {
 	for i := range r.job.Files {
 		move := r.get
@@ -198,14 +199,14 @@ func (r *run) client(ctx context.Context, s transfer.Session, n int) error {
 	return nil
 }
 
-// start notes the moment of the first byte.
+// start records the time of the first byte.
 func (r *run) start() {
 	if r.first.Load() == 0 {
 		r.first.CompareAndSwap(0, max(1, int64(time.Since(r.begin))))
 	}
 }
 
-// get downloads a file, and leaves nothing of one that did not come whole.
+// get downloads a file, and removes an incomplete one.
 func (r *run) get(ctx context.Context, s transfer.Session, client, file int) error {
 	sink, err := r.job.Sink(client, file)
 	if err != nil {
@@ -219,7 +220,7 @@ func (r *run) get(ctx context.Context, s transfer.Session, client, file int) err
 	if r.job.Same != nil {
 		w.compared = r.job.Same.checker()
 	}
-	if s.Info().InFlight > 0 { // the first byte of so many requests comes with the last
+	if s.Info().InFlight > 0 { // with many requests in flight the first byte comes with the last
 		r.start()
 	}
 	n, err := s.Get(ctx, r.job.Name(client, file), w)
@@ -236,7 +237,7 @@ func (r *run) get(ctx context.Context, s transfer.Session, client, file int) err
 	return nil
 }
 
-// keep ends a file of this end.
+// keep completes a local file.
 func (r *run) keep(sink Sink) error {
 	begun := time.Now()
 	err := sink.Keep()
@@ -254,15 +255,16 @@ func (r *run) arrived(w *intake, n int64) {
 	}
 }
 
-// checksum is CRC-32C of what passes (RFC 3720, appendix B.4), for which CPUs have
-// an instruction: a cryptographic sum takes longer than a quick protocol.
+// checksum is the CRC-32C of the data (RFC 3720, appendix B.4), for which
+// CPUs have an instruction: a cryptographic sum takes longer than a fast
+// protocol.
 type checksum uint32
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (c *checksum) add(p []byte) { *c = checksum(crc32.Update(uint32(*c), castagnoli, p)) }
 
-// text is the sum where it is wanted.
+// text returns the sum where it is wanted.
 func (c checksum) text(wanted bool) string {
 	if !wanted {
 		return ""
@@ -270,7 +272,7 @@ func (c checksum) text(wanted bool) string {
 	return fmt.Sprintf("%08x", uint32(c))
 }
 
-// put uploads a file; the client removes one that did not get there whole.
+// put uploads a file; the client removes an incomplete one.
 func (r *run) put(ctx context.Context, s transfer.Session, client, file int) error {
 	if o, ok := r.outside(s); ok {
 		return r.send(ctx, o, r.staged[client], r.job.Name(client, file))
@@ -297,7 +299,7 @@ func (r *run) put(ctx context.Context, s transfer.Session, client, file int) err
 	return nil
 }
 
-// intake is what a client writes a download to.
+// intake is the writer of a client's download.
 type intake struct {
 	run      *run
 	to       io.Writer
@@ -306,7 +308,8 @@ type intake struct {
 	bytes    int64
 }
 
-// Write passes on and counts. Only the time of the file itself is this end's.
+// Write passes on and counts. Only the time of the file itself counts as
+// local.
 func (w *intake) Write(p []byte) (int, error) {
 	w.run.start()
 	begun := time.Now()
@@ -323,7 +326,7 @@ func (w *intake) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// outlet is what a client reads an upload from. A client may still be reading
+// outlet is the reader of a client's upload. A client may still be reading
 // when its Put has failed: net/http does.
 type outlet struct {
 	run  *run
@@ -335,7 +338,8 @@ type outlet struct {
 	over  bool
 }
 
-// Read passes on and counts. Only the time of the file itself is this end's.
+// Read passes on and counts. Only the time of the file itself counts as
+// local.
 func (o *outlet) Read(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -354,7 +358,7 @@ func (o *outlet) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end takes no more readers, and returns the checksum.
+// end makes later reads fail, and returns the checksum.
 func (o *outlet) end() checksum {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -362,14 +366,15 @@ func (o *outlet) end() checksum {
 	return o.sum
 }
 
-// sampleEvery is how often sockets are read.
+// sampleEvery is the interval of socket readings.
 const sampleEvery = 50 * time.Millisecond
 
-// adoptTicks is at how many samples it is looked for connections of programs.
+// adoptTicks is how many samples pass between searches for programs'
+// connections.
 const adoptTicks = 4
 
-// sample reads the sockets and counts the seconds until it is stopped. programs
-// tells that some of the clients dial by themselves.
+// sample reads the sockets and counts the seconds until it is stopped.
+// programs says that some of the clients dial by themselves.
 func (r *run) sample(programs bool) (stop func()) {
 	done := make(chan struct{})
 	var sampler sync.WaitGroup
@@ -413,7 +418,7 @@ func (r *run) second(bps float64) {
 	}
 }
 
-// figures fills what was measured until it ended.
+// figures fills in the results.
 func (r *run) figures(ended time.Time, span measure.HostSpan) {
 	x := &r.outcome.Run
 	first := r.first.Load()
@@ -422,15 +427,15 @@ func (r *run) figures(ended time.Time, span measure.HostSpan) {
 		return
 	}
 	x.ElapsedNs = max(1, int64(ended.Sub(r.begin))-first)
-	if x.Seconds = r.seconds; r.blind { // its bytes were counted when it ended
+	if x.Seconds = r.seconds; r.blind { // its bytes were counted at its end
 		x.Seconds = nil
 	}
-	if len(r.each) > 1 && !slices.Contains(r.each, 0) { // else one did not get all
+	if len(r.each) > 1 && !slices.Contains(r.each, 0) { // otherwise one client did not finish
 		x.Each = r.each
 	}
 	if d := r.job.Dialer; d != nil {
 		d.Sample()
-		if r.outcome.Info.Library || d.adopted() { // else they are not those that the data goes along
+		if r.outcome.Info.Library || d.adopted() { // otherwise these are not the connections of the data
 			x.Sockets = d.Streams()
 		}
 	}

@@ -17,10 +17,11 @@ import (
 	"thru/internal/transfer"
 )
 
-// Dialer makes the connections of clients, and remembers them, so that their TCP
-// can be read while they are in use. It may be used by several clients at once.
+// Dialer makes the connections of clients, and remembers them, so that their
+// TCP statistics can be read while they are in use. It may be used by several
+// clients at once.
 type Dialer struct {
-	Buffer  int // SO_SNDBUF and SO_RCVBUF, in bytes; 0 leaves them
+	Buffer  int // SO_SNDBUF and SO_RCVBUF, in bytes; 0 leaves the defaults
 	Timeout time.Duration
 
 	mu    sync.Mutex
@@ -29,18 +30,18 @@ type Dialer struct {
 
 // watched is a connection with its readings.
 type watched struct {
-	raw    syscall.RawConn // nil: of a program
+	raw    syscall.RawConn // nil: a program's connection
 	series sock.Series
 	done   bool
 }
 
-// mostWatched bounds the connections that are remembered: a passive FTP client
-// makes one for each file.
+// mostWatched limits the remembered connections: a passive FTP client makes
+// one for each file.
 const mostWatched = 4096
 
-// Dial connects, as net.Dialer does.
+// Dial connects like net.Dialer.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	// Before the handshake, which carries the window's scale.
+	// Before the handshake, which carries the window scale.
 	buffers := sock.Options{SendBuffer: int64(d.Buffer), RecvBuffer: int64(d.Buffer), NoDelay: true}
 	nd := net.Dialer{Timeout: d.Timeout, Control: buffers.Control}
 	c, err := transfer.Dial(ctx, nd, network, addr)
@@ -69,7 +70,7 @@ func (d *Dialer) remember(c net.Conn) {
 	}
 }
 
-// sample reads a connection; one that was closed keeps its latest reading.
+// sample reads a connection; a closed one keeps its last reading.
 func (w *watched) sample() {
 	if w.done {
 		return
@@ -89,7 +90,7 @@ func (w *watched) sample() {
 	w.done = err != nil
 }
 
-// Sample reads all connections that are open.
+// Sample reads all open connections.
 func (d *Dialer) Sample() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,12 +102,12 @@ func (d *Dialer) Sample() {
 	d.sampleAdopted()
 }
 
-// Adopt takes in the connections of the programs that this process has started,
-// which dial by themselves.
+// Adopt adds the connections of programs that this process has started, which
+// dial by themselves.
 func (d *Dialer) Adopt() {
 	all, err := host.New().ChildConnections(os.Getpid())
 	if err != nil {
-		return // what a system does not tell is not known
+		return // not known on this system
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,7 +128,7 @@ func (d *Dialer) adopted() bool {
 	return slices.ContainsFunc(d.conns, func(w *watched) bool { return w.raw == nil && w.series.IsRead() })
 }
 
-// sampleAdopted asks the kernel for the connections of programs.
+// sampleAdopted reads the connections of programs from the kernel.
 func (d *Dialer) sampleAdopted() {
 	if !slices.ContainsFunc(d.conns, func(w *watched) bool { return w.raw == nil && !w.done }) {
 		return
@@ -154,12 +155,13 @@ func (d *Dialer) sampleAdopted() {
 	}
 }
 
-// Forget begins anew: a run is about the connections that are open, or come.
+// Forget removes closed connections: a run counts those that are open, or
+// will be.
 func (d *Dialer) Forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, w := range d.conns {
-		if w.raw == nil { // the program is over
+		if w.raw == nil { // the program has ended
 			w.done = true
 			continue
 		}
@@ -169,10 +171,11 @@ func (d *Dialer) Forget() {
 	d.conns = slices.DeleteFunc(d.conns, func(w *watched) bool { return w.done })
 }
 
-// mostStreams bounds the connections that a result lists.
+// mostStreams limits the connections in a result.
 const mostStreams = 64
 
-// Streams are the connections that carried data, those with the most first.
+// Streams returns the connections that carried data, those with the most
+// first.
 func (d *Dialer) Streams() []measure.Stream {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,8 +188,8 @@ func (d *Dialer) Streams() []measure.Stream {
 	return sock.DataStreams(all, mostStreams)
 }
 
-// Connections are those that are open, or were since the run began; none without
-// a dialer.
+// Connections returns those that are open, or were since the run began; none
+// without a dialer.
 func (d *Dialer) Connections() []measure.Addresses {
 	if d == nil {
 		return nil
@@ -200,7 +203,7 @@ func (d *Dialer) Connections() []measure.Addresses {
 	return all
 }
 
-// face is the interface that the connections use; "" where it is not known.
+// face returns the interface of the connections; "" where it is not known.
 func (d *Dialer) face() string {
 	for _, c := range d.Connections() {
 		if to, err := netip.ParseAddrPort(c.Peer); err == nil {

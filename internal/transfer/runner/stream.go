@@ -10,22 +10,24 @@ import (
 	"io"
 )
 
-// Stream is data that a key makes: any part of it can be made again anywhere, so
-// that what arrives can be compared without keeping what was sent. It does not
-// compress, and no two keys have a block in common.
+// Stream is data generated from a key: any part of it can be generated again
+// anywhere, so that received data can be compared without a copy of the sent
+// data. It does not compress, and no two keys have a block in common.
 //
-// It is two tables of noise, one over the other. To make each byte by a cipher took
-// half as long as to send it by a quick protocol.
+// It combines two tables of random bytes, one over the other. A cipher for
+// each byte took half as long as a fast protocol takes to send it.
 type Stream struct{ long, short []byte }
 
-// Lengths of the tables, which have no factor in common: one over the other repeat
-// after 64 GiB, further than any compression looks back. Both fit into a CPU's cache.
+// Lengths of the tables, without a common factor: one over the other repeat
+// after 64 GiB, more than any compression looks back. Both fit in a CPU's
+// cache.
 const (
 	longTable  = 256 << 10
 	shortTable = longTable - 1
 )
 
-// NewStream is the stream of a key (AES-128 in counter mode makes its tables).
+// NewStream returns the stream of a key (AES-128 in counter mode generates
+// its tables).
 func NewStream(key uint64) (Stream, error) {
 	secret := binary.BigEndian.AppendUint64(make([]byte, 8, 16), key)
 	block, err := aes.NewCipher(secret)
@@ -37,7 +39,7 @@ func NewStream(key uint64) (Stream, error) {
 	return Stream{noise[:longTable], noise[longTable:]}, nil
 }
 
-// Fill makes what the stream holds from an offset on.
+// Fill writes the stream's bytes from an offset to p.
 func (s Stream) Fill(p []byte, offset int64) {
 	for len(p) > 0 {
 		a, b := s.long[offset%longTable:], s.short[offset%shortTable:]
@@ -47,7 +49,7 @@ func (s Stream) Fill(p []byte, offset int64) {
 	}
 }
 
-// Reader reads size bytes of the stream from an offset on.
+// Reader returns a reader of size bytes of the stream from an offset.
 func (s Stream) Reader(offset, size int64) io.Reader {
 	return &streamReader{s, offset, offset + size}
 }
@@ -57,7 +59,7 @@ type streamReader struct {
 	at, end int64
 }
 
-// Read is of the keyed stream, up to its end.
+// Read reads the stream up to its end.
 func (r *streamReader) Read(p []byte) (int, error) {
 	if r.at >= r.end {
 		return 0, io.EOF
@@ -73,14 +75,14 @@ type checker struct {
 	stream Stream
 	want   []byte
 	bytes  int64
-	wrong  int64 // the offset of the first byte that differs, -1: none does
+	wrong  int64 // the offset of the first wrong byte; -1: none
 }
 
 func (s Stream) checker() *checker {
 	return &checker{stream: s, want: make([]byte, 128<<10), wrong: -1}
 }
 
-// Write compares, and notes the first byte that differs.
+// Write compares, and notes the first wrong byte.
 func (c *checker) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -100,5 +102,5 @@ func (c *checker) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// holds reports whether size bytes came, each as the stream has it.
+// holds reports whether exactly size bytes came, all of them right.
 func (c *checker) holds(size int64) bool { return c.wrong < 0 && c.bytes == size }

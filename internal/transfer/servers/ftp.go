@@ -5,7 +5,8 @@ import (
 	"path/filepath"
 )
 
-// vsftpdConf lets guests write, which needs no privilege: users would need PAM.
+// vsftpdConf lets anonymous users write, which needs no privilege: other
+// users would need PAM.
 const vsftpdConf = `listen=YES
 listen_address=%s
 listen_port=%s
@@ -26,7 +27,8 @@ xferlog_enable=NO
 ftpd_banner=thru's judge (vsFTPd)
 `
 
-// Vsftpd is a vsftpd for guests. more are further lines of its configuration.
+// Vsftpd returns a vsftpd for anonymous users. more has further lines of its
+// configuration.
 func Vsftpd(dir, port, more string) (Server, error) {
 	s := &setup{dir: dir}
 	program, files := s.program("vsftpd"), s.folder("root", "box")
@@ -38,7 +40,8 @@ func Vsftpd(dir, port, more string) (Server, error) {
 	return s.server(port, files, "box", program, conf)
 }
 
-// VsftpdTLS are the lines for TLS, with the session of the control connection for data.
+// VsftpdTLS returns the lines for TLS, with session reuse for data
+// connections.
 func VsftpdTLS(cert, key string) string {
 	return fmt.Sprintf("ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\n"+
 		"require_ssl_reuse=YES\nssl_tlsv1=YES\nssl_ciphers=HIGH\nrsa_cert_file=%s\nrsa_private_key_file=%s\n", cert, key)

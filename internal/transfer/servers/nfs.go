@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// ganeshaStart keeps what both programs write to /run from the machine's own, so
-// it needs a mount namespace that nobody else is in.
+// ganeshaStart keeps what both programs write to /run off the machine's own,
+// so it needs a private mount namespace.
 const ganeshaStart = `mount -t tmpfs none /run; rpcbind -f & until rpcinfo -p 127.0.0.1 >/dev/null 2>&1; do sleep 0.05; done; exec ganesha.nfsd -F -L STDERR -f "$1" -p /run/ganesha.pid`
 
-// Ganesha is nfs-ganesha of some versions ("3", "4.1", "4.0") with a port mapper. Both have
-// well-known ports and write to /run: they need a network namespace and a mount namespace,
-// and root. It exports the folders files, and those named, of dir, by all versions under
-// the same paths.
+// Ganesha returns an nfs-ganesha of some versions ("3", "4.1", "4.0") with a
+// port mapper. Both have well-known ports and write to /run: they need a
+// network namespace, a mount namespace, and root. It exports the folder files
+// of dir, and the other named ones, by all versions under the same paths.
 func Ganesha(dir string, versions []string, more ...string) (Server, error) {
 	s := &setup{dir: dir}
 	for _, name := range []string{"ganesha.nfsd", "rpcbind", "rpcinfo"} {
@@ -39,7 +39,7 @@ func Ganesha(dir string, versions []string, more ...string) (Server, error) {
 	return s.server("", files, strings.TrimPrefix(files, "/"), "sh", "-c", ganeshaStart, "sh", conf)
 }
 
-// minorVersions is the line of those of version 4.
+// minorVersions returns the line with the minor versions of version 4.
 func minorVersions(minors []string) string {
 	if len(minors) == 0 {
 		return ""

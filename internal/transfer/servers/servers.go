@@ -1,6 +1,6 @@
-// Package servers readies real servers of file protocols, as Debian packages them,
-// in a folder of their own: it writes what they read, and says how they are
-// called. Others start them.
+// Package servers prepares real servers of file protocols, as Debian packages
+// them, in a folder of their own: it writes their configuration, and returns
+// their command lines. The caller starts them.
 package servers
 
 import (
@@ -22,25 +22,26 @@ import (
 	"thru/internal/transfer"
 )
 
-// ErrNone is that of a server whose program is missing.
+// ErrNone means that a server's program is missing.
 var ErrNone = errors.New("is not installed")
 
-// Host is where all of them listen.
+// Host is the address on which all of them listen.
 const Host = "127.0.0.1"
 
-// Server is one that can be started.
+// Server is a server that is ready to start.
 type Server struct {
-	Argv   []string        // it stays in the foreground, and says on its output what is wrong
-	Config transfer.Config // with which a client gets in
-	Secret string          // password of its user, for other clients; empty: it needs none
-	Folder string          // on this machine, where the files lie
-	Dir    string          // the same as a URL has it, without slash at its ends
+	Argv   []string        // it stays in the foreground, and prints its errors
+	Config transfer.Config // for a client of this server
+	Secret string          // the user's password, for other clients; empty: none needed
+	Folder string          // folder of the files on this machine
+	Dir    string          // the same in a URL, without leading and trailing slash
 }
 
-// Address is where it listens.
+// Address returns the listening address.
 func (s Server) Address() string { return net.JoinHostPort(Host, s.Config.Port) }
 
-// Program is the path of a program, with Debian's folders for daemons.
+// Program returns the path of a program, also in Debian's folders for
+// daemons.
 func Program(name string) (string, error) {
 	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin", "/usr/lib/openssh") {
 		file := filepath.Join(dir, name)
@@ -51,7 +52,8 @@ func Program(name string) (string, error) {
 	return "", fmt.Errorf("servers: the program %s %w", name, ErrNone)
 }
 
-// setup readies a server in a folder. After its first failure it does nothing more.
+// setup prepares a server in a folder. After its first failure it does
+// nothing more.
 type setup struct {
 	dir string
 	err error
@@ -64,7 +66,7 @@ func (s *setup) fail(doing string, err error) {
 	}
 }
 
-// program is the path of one that is needed.
+// program returns the path of a required program.
 func (s *setup) program(name string) string {
 	path, err := Program(name)
 	if s.err == nil {
@@ -73,7 +75,7 @@ func (s *setup) program(name string) string {
 	return path
 }
 
-// write makes a file that nobody else reads, and returns its path.
+// write creates a private file, and returns its path.
 func (s *setup) write(name, text string) string {
 	file := filepath.Join(s.dir, name)
 	if s.err == nil {
@@ -82,7 +84,7 @@ func (s *setup) write(name, text string) string {
 	return file
 }
 
-// folder makes one for files, which every user may write to.
+// folder creates a folder for files, which every user may write to.
 func (s *setup) folder(parts ...string) string {
 	dir := filepath.Join(append([]string{s.dir}, parts...)...)
 	if s.err == nil {
@@ -91,7 +93,7 @@ func (s *setup) folder(parts ...string) string {
 	return dir
 }
 
-// server is what came of it, without a user.
+// server returns the server, without a user.
 func (s *setup) server(port, folder, dir string, argv ...string) (Server, error) {
 	if s.err != nil {
 		return Server{}, s.err
@@ -99,7 +101,7 @@ func (s *setup) server(port, folder, dir string, argv ...string) (Server, error)
 	return Server{Argv: argv, Config: transfer.Config{Host: Host, Port: port, Path: dir + "/x"}, Folder: folder, Dir: dir}, nil
 }
 
-// guarded is server with a user who has a password.
+// guarded is server with a user and a password.
 func (s *setup) guarded(user, password, port, folder, dir string, argv ...string) (Server, error) {
 	server, err := s.server(port, folder, dir, argv...)
 	server.Config.User, server.Secret = user, password
@@ -107,12 +109,12 @@ func (s *setup) guarded(user, password, port, folder, dir string, argv ...string
 	return server, err
 }
 
-// pem writes one block of a file for OpenSSL.
+// pem writes one PEM block to a file.
 func (s *setup) pem(name, kind string, der []byte) string {
 	return s.write(name, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
 }
 
-// SelfSigned is a new certificate of Host that signs itself.
+// SelfSigned returns a new self-signed certificate of Host.
 func SelfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -129,8 +131,8 @@ func SelfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// Certificate writes a certificate of Host that signs itself, with its key, into
-// two files. raw is the certificate (DER).
+// Certificate writes a self-signed certificate of Host and its key to two
+// files. raw is the certificate (DER).
 func Certificate(dir string) (cert, key string, raw []byte, err error) {
 	made, err := SelfSigned()
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Samba is a smbd with one share "data", for the user who runs this, whose password
-// comes by chance. options are further lines of its [global] section. dir has a short
-// name: that of a socket has 107 bytes at most.
+// Samba returns a smbd with one share "data", for the present user with a
+// random password. options has further lines of its [global] section. dir
+// needs a short name: that of a socket has 107 bytes at most.
 func Samba(dir, port string, options ...string) (Server, error) {
 	password := "a pass; " + rand.Text()
 	s := &setup{dir: dir}
@@ -31,7 +31,7 @@ func Samba(dir, port string, options ...string) (Server, error) {
 	return s.guarded(me.Username, password, port, files, "data/files", smbd, "-F", "--no-process-group", "-s", conf, "--debug-stdout", "-l", dir)
 }
 
-// sambaGlobal keeps all that Samba writes in dir.
+// sambaGlobal keeps all files of Samba in dir.
 func sambaGlobal(dir, port string) string {
 	text := "[global]\nworkgroup = LAB\nnetbios name = THRUTEST\nserver role = standalone server\nmap to guest = Never\n" +
 		"interfaces = 127.0.0.1/8\nbind interfaces only = yes\ndisable netbios = yes\nload printers = no\ndisable spoolss = yes\n" +
@@ -39,7 +39,7 @@ func sambaGlobal(dir, port string) string {
 		"passdb backend = smbpasswd:" + dir + "/smbpasswd\n"
 	for _, name := range []string{"private dir", "state directory", "cache directory", "lock directory", "pid directory", "ncalrpc dir"} {
 		place := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
-		_ = os.Mkdir(place, 0o755) // one that is missing, Samba names
+		_ = os.Mkdir(place, 0o755) // Samba reports a missing one
 		text += fmt.Sprintf("%s = %s\n", name, place)
 	}
 	return text

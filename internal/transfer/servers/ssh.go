@@ -13,7 +13,8 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// key writes a private key (Ed25519), and returns its file and the public key.
+// key writes a private key (Ed25519), and returns its file and the public
+// key.
 func (s *setup) key(name string) (file string, public ssh.PublicKey) {
 	pub, secret, err := ed25519.GenerateKey(rand.Reader)
 	s.fail("making a key", err)
@@ -24,12 +25,12 @@ func (s *setup) key(name string) (file string, public ssh.PublicKey) {
 	return s.write(name, string(pem.EncodeToMemory(block))), public
 }
 
-// SSHD is OpenSSH's server for the user who runs this, who logs in by a key: a
-// password would need the system's own. It returns the host's key too.
+// SSHD returns OpenSSH's server for the present user, who logs in by a key: a
+// password would be the system's own. It also returns the host key.
 func SSHD(dir, port string) (Server, ssh.PublicKey, error) {
 	s := &setup{dir: dir}
 	program, files := s.program("sshd"), s.program("sftp-server")
-	if os.Geteuid() == 0 { // its package makes this folder at boot, which a container does not do
+	if os.Geteuid() == 0 { // the package creates this folder at boot, which a container does not have
 		s.fail("making sshd's folder", os.MkdirAll("/run/sshd", 0o755))
 	}
 	me, err := user.Current()

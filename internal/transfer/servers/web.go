@@ -5,7 +5,8 @@ import (
 	"os"
 )
 
-// nginxConf is a server of files with WebDAV's PUT and DELETE, for one user.
+// nginxConf configures a file server with WebDAV's PUT and DELETE, for one
+// user.
 const nginxConf = `
 %[5]s
 daemon off; master_process off; pid %[1]s/pid; error_log stderr crit;
@@ -24,8 +25,8 @@ http {
 }
 `
 
-// Nginx is a nginx for the user me, with TLS where cert is not empty. more are
-// further lines of its server.
+// Nginx returns an nginx for the user me, with TLS where cert is not empty.
+// more has further lines of its server section.
 func Nginx(dir, port, cert, key, more string) (Server, error) {
 	s := &setup{dir: dir}
 	program, files := s.program("nginx"), s.folder("files", "box")

@@ -15,20 +15,23 @@ import (
 )
 
 const (
-	// ceilingTime is how long the run lasts that tells the client's own ceiling.
+	// ceilingTime is the length of the run that measures the client's own
+	// ceiling.
 	ceilingTime = 1500 * time.Millisecond
-	// ceilingLimit is what that and its trials may take, of a program three times as
-	// much: a run of it that is cut off says nothing.
+	// ceilingLimit limits this run and its trials, for a program three times
+	// as much: a program's run that is cut off gives no result.
 	ceilingLimit = 3 * time.Second
-	// ceilingTrial is how much is moved first, in bytes, of each client; of a server
-	// with bounded room a share of that: its client is a program that starts slowly, too.
+	// ceilingTrial is the size of the first trial, in bytes, for each client;
+	// with a server of limited room a share of that, since its client is a
+	// program that starts slowly.
 	ceilingTrial      = 4 << 20
 	ceilingTrialShare = 8
-	// ceilingGrowth bounds how much more is moved next.
+	// ceilingGrowth limits the growth from one trial to the next.
 	ceilingGrowth = 16
 )
 
-// Ceiling is what as many clients as the transfer has carry on this machine alone.
+// Ceiling measures the rate of as many clients as the transfer has, on this
+// machine alone.
 func (m *Transfer) Ceiling(ctx context.Context) measure.Layer {
 	l := measure.Layer{Name: measure.LayerLibrary, Where: measure.Local, How: "the same client against a server on this machine, over loopback"}
 	switch {
@@ -66,7 +69,8 @@ func sameClients(n int) string {
 	return fmt.Sprintf("%d of the same clients at once", n)
 }
 
-// fill makes the data that a download is compared with; nil where it is not.
+// fill returns the generator of the data with which a download is compared;
+// nil without comparison.
 func (m *Transfer) fill() func([]byte, int64) {
 	if m.uploads() || !m.generates() {
 		return nil
@@ -74,8 +78,9 @@ func (m *Transfer) fill() func([]byte, int64) {
 	return m.stream.Fill
 }
 
-// alone moves more and more until it lasts long enough. A run that is cut off counts
-// by what had passed until then: of a client that is that slow nothing else is known.
+// alone moves more and more until a run lasts long enough. A run that is cut
+// off counts by the bytes until then: for a client that is that slow nothing
+// else is known.
 func (m *Transfer) alone(ctx context.Context, server *loopback.Server) (best measure.TransferRun, err error) {
 	limit := ceilingLimit
 	if !m.info.Library {
@@ -110,11 +115,11 @@ func (m *Transfer) alone(ctx context.Context, server *loopback.Server) (best mea
 	}
 }
 
-// led is the carrier with clients that go to a server of this machine, with the
-// blocks that the real one has agreed to.
+// led returns a transfer whose clients connect to a server of this machine,
+// with the block sizes of the real one.
 func (m *Transfer) led(server *loopback.Server) *Transfer {
 	there := *m
-	there.config.Dial = (&runner.Dialer{Buffer: m.config.Buffer, Timeout: m.config.Timeout}).Dial // not seen as the transfer's
+	there.config.Dial = (&runner.Dialer{Buffer: m.config.Buffer, Timeout: m.config.Timeout}).Dial // not counted as connections of the transfer
 	there.config = server.Config(there.config)
 	if m.info.Block > 0 {
 		there.config.Block = m.info.Block
@@ -122,7 +127,7 @@ func (m *Transfer) led(server *loopback.Server) *Transfer {
 	return &there
 }
 
-// aloneJob is the run over memory, with a server of this machine.
+// aloneJob returns the run over memory, with a server of this machine.
 func (m *Transfer) aloneJob(server *loopback.Server, size int64) (runner.Job, error) {
 	job := runner.Job{
 		Direction: m.direction, Clients: m.clients(m.Many), Files: 1, Bytes: size, Overwrite: true, Sum: m.sums(measure.LayerMemory),

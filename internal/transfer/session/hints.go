@@ -9,7 +9,7 @@ import (
 	"thru/internal/transfer"
 )
 
-// Hinted adds what can be done where the client that failed has not said it.
+// Hinted adds a fix to an error where the failing client has not added one.
 func Hinted(err error, overwrite bool) error {
 	exists := "--overwrite replaces it"
 	if overwrite {

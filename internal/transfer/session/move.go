@@ -16,12 +16,12 @@ import (
 	"thru/internal/unit"
 )
 
-// client is a new client of the URL.
+// client returns a new client of the URL.
 func (m *Transfer) client() transfer.Client {
 	return transfer.Discreet(m.config, m.protocol.New)
 }
 
-// clients are as many as are to work at once.
+// clients returns n clients.
 func (m *Transfer) clients(n int) (all []transfer.Client) {
 	for range n {
 		all = append(all, m.client())
@@ -29,15 +29,15 @@ func (m *Transfer) clients(n int) (all []transfer.Client) {
 	return all
 }
 
-// uploads reports whether the server's file comes from here.
+// uploads reports whether the transfer is an upload.
 func (m *Transfer) uploads() bool { return m.direction == measure.Upload }
 
-// generates reports whether thru makes the data.
+// generates reports whether thru generates the data.
 func (m *Transfer) generates() bool {
 	return m.From == Generated || m.uploads() && m.From == ""
 }
 
-// Asked is the transfer as far as the command line says it.
+// Asked returns the transfer as given on the command line.
 func (m *Transfer) Asked() measure.Transfer {
 	a := measure.Amount{
 		Bytes: m.Size, Files: 1, Clients: m.Many, BlockBytes: int64(m.config.Block), BufferBytes: int64(m.config.Buffer),
@@ -60,7 +60,7 @@ func (m *Transfer) Asked() measure.Transfer {
 	return measure.Transfer{URL: m.target.String(), Protocol: m.target.Protocol, Direction: m.direction, Asked: a}
 }
 
-// Greet logs in, and finds out before any data moves what would fail later.
+// Greet logs in, and checks before any data moves what would fail later.
 func (m *Transfer) Greet(ctx context.Context, t *measure.Transfer) error {
 	if err := m.local(); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (m *Transfer) Greet(ctx context.Context, t *measure.Transfer) error {
 	return m.room()
 }
 
-// unopened adds to an error what can be done: where nobody knows more, another
-// server may listen there than the URL says.
+// unopened adds a hint to an error: where no other is known, another server
+// may listen there than the URL says.
 func (m *Transfer) unopened(err error) error {
 	known := Hinted(err, m.Overwrite)
 	if fault.Hint(known) != "" && !errors.Is(err, transfer.ErrShort) {
@@ -96,7 +96,7 @@ func (m *Transfer) unopened(err error) error {
 	return fault.Failf("is that a server of "+m.target.Protocol+", and is that its port?", "%w", err)
 }
 
-// local looks at the file of this end.
+// local checks the local file.
 func (m *Transfer) local() error {
 	if from := m.fromFile(); m.uploads() && from != "" {
 		info, err := os.Stat(from)
@@ -115,15 +115,15 @@ func (m *Transfer) local() error {
 	}
 	f, err := m.file(0, 0)
 	if err == nil {
-		f.Drop() // that it can be made is known
+		f.Drop() // it can be created: that was the check
 	}
 	return err
 }
 
-// margin is how much of a disk is left free, in bytes.
+// margin is how much of a disk stays free, in bytes.
 const margin = 64 << 20
 
-// room refuses a download that this end's disk cannot take.
+// room refuses a download that does not fit on the local disk.
 func (m *Transfer) room() error {
 	to := m.ToFile()
 	if to == "" {
@@ -136,7 +136,8 @@ func (m *Transfer) room() error {
 	return nil
 }
 
-// Settle chooses how much is generated, and has it uploaded where it is to be downloaded.
+// Settle chooses how much is generated, and uploads it where it is to be
+// downloaded.
 func (m *Transfer) Settle(ctx context.Context, t *measure.Transfer) error {
 	if m.Size == 0 {
 		size, why, err := m.suggest(ctx)
@@ -157,7 +158,7 @@ func (m *Transfer) Settle(ctx context.Context, t *measure.Transfer) error {
 	return err
 }
 
-// generated is the stream as a file of so many bytes.
+// generated returns the stream as a file of so many bytes.
 func (m *Transfer) generated(size int64) (io.ReadCloser, error) {
 	return io.NopCloser(m.stream.Reader(0, size)), nil
 }
@@ -174,7 +175,7 @@ type upload struct {
 	peerWatch runner.PeerWatch
 }
 
-// put uploads files, which Clean removes.
+// put uploads files; Clean removes them.
 func (m *Transfer) put(ctx context.Context, u upload) (measure.TransferRun, error) {
 	out, err := runner.Run(ctx, runner.Job{
 		Direction: measure.Upload, Clients: m.clients(u.clients), Files: u.files, Bytes: u.size, Name: u.name,
@@ -186,7 +187,8 @@ func (m *Transfer) put(ctx context.Context, u upload) (measure.TransferRun, erro
 	return out.Run, err
 }
 
-// note keeps what a server has said of itself: data connections tell more than the first one.
+// note stores a server's information: data connections add to that of the
+// first connection.
 func (m *Transfer) note(info transfer.Info) {
 	if info.Client == "" || m.doc == nil {
 		return
@@ -200,8 +202,8 @@ func (m *Transfer) note(info transfer.Info) {
 	}
 }
 
-// Layers are those that there is something to measure of: with a file of this
-// end both, else the protocol alone.
+// Layers returns the layers to measure: both with a local file, otherwise
+// only the protocol.
 func (m *Transfer) Layers() []string {
 	if m.uploads() && m.fromFile() != "" || m.ToFile() != "" {
 		return []string{measure.LayerMemory, measure.LayerWhole}
@@ -209,7 +211,7 @@ func (m *Transfer) Layers() []string {
 	return []string{measure.LayerMemory}
 }
 
-// Move makes the transfer of all clients over a layer.
+// Move runs the transfer of all clients over a layer.
 func (m *Transfer) Move(ctx context.Context, layer string, beside runner.PeerWatch) (measure.TransferRun, error) {
 	if m.uploads() {
 		return m.moveUp(ctx, layer, beside)
@@ -217,18 +219,19 @@ func (m *Transfer) Move(ctx context.Context, layer string, beside runner.PeerWat
 	return m.moveDown(ctx, layer, beside)
 }
 
-// moveUp uploads generated data, or over the disk the file itself, which stays.
+// moveUp uploads generated data, or over the disk the file itself, which
+// stays.
 func (m *Transfer) moveUp(ctx context.Context, layer string, beside runner.PeerWatch) (measure.TransferRun, error) {
 	from, suffix, overwrite, kept := m.generated, m.nameSuffix, m.replaces(), m.Keep
 	switch {
 	case layer == measure.LayerWhole:
 		from, suffix, kept = func(int64) (io.ReadCloser, error) { return os.Open(m.fromFile()) }, "", true
-	case m.fromFile() != "": // beside the place of the file, which comes last
+	case m.fromFile() != "": // under another name than the file, which comes last
 		suffix, overwrite, kept = ".thru-memory", true, false
 	}
 	name := m.name(suffix)
 	run, err := m.put(ctx, upload{name, from, m.Size, 1, m.Many, overwrite, m.sums(layer), beside})
-	if kept && (err == nil || overwrite) { // with overwrite it may be all that there is of that name
+	if kept && (err == nil || overwrite) { // with overwrite it may be the only file of that name
 		m.keep(name)
 	}
 	if err != nil {
@@ -245,12 +248,12 @@ func (m *Transfer) moveUp(ctx context.Context, layer string, beside runner.PeerW
 	return run, ctx.Err()
 }
 
-// readBack downloads the first file that was uploaded, and compares it.
+// readBack downloads the first uploaded file, and compares it.
 func (m *Transfer) readBack(ctx context.Context, name string, run *measure.TransferRun) {
 	same := &m.stream
 	switch {
 	case run.CRC32C != "" && !m.generates():
-		same = nil // the sum says it
+		same = nil // the checksum decides
 	case run.Layer != measure.LayerMemory:
 		return
 	}
@@ -283,13 +286,13 @@ func (m *Transfer) moveDown(ctx context.Context, layer string, beside runner.Pee
 	}
 	out, err := runner.Run(ctx, job)
 	m.note(out.Info)
-	if err == nil && layer == measure.LayerWhole && job.Sum { // what is on the disk now
+	if err == nil && layer == measure.LayerWhole && job.Sum { // the data on the disk
 		out.Run.SHA256, err = runner.Sum(m.ToFile())
 	}
 	return out.Run, err
 }
 
-// sink is where a download goes that ends at no disk.
+// sink returns the destination of a download without a disk.
 func (m *Transfer) sink(int, int) (runner.Sink, error) {
 	if m.To == memory {
 		return runner.Memory(m.Many), nil
@@ -297,13 +300,13 @@ func (m *Transfer) sink(int, int) (runner.Sink, error) {
 	return runner.Nowhere(), nil
 }
 
-// sums reports whether checksums are taken over a layer: only the last one has them.
+// sums reports whether a layer has checksums: only the last one does.
 func (m *Transfer) sums(layer string) bool {
 	all := m.Layers()
 	return m.Many == 1 && !m.NoChecksum && layer == all[len(all)-1]
 }
 
-// file is the target of a download.
+// file returns the target of a download.
 func (m *Transfer) file(int, int) (runner.Sink, error) {
 	f, left, err := runner.NewFile(m.ToFile(), m.Overwrite)
 	if left {
@@ -318,7 +321,7 @@ func (m *Transfer) file(int, int) (runner.Sink, error) {
 // smallBytes is the size of each small file.
 const smallBytes = 64 << 10
 
-// Small uploads, or downloads, many small files one after the other.
+// Small uploads or downloads many small files one after the other.
 func (m *Transfer) Small(ctx context.Context) (*measure.TransferRun, error) {
 	if m.Options.Small == 0 {
 		return nil, nil
@@ -337,7 +340,7 @@ func (m *Transfer) Small(ctx context.Context) (*measure.TransferRun, error) {
 	return &run, err
 }
 
-// Folder is that of the file at this end; "" where none takes part.
+// Folder returns the folder of the local file; "" where there is none.
 func (m *Transfer) Folder() (string, error) {
 	file := m.ToFile()
 	if m.uploads() {
@@ -353,5 +356,5 @@ func (m *Transfer) Folder() (string, error) {
 	return dir, nil
 }
 
-// Warnings are what is to be said of the transfers.
+// Warnings returns the warnings of the transfers.
 func (m *Transfer) Warnings() []string { return m.warnings }

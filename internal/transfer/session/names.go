@@ -16,15 +16,16 @@ import (
 	"thru/internal/unit"
 )
 
-// besideGenerated is in the name of generated data where the URL's own is somebody's.
+// besideGenerated is in the name of generated data where the URL's own name
+// is taken.
 const besideGenerated = ".thru-generated"
 
-// name is that of a file of a client at the server.
+// name returns the names of a client's files at the server.
 func (m *Transfer) name(suffix string) func(client, file int) string {
 	several := m.Many > 1 && (m.uploads() || m.generates())
 	return func(client, file int) string {
 		n := m.target.Path
-		if suffix != "" { // what comes behind it must fit as well (NAME_MAX)
+		if suffix != "" { // the suffix must fit as well (NAME_MAX)
 			dir, base := path.Split(n)
 			n = dir + strings.ToValidUTF8(base[:min(len(base), 200)], "")
 		}
@@ -38,8 +39,9 @@ func (m *Transfer) name(suffix string) func(client, file int) string {
 	}
 }
 
-// vacant refuses to write where something is already. Generated data that is removed
-// again never takes the place of a file: with --overwrite it lies beside it.
+// vacant refuses to write over an existing file. Generated data that is
+// removed again never replaces a file: with --overwrite it gets another name
+// in the same folder.
 func (m *Transfer) vacant(ctx context.Context, s transfer.Session) error {
 	names := m.name("")
 	for client := range m.Many {
@@ -60,11 +62,12 @@ func (m *Transfer) vacant(ctx context.Context, s transfer.Session) error {
 	return nil
 }
 
-// replaces reports whether what has the name of a file may go. Generated data that is to
-// be removed takes no file along, also none that came after it was looked for.
+// replaces reports whether an existing file may be replaced. Generated data
+// that is to be removed replaces none, not even one that was created after
+// the check.
 func (m *Transfer) replaces() bool { return m.Overwrite && (m.Keep || !m.generates()) }
 
-// keep takes files that are to stay out of what was made.
+// keep removes files that are to stay from the list of those to clean.
 func (m *Transfer) keep(name func(client, file int) string) {
 	m.made = slices.DeleteFunc(m.made, func(made string) bool {
 		for client := range m.Many {
@@ -76,15 +79,16 @@ func (m *Transfer) keep(name func(client, file int) string) {
 	})
 }
 
-// Bounds of the removal of what was made, also after an interrupt. A second one ends it.
+// Limits for the removal of created files, also after an interrupt. A second
+// interrupt ends it.
 const (
-	cleanSilence  = 10 * time.Second // at most, without any byte
-	cleanSessions = 8                // at once
-	cleanEach     = 16               // files that are worth a session
-	cleanNames    = 3                // that are said
+	cleanSilence  = 10 * time.Second // longest time without any byte
+	cleanSessions = 8                // parallel
+	cleanEach     = 16               // files for each session
+	cleanNames    = 3                // names in a message
 )
 
-// Clean removes what was made for the measurement's sake.
+// Clean removes the files that the measurement has created.
 func (m *Transfer) Clean() error {
 	if m.Keep {
 		m.keep(m.name(""))
@@ -100,10 +104,10 @@ func (m *Transfer) Clean() error {
 	return fmt.Errorf("session: %s left at the server, %s: %w", unit.Plural(len(left), "file"), patterns(left), err)
 }
 
-// numbered is the number at the end of a name.
+// numbered matches the number at the end of a name.
 var numbered = regexp.MustCompile(`-[0-9]+$`)
 
-// patterns names files: a few by their names, many by what their names have in common.
+// patterns returns a few names, or the common patterns of many.
 func patterns(names []string) string {
 	if len(names) > cleanNames {
 		short := make([]string, len(names))

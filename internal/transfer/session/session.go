@@ -1,5 +1,6 @@
-// Package session is one `thru transfer` at the end that makes it: it logs in, chooses how much is
-// moved, moves files up or down over memory and over the disk, and removes what it has made.
+// Package session is one `thru transfer` at the end that runs it: it logs in,
+// chooses how much is moved, moves files up or down over memory and over the
+// disk, and removes the files that it has created.
 package session
 
 import (
@@ -17,26 +18,26 @@ import (
 	"thru/internal/transfer/runner"
 )
 
-// Words that stand for no file.
+// Words instead of a file name.
 const (
 	nowhere   = "nowhere"
 	memory    = "memory"
 	Generated = "generated"
 )
 
-// Options say what is moved, and how.
+// Options are the options of a transfer.
 type Options struct {
 	Upload   bool
 	From, To string // a file, or one of the words above
-	Size     int64  // of each file that is large; 0: not known yet
-	Many     int    // clients at once
-	Small    int    // files that are small
+	Size     int64  // of each large file; 0: not known yet
+	Many     int    // parallel clients
+	Small    int    // number of small files
 
 	Overwrite, Keep               bool
-	NoCeiling, NoChecksum, Unread bool // what is left out
+	NoCeiling, NoChecksum, Unread bool // steps to leave out
 }
 
-// ToFile is the file that a download goes to, or "".
+// ToFile returns the file of a download, or "".
 func (o Options) ToFile() string {
 	if o.To == nowhere || o.To == memory {
 		return ""
@@ -44,7 +45,7 @@ func (o Options) ToFile() string {
 	return o.To
 }
 
-// fromFile is the file that is uploaded, or "".
+// fromFile returns the file of an upload, or "".
 func (o Options) fromFile() string {
 	if o.From == Generated {
 		return ""
@@ -61,18 +62,18 @@ type Transfer struct {
 	config    transfer.Config
 	dialer    *runner.Dialer
 	stream    runner.Stream
-	Live      func(runner.Live) // is told how far it is
+	Live      func(runner.Live) // receives the progress
 
-	doc        *measure.Transfer // of the document; nil until Greet
+	doc        *measure.Transfer // part of the document; nil until Greet
 	info       transfer.Info     // of the latest session with the server
-	nameSuffix string            // between the URL's name and that of generated data, where something has the first
-	mark       string            // of this run, in the names of what it makes beside the file: two runs at once do not meet
-	made       []string          // files at the server that are to go again
+	nameSuffix string            // added to the URL's name for generated data, where the name is taken
+	mark       string            // unique to this run, in the names of its other files: two runs at once do not conflict
+	made       []string          // files at the server to be removed
 	warnings   []string
 }
 
-// New is a transfer before anything is connected. Of the configuration it sets who
-// is called, and by what.
+// New returns a transfer before any connection. It sets host, port, user and
+// path of the configuration.
 func New(u URL, o Options, c transfer.Config) (*Transfer, error) {
 	protocol, err := clients.Of(u.Protocol)
 	if err != nil {
@@ -89,10 +90,10 @@ func New(u URL, o Options, c transfer.Config) (*Transfer, error) {
 	return m, err
 }
 
-// Ours reports whether the files go along thru's own data plane.
+// Ours reports whether the files use thru's own data plane.
 func (m *Transfer) Ours() bool { return m.protocol.Name == clients.Thru }
 
-// UseAgent is told the agent at the server, whose clients those of thru:// are.
+// UseAgent sets the agent at the server, which the clients of thru:// use.
 func (m *Transfer) UseAgent(name string, agent own.Agent, hello bus.HelloReply, hosts []string) error {
 	if !m.Ours() {
 		return nil

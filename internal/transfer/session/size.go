@@ -10,17 +10,17 @@ import (
 	"thru/internal/unit"
 )
 
-// Sizes of trials, and what they may suggest, in bytes of all clients.
+// Sizes of trials, and limits of the suggested size, in bytes of all clients.
 const (
 	firstTrial = 1 << 20
-	trialGrows = 64 // times at most, from one to the next
+	trialGrows = 64 // largest growth from one trial to the next
 	mostTrials = 3
 	leastSize  = 4 << 20
 	mostSize   = 16 << 30
 )
 
-// Lengths of trials and of what is suggested. A window that grows with the
-// transfer takes some ten round trips; in a hundred that costs little.
+// Lengths of trials and of the suggested transfer. A window that grows during
+// the transfer takes some ten round trips; among a hundred that costs little.
 const (
 	trialTime  = time.Second
 	trialTrips = 20
@@ -28,8 +28,8 @@ const (
 	wholeTrips = 100
 )
 
-// suggest is a size for each client that lasts 10 s and 100 round trips, by the
-// rate of uploads that grow until they last a second; why says what it is made of.
+// suggest returns a size for each client that lasts 10 s and 100 round trips,
+// by the rate of uploads that grow until they last a second; why explains it.
 func (m *Transfer) suggest(ctx context.Context) (size int64, why string, err error) {
 	clients := int64(m.Many)
 	trial := max(firstTrial/clients, 64<<10)
@@ -50,7 +50,8 @@ func (m *Transfer) suggest(ctx context.Context) (size int64, why string, err err
 	return 0, "", nil // not reached: the last trial is always enough
 }
 
-// reached is the rate of a trial when it ended: its begin was slower.
+// reached returns the rate at the end of a trial, since its beginning was
+// slower.
 func reached(run *measure.TransferRun) float64 {
 	if run.Bps == nil {
 		return 0
@@ -61,7 +62,8 @@ func reached(run *measure.TransferRun) float64 {
 	return run.Bps.Value
 }
 
-// suggested is what a client moves at a rate in bit/s in 10 s or 100 round trips.
+// suggested returns how much a client moves at a rate in bit/s in 10 s or 100
+// round trips.
 func suggested(bps float64, rtt time.Duration, clients int64) (size int64, why string) {
 	length, why := wholeTime, "10 s"
 	if trips := wholeTrips * rtt; trips > length {

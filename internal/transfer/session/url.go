@@ -14,13 +14,13 @@ import (
 // URL is PROTO://[USER@]HOST[:PORT]/PATH.
 type URL struct {
 	Protocol, user, host, port string
-	Path                       string // decoded, without the slash before it
+	Path                       string // decoded, without the leading slash
 }
 
-// longestURL bounds it: a path of 4095 bytes, each encoded.
+// longestURL limits a URL: a path of 4095 bytes, each encoded.
 const longestURL = 16 << 10
 
-// String is the URL without a query and without secrets.
+// String returns the URL without a query and without secrets.
 func (u URL) String() string {
 	shown := url.URL{Scheme: u.Protocol, Host: u.host, Path: "/" + u.Path}
 	if strings.Contains(u.host, ":") {
@@ -32,18 +32,18 @@ func (u URL) String() string {
 	if u.user != "" {
 		shown.User = url.User(u.user)
 	}
-	if u.port != "" && u.user == "" { // else what stands before @ could be a password
+	if u.port != "" && u.user == "" { // otherwise the text before @ could be a password
 		shown.RawPath = strings.ReplaceAll(shown.EscapedPath(), "@", "%40")
 	}
 	return shown.String()
 }
 
-// ParseURL reads the URL of a transfer. What is wrong with a name is
-// said before anything is connected.
+// ParseURL parses the URL of a transfer. It refuses an invalid name before
+// any connection.
 func ParseURL(text string) (URL, error) {
 	const like = "such as sftp://user@host/folder/file or smb://user@host/share/file"
 	u, err := url.Parse(text)
-	if err != nil && strings.Contains(text, "@") { // part of it may be a password, so none of it is told
+	if err != nil && strings.Contains(text, "@") { // part of it may be a password, so none of it is shown
 		return URL{}, fault.Usagef(like+"; the password comes by THRU_PASSWORD or --password-stdin", "what stands there is no URL of a file")
 	}
 	if len(text) > longestURL || err != nil || u.Host == "" || u.Scheme == "" || u.Opaque != "" {
@@ -75,7 +75,7 @@ func ParseURL(text string) (URL, error) {
 	return t, transfer.CheckName(t.Path)
 }
 
-// ours refuses what a URL of thru's own cannot have.
+// ours refuses parts that a thru:// URL cannot have.
 func (u URL) ours() error {
 	if u.Protocol == clients.Thru && u.user != "" {
 		return fault.Usagef("leave "+u.user+"@ out: who may do this has been let in by a join string", "thru:// has no users")
@@ -83,7 +83,7 @@ func (u URL) ours() error {
 	return nil
 }
 
-// EndPoint is the end point of a URL of thru's own; "" of any other.
+// EndPoint returns the end point of a thru:// URL; "" for any other.
 func (u URL) EndPoint() string {
 	switch {
 	case u.Protocol != clients.Thru:
@@ -94,7 +94,7 @@ func (u URL) EndPoint() string {
 	return u.host
 }
 
-// known refuses protocols that thru does not speak, with the reason.
+// known refuses protocols that thru does not support, with the reason.
 func (u URL) known() error {
 	switch u.Protocol {
 	case "smb1", "cifs":
