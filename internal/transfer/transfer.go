@@ -31,7 +31,7 @@ import (
 	"time"
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	ErrLogin    = errors.New("the server refused the login")
 	ErrMissing  = errors.New("there is no such file or share")
@@ -48,60 +48,62 @@ var (
 	ErrSource   = errors.New("what is to be sent ended early")
 )
 
-// Config is what a client of one URL needs. Secrets never stand in an error.
+// Config configures a client of one URL. Secrets never appear in an error.
 type Config struct {
-	Host, Port string // port: empty for the protocol's own
-	Path       string // as the URL has it, decoded, without a leading slash where the protocol has none
+	Host, Port string // port: empty for the protocol's default
+	Path       string // as in the URL, decoded, without a leading slash where the protocol has none
 	User       string
-	Password   func() (string, error) // asked for once, where the server wants one
-	Pin        string                 // SHA-256 of the certificate or host key that alone is accepted; empty: the system's trust
-	Insecure   bool                   // accept any
+	Password   func() (string, error) // called once, where the server asks for one
+	Pin        string                 // SHA-256 of the only certificate or host key to accept; empty: the system's trust
+	Insecure   bool                   // accept any certificate or host key
 	Roots      *x509.CertPool         // trusted instead of the system's certificates, where not nil
-	KnownHosts string                 // SSH's file of host keys; empty: that of the user
-	Key        string                 // file of a private SSH key, offered before the agent's
-	Buffer     int                    // SO_SNDBUF and SO_RCVBUF, set before the connection is made; 0 leaves them; a Dial of one's own sets them itself
-	Block      int                    // bytes per read and write of the protocol; 0 is its own
+	KnownHosts string                 // SSH's file of host keys; empty: the user's
+	Key        string                 // file of a private SSH key, tried before the agent's
+	Buffer     int                    // SO_SNDBUF and SO_RCVBUF, set before the connection is made; 0 leaves the defaults; a custom Dial sets them itself
+	Block      int                    // bytes per read and write of the protocol; 0: the protocol's default
 	Dial       func(ctx context.Context, network, addr string) (net.Conn, error)
-	Timeout    time.Duration // without any byte either way; 0 is DefaultTimeout
+	Timeout    time.Duration // longest time without any byte in either direction; 0 is DefaultTimeout
 }
 
-// Info is what a server says of itself.
+// Info describes a server and the session with it.
 type Info struct {
-	Server      string   // product and version as it says
-	Client      string   // what speaks to it here: library or program with version
+	Server      string   // product and version by the server
+	Client      string   // library or program with version
 	Fingerprint string   // of certificate or host key: "sha256:..."
 	Details     []string // what was negotiated: cipher, dialect, block sizes
 	Library     bool     // its bytes pass through this process
-	InFlight    int64    // bytes of requests that are under way at most; 0: it streams, or that is not known
-	Block       int      // bytes per read and write that were settled; 0: the protocol has none, or they are Config.Block
+	InFlight    int64    // most bytes of requests in flight; 0: it streams, or they are not known
+	Block       int      // negotiated bytes per read and write; 0: the protocol has none, or they are Config.Block
 }
 
 // Client moves files of one server. It is used by one goroutine at a time.
 type Client interface {
-	// Open connects and logs in. What it returns must be closed.
+	// Open connects and logs in. The session must be closed.
 	Open(ctx context.Context) (Session, error)
 }
 
-// Session is a connection that is logged in. One that was cancelled, or went
-// silent, is over: its methods fail from then on, and Close is what is left.
+// Session is a connection after login. A cancelled or silent one has ended:
+// its methods fail from then on, and only Close remains.
 type Session interface {
 	Info() Info
-	// Size of a file; ErrMissing where there is none.
+	// Size returns the size of a file; ErrMissing where there is none.
 	Size(ctx context.Context, path string) (int64, error)
-	// Get writes a file's bytes to w and returns how many there were.
+	// Get writes a file's bytes to w and returns their number.
 	Get(ctx context.Context, path string, w io.Writer) (int64, error)
-	// Put makes a file of size bytes of r. Unless overwrite, one that exists is ErrExists.
-	// One that was not written whole is removed; where it cannot be, the error is Left.
+	// Put creates a file from size bytes of r. Without overwrite an existing
+	// file is ErrExists. Put removes an incomplete file; where it cannot, the
+	// error is Left.
 	Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error
-	// Remove removes what Put made.
+	// Remove removes a file that Put created.
 	Remove(ctx context.Context, path string) error
-	// Sockets are the connections that are open now and carry data, where the protocol
-	// gives them: for TCP_INFO. It may be called beside any other method.
+	// Sockets returns the open connections that carry data, where the
+	// protocol exposes them: for TCP_INFO. It may be called during any other
+	// method.
 	Sockets() []net.Conn
 	Close() error
 }
 
-// CheckSize refuses a size that no file has, which a server has said.
+// CheckSize refuses an impossible file size of a server.
 func CheckSize(bytes int64) error {
 	if bytes < 0 {
 		return fmt.Errorf("transfer: the server says that it has %d bytes", bytes)
@@ -109,15 +111,15 @@ func CheckSize(bytes int64) error {
 	return nil
 }
 
-// Left says that an upload failed, and that its session could not remove what there
-// is of it any more. Another session may.
+// Left means that an upload failed, and that its session could no longer
+// remove the incomplete file. Another session may.
 type Left struct {
-	Path  string // as Remove takes it
+	Path  string // for Remove
 	Cause error  // why the upload failed
 	Err   error  // why it could not be removed
 }
 
-// Error says both.
+// Error returns both errors.
 func (l *Left) Error() string {
 	return fmt.Sprintf("%v; its session could not remove %s: %v", l.Cause, path.Base(l.Path), l.Err)
 }

@@ -12,14 +12,16 @@ import (
 	"thru/internal/fault"
 )
 
-// Fingerprint names a certificate (DER) or an SSH host key (its wire form).
+// Fingerprint returns the fingerprint of a certificate (DER) or an SSH host
+// key (wire format).
 func Fingerprint(raw []byte) string {
 	sum := sha256.Sum256(raw)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Pinned reports whether pin is raw's SHA-256: in hexadecimal, with or without
-// colons, or in base64 as OpenSSH writes it, with or without "sha256:" before it.
+// Pinned reports whether pin is raw's SHA-256: in hexadecimal, with or
+// without colons, or in base64 as OpenSSH writes it, with or without
+// "sha256:" before it.
 func Pinned(pin string, raw []byte) bool {
 	sum := sha256.Sum256(raw)
 	if len(pin) > 7 && strings.EqualFold(pin[:7], "sha256:") {
@@ -32,20 +34,21 @@ func Pinned(pin string, raw []byte) bool {
 	return err == nil && string(got) == string(sum[:])
 }
 
-// TLS is how a client of cfg speaks TLS: with certificates that the pin names,
-// else with those that the system or cfg.Roots trusts. A refusal is ErrUnknown
-// and says the fingerprint.
+// TLS returns the TLS configuration for cfg: it accepts the certificate of
+// the pin, or without a pin those that the system or cfg.Roots trusts. A
+// refusal is ErrUnknown with the fingerprint.
 func (c Config) TLS() *tls.Config {
 	return &tls.Config{
 		ServerName: c.Host, MinVersion: tls.VersionTLS12,
 		ClientSessionCache: tls.NewLRUClientSessionCache(8),
-		// The library's own verification would not say the fingerprint: verify does its work.
+		// The library's own verification would not report the fingerprint:
+		// verify replaces it.
 		InsecureSkipVerify: true,
 		VerifyConnection:   c.verify,
 	}
 }
 
-// verify judges the certificates of a handshake, a resumed one too.
+// verify checks the certificates of a handshake, also of a resumed one.
 func (c Config) verify(s tls.ConnectionState) error {
 	if len(s.PeerCertificates) == 0 {
 		return errors.New("transfer: the server shows no certificate")
@@ -70,7 +73,7 @@ func (c Config) verify(s tls.ConnectionState) error {
 	return nil
 }
 
-// Describe says what a TLS connection has agreed on.
+// Describe returns the negotiated parameters of a TLS connection.
 func Describe(s tls.ConnectionState) string {
 	text := tls.VersionName(s.Version) + " " + tls.CipherSuiteName(s.CipherSuite)
 	if s.DidResume {

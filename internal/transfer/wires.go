@@ -13,38 +13,39 @@ import (
 	"thru/internal/sock"
 )
 
-// DefaultTimeout is how long nothing may move before a session is given up.
+// DefaultTimeout is how long nothing may move before a session ends.
 const DefaultTimeout = 30 * time.Second
 
-// grace is what remains after a session was cancelled to remove what is half
-// there: together with the rest it stays below the second that was promised.
+// grace is the time after the end of a session to remove an incomplete file:
+// together with the rest it stays below the promised second.
 const grace = 700 * time.Millisecond
 
-// defaultBlock is what one read or write moves where nothing else was asked for.
+// defaultBlock is the size of a read or write without a request for another
+// one.
 const defaultBlock = 256 << 10
 
-// Wires are the connections of one session. They count what moves, so that
-// silence is seen, and they end with the context of what is under way.
+// Wires are the connections of one session. They count the bytes, to detect
+// silence, and they end with the context of the present operation.
 type Wires struct {
 	cfg     Config
 	moved   atomic.Int64
-	endless atomic.Pointer[func()] // called when a login has moved more than any does
+	endless atomic.Pointer[func()] // called when a login exceeds mostLogin
 
 	mu   sync.Mutex
-	open map[*wire]bool // true: carries data alone
+	open map[*wire]bool // true: carries only data
 	over error          // why none of them works any more
 }
 
-// NewWires returns no connections yet, which will be as cfg asks for.
+// NewWires returns an empty set of connections with the settings of cfg.
 func NewWires(cfg Config) *Wires { return &Wires{cfg: cfg, open: map[*wire]bool{}} }
 
-// Control dials a connection that commands go along: when a session ends early
-// it lives a little longer than the others, for what must be cleaned up.
+// Control dials a connection for commands: when a session ends early it lives
+// a little longer than the others, for clean-up.
 func (w *Wires) Control(ctx context.Context, addr string) (net.Conn, error) {
 	return w.dial(ctx, addr, false)
 }
 
-// Data dials a connection that carries a file.
+// Data dials a connection for a file's data.
 func (w *Wires) Data(ctx context.Context, addr string) (net.Conn, error) {
 	return w.dial(ctx, addr, true)
 }
@@ -52,7 +53,7 @@ func (w *Wires) Data(ctx context.Context, addr string) (net.Conn, error) {
 func (w *Wires) dial(ctx context.Context, addr string, data bool) (net.Conn, error) {
 	dial := w.cfg.Dial
 	if dial == nil {
-		// Before the handshake, which carries the window's scale.
+		// Before the handshake, which carries the window scale.
 		buffers := sock.Options{SendBuffer: int64(w.cfg.Buffer), RecvBuffer: int64(w.cfg.Buffer), NoDelay: true}
 		dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return Dial(ctx, net.Dialer{Control: buffers.Control}, network, addr)
@@ -72,7 +73,7 @@ func (w *Wires) dial(ctx context.Context, addr string, data bool) (net.Conn, err
 	return c, nil
 }
 
-// Sockets are the connections that are open; where some carry data alone, those.
+// Sockets returns the open connections; where some carry only data, those.
 func (w *Wires) Sockets() []net.Conn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,7 +91,7 @@ func (w *Wires) Sockets() []net.Conn {
 	return control
 }
 
-// Close closes what is open.
+// Close closes all connections.
 func (w *Wires) Close() error {
 	w.mu.Lock()
 	open := w.open
@@ -106,12 +107,14 @@ func (w *Wires) Close() error {
 	return errors.Join(errs...)
 }
 
-// Alive is a sign of life of the server that is no byte of a connection here.
+// Alive reports a sign of life of the server that is no byte of these
+// connections.
 func (w *Wires) Alive() { w.moved.Add(1) }
 
-// Guard watches one operation. The context that it returns ends with the given
-// one, and where nothing moved for the time allowed; then reads and writes fail.
-// The function ends the watch, and explains the operation's error by what ended it.
+// Guard watches one operation. The returned context ends with ctx, and when
+// nothing moves for the allowed time; then reads and writes fail. The
+// returned function ends the watch, and explains the operation's error by the
+// cause of the end.
 func (w *Wires) Guard(ctx context.Context) (context.Context, func(error) error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	w.mu.Lock()
@@ -133,12 +136,13 @@ func (w *Wires) Guard(ctx context.Context) (context.Context, func(error) error) 
 	}
 }
 
-// mostLogin bounds the bytes of a login either way: the largest known, of long chains
-// of certificates and tickets, have some 100 KiB.
+// mostLogin limits the bytes of a login in either direction: the largest
+// known logins, with long chains of certificates and tickets, have some 100
+// KiB.
 const mostLogin = 1 << 20
 
-// Greet is Guard for the login, which ends with ErrEndless where a server floods: that
-// is no silence.
+// Greet is Guard for the login, which ends with ErrEndless where a server
+// floods the client, since that is no silence.
 func (w *Wires) Greet(ctx context.Context) (context.Context, func(error) error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	flood := func() { cancel(ErrEndless) }
@@ -152,7 +156,7 @@ func (w *Wires) Greet(ctx context.Context) (context.Context, func(error) error) 
 	}
 }
 
-// silence calls give where nothing moved for the whole time.
+// silence calls give when nothing has moved for the whole time.
 func (w *Wires) silence(give context.CancelCauseFunc) *watch {
 	timeout := w.cfg.Timeout
 	if timeout <= 0 {
@@ -177,14 +181,14 @@ func (w *Wires) silence(give context.CancelCauseFunc) *watch {
 	return s
 }
 
-// watch is a timer that sets itself again until it is stopped.
+// watch is a timer that restarts until it is stopped.
 type watch struct {
 	mu      sync.Mutex
 	timer   *time.Timer
 	stopped bool
 }
 
-// Stop stops it for good.
+// Stop stops the timer for good.
 func (s *watch) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +196,7 @@ func (s *watch) Stop() {
 	s.timer.Stop()
 }
 
-// end makes every connection fail: those of data at once.
+// end makes every connection fail, data connections at once.
 func (w *Wires) end(cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,7 +219,7 @@ type wire struct {
 	of *Wires
 }
 
-// Read counts.
+// Read counts the bytes.
 func (c *wire) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if moved := c.of.moved.Add(int64(n)); moved > mostLogin {
@@ -226,7 +230,7 @@ func (c *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write counts, piece by piece where there is much.
+// Write counts the bytes, in pieces.
 func (c *wire) Write(b []byte) (int, error) {
 	done := 0
 	for {
@@ -239,8 +243,8 @@ func (c *wire) Write(b []byte) (int, error) {
 	}
 }
 
-// SetDeadline does nothing any more when the session is over: TLS would give
-// itself another five seconds to say goodbye.
+// SetDeadline does nothing after the end of the session: TLS would allow
+// itself another five seconds for its close.
 func (c *wire) SetDeadline(t time.Time) error { return c.deadline(c.Conn.SetDeadline, t) }
 
 // SetReadDeadline likewise.
@@ -258,12 +262,12 @@ func (c *wire) deadline(set func(time.Time) error, t time.Time) error {
 	return set(t)
 }
 
-// ReadFrom is what io.Copy uses: blocks of the size that was asked for.
+// ReadFrom serves io.Copy: it uses blocks of the requested size.
 func (c *wire) ReadFrom(r io.Reader) (int64, error) {
 	return Copy(struct{ io.Writer }{c}, r, c.of.cfg.Block)
 }
 
-// Close forgets it.
+// Close removes the connection from the set.
 func (c *wire) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.open, c)
@@ -271,8 +275,8 @@ func (c *wire) Close() error {
 	return c.Conn.Close()
 }
 
-// Copy copies by blocks of so many bytes, 0 for the usual ones, whatever other
-// ways reader and writer know.
+// Copy copies in blocks of so many bytes, 0 for the default, whatever other
+// methods reader and writer have.
 func Copy(w io.Writer, r io.Reader, block int) (int64, error) {
 	if block <= 0 {
 		block = defaultBlock
@@ -280,22 +284,23 @@ func Copy(w io.Writer, r io.Reader, block int) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, make([]byte, block))
 }
 
-// Sending is what is read of a file that is sent.
+// Sending reads a file that is sent.
 type Sending struct {
 	ctx   context.Context
 	r     io.Reader
 	left  int64
-	Began bool  // something was asked for
+	Began bool  // it was read from
 	Err   error // why it failed; nil: it has not
 }
 
-// Source is the first size bytes of r. It fails with ErrSource where there are
-// fewer, and with the context's cause where that has ended.
+// Source returns a reader of the first size bytes of r. It fails with
+// ErrSource where there are fewer, and with the context's cause where that
+// has ended.
 func Source(ctx context.Context, r io.Reader, size int64) *Sending {
 	return &Sending{ctx: ctx, r: r, left: size}
 }
 
-// Read gives what is left.
+// Read reads the rest.
 func (s *Sending) Read(b []byte) (n int, err error) {
 	s.Began = true
 	if s.ctx.Err() != nil {
@@ -319,7 +324,8 @@ func (s *Sending) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Sink is w, which fails with the context's cause where that has ended.
+// Sink returns w as a writer that fails with the context's cause where that
+// has ended.
 func Sink(ctx context.Context, w io.Writer) io.Writer { return sink{ctx, w} }
 
 type sink struct {
@@ -335,8 +341,8 @@ func (s sink) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-// Most is w, which takes the size bytes that a server has said, and fails with ErrLong
-// at the first beyond.
+// Most returns w as a writer of the size bytes that a server has announced;
+// it fails with ErrLong at the first byte beyond.
 func Most(w io.Writer, size int64) io.Writer { return &most{w: w, left: size} }
 
 type most struct {
@@ -344,7 +350,7 @@ type most struct {
 	left int64
 }
 
-// Write passes on what there is room for.
+// Write writes what fits.
 func (m *most) Write(b []byte) (int, error) {
 	long := int64(len(b)) > m.left
 	if long {

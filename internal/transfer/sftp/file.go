@@ -15,8 +15,8 @@ import (
 	"thru/internal/transfer"
 )
 
-// Status codes; those beyond the first are newer than version 3, and sent all the same
-// (draft-ietf-secsh-filexfer-13, 9.1).
+// Status codes; those beyond the first are newer than version 3, but servers
+// send them (draft-ietf-secsh-filexfer-13, 9.1).
 const (
 	statusFailure  = 4
 	statusExists   = 11
@@ -28,8 +28,8 @@ const (
 // readOnlyDisk is SSH2_FXE_STATVFS_ST_RDONLY (OpenSSH's PROTOCOL, section 4.4).
 const readOnlyDisk = 1
 
-// place is a path as the server takes it: from its root, or with ~/ at the
-// begin from the user's home, as curl's URLs have it.
+// place returns a path for the server: from its root, or after a leading ~/
+// from the user's home, as in curl's URLs.
 func place(path string) string {
 	if home, ok := strings.CutPrefix(path, "~/"); ok {
 		return home
@@ -37,7 +37,7 @@ func place(path string) string {
 	return "/" + path
 }
 
-// unplace is the other way round.
+// unplace is the inverse of place.
 func unplace(path string) string {
 	if absolute, ok := strings.CutPrefix(path, "/"); ok {
 		return absolute
@@ -45,7 +45,7 @@ func unplace(path string) string {
 	return "~/" + path
 }
 
-// operations are those of a session.
+// operations returns the operations of a session.
 func (s *session) operations() transfer.Operations {
 	return transfer.Operations{
 		Protocol: "sftp", Get: s.get, Put: s.put,
@@ -60,7 +60,7 @@ func (s *session) operations() transfer.Operations {
 	}
 }
 
-// regular refuses what is no file.
+// regular refuses anything but a regular file.
 func regular(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%w: what has that name is no file", transfer.ErrMissing)
@@ -87,7 +87,7 @@ func (s *session) get(ctx context.Context, path string, w io.Writer) (int64, err
 	return sink.N, sink.Ended(ctx, info.Size(), judge(err, false))
 }
 
-// put writes to a temporary name and gives the file its own when it is whole.
+// put writes to a temporary name and renames the complete file.
 func (s *session) put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
 	path = place(path)
 	if there, err := s.sftp.Lstat(path); err == nil && (!overwrite || there.IsDir()) {
@@ -115,8 +115,8 @@ func (s *session) put(ctx context.Context, path string, r io.Reader, size int64,
 	return err
 }
 
-// whyNot explains a write that failed. OpenSSH says nothing but "Failure" of a disk
-// that is full or read-only; its extension statvfs@openssh.com tells.
+// whyNot explains a failed write. OpenSSH reports only "Failure" for a full
+// or read-only disk; its extension statvfs@openssh.com shows which.
 func (s *session) whyNot(temp string, err error) error {
 	var status *sftp.StatusError
 	if !errors.As(err, &status) || status.Code != statusFailure {
@@ -132,15 +132,15 @@ func (s *session) whyNot(temp string, err error) error {
 	return judge(err, true)
 }
 
-// finish gives a file its name, when the server has all of it. The protocol's own
-// rename replaces nothing; OpenSSH's extension does, at once.
+// finish renames a file that the server has completely. The protocol's own
+// rename replaces nothing; OpenSSH's extension does, atomically.
 func (s *session) finish(temp, path string, size int64, overwrite bool) error {
 	if info, err := s.sftp.Stat(temp); err == nil && info.Size() != size {
 		return fmt.Errorf("the server has %d of %d bytes", info.Size(), size)
 	}
 	if !overwrite {
 		err := s.sftp.Rename(temp, path)
-		if _, there := s.sftp.Lstat(path); err != nil && there == nil { // it came meanwhile
+		if _, there := s.sftp.Lstat(path); err != nil && there == nil { // the name was taken meanwhile
 			return fmt.Errorf("%w (%w)", transfer.ErrExists, err)
 		}
 		return judge(err, true)
@@ -156,7 +156,8 @@ func (s *session) finish(temp, path string, size int64, overwrite bool) error {
 	return err
 }
 
-// undo removes what is half there, and returns the cause. While the session lives, it can.
+// undo removes an incomplete file, and returns the cause. It works only while
+// the session lives.
 func (s *session) undo(temp string, cause error) error {
 	if err := s.sftp.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &transfer.Left{Path: unplace(temp), Cause: cause, Err: err}
@@ -164,8 +165,8 @@ func (s *session) undo(temp string, cause error) error {
 	return cause
 }
 
-// judge makes an error of a server's status. Version 3 has no word for what is
-// full: OpenSSH says "Failure" of it, and of much else.
+// judge converts a server's status to an error. Version 3 has no status for a
+// full disk: OpenSSH reports "Failure" for it, and for much else.
 func judge(err error, writing bool) error {
 	if err == nil {
 		return nil

@@ -19,17 +19,19 @@ import (
 // agentVariable names the socket of the user's agent (ssh-agent(1)).
 const agentVariable = "SSH_AUTH_SOCK"
 
-// login has the user's keys and password, each when the server wants it.
+// login provides the user's keys and password, each when the server asks for
+// it.
 type login struct {
 	cfg transfer.Config
 	ctx context.Context
 
 	agent    net.Conn
 	password *string
-	err      error // why something could not be had
+	err      error // why a key or the password is missing
 }
 
-// methods in the order of OpenSSH's client: a key, then questions, then the password.
+// methods lists the methods in the order of OpenSSH's client: a key, then
+// questions, then the password.
 func (l *login) methods() []ssh.AuthMethod {
 	methods := []ssh.AuthMethod{ssh.PublicKeysCallback(l.signers)}
 	if l.cfg.Password != nil {
@@ -38,7 +40,7 @@ func (l *login) methods() []ssh.AuthMethod {
 	return methods
 }
 
-// signers are the key file's, and those of the agent.
+// signers returns the key of the file, and those of the agent.
 func (l *login) signers() ([]ssh.Signer, error) {
 	var signers []ssh.Signer
 	if l.cfg.Key != "" {
@@ -82,7 +84,7 @@ func keyFile(path string) (ssh.Signer, error) {
 	return signer, nil
 }
 
-// ask is asked once.
+// ask returns the password, which it asks for once.
 func (l *login) ask() (string, error) {
 	if l.password != nil {
 		return *l.password, nil
@@ -99,7 +101,8 @@ func (l *login) ask() (string, error) {
 	return password, nil
 }
 
-// answer gives the password to one hidden question, which is how PAM asks for it.
+// answer gives the password to a single hidden question, which is how PAM
+// asks for it.
 func (l *login) answer(_, _ string, questions []string, shown []bool) ([]string, error) {
 	if len(questions) == 0 {
 		return nil, nil
@@ -111,13 +114,13 @@ func (l *login) answer(_, _ string, questions []string, shown []bool) ([]string,
 	return []string{password}, err
 }
 
-// refusals are the library's words where a server lets nobody in: it has no type for
-// them. 51 is SSH_MSG_USERAUTH_FAILURE (RFC 4252, section 6).
+// refusals are the library's texts for a refused login, since it has no type
+// for that. 51 is SSH_MSG_USERAUTH_FAILURE (RFC 4252, section 6).
 func refusals() []string {
 	return []string{"unable to authenticate", "too many authentication failures", "unexpected message type 51"}
 }
 
-// explain tells what of a login failed.
+// explain returns why a login failed.
 func (l *login) explain(err error) error {
 	words := strings.ToLower(err.Error())
 	switch {
@@ -131,7 +134,7 @@ func (l *login) explain(err error) error {
 	return fmt.Errorf("sftp: logging in: %w", err)
 }
 
-// close leaves the agent.
+// close closes the connection to the agent.
 func (l *login) close() {
 	if l.agent != nil {
 		l.agent.Close()

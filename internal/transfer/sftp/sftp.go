@@ -20,17 +20,18 @@ import (
 	"thru/internal/transfer"
 )
 
-// library is what speaks the protocol, as go.mod names it.
+// library is the library of the protocol, as in go.mod.
 const library = "pkg/sftp v1.13.12"
 
-// inFlight is how many requests are under way at once, as OpenSSH's sftp has it (-R);
-// x/crypto/ssh lets 2 MiB be under way, which is as many of 32 KiB.
+// inFlight is how many requests are in flight at once, as in OpenSSH's sftp
+// (-R); x/crypto/ssh allows 2 MiB in flight, which is as many of 32 KiB.
 const (
 	inFlight = 64
 	window   = 2 << 20 // of its channel, in bytes
 )
 
-// largestBlock is what OpenSSH's server takes in one request (SFTP_MAX_MSG_LENGTH, less its head).
+// largestBlock is the limit of OpenSSH's server for one request
+// (SFTP_MAX_MSG_LENGTH, minus its header).
 const largestBlock = 255 << 10
 
 // New returns a client.
@@ -38,7 +39,7 @@ func New(cfg transfer.Config) transfer.Client { return client{cfg} }
 
 type client struct{ cfg transfer.Config }
 
-// session is one connection that is logged in, with one channel of sftp.
+// session is one connection after login, with one SFTP channel.
 type session struct {
 	transfer.Operating
 	cfg  transfer.Config
@@ -47,7 +48,7 @@ type session struct {
 	info transfer.Info
 }
 
-// Open connects, knows the server by its key, and logs in.
+// Open connects, verifies the server's key, and logs in.
 func (c client) Open(ctx context.Context) (transfer.Session, error) {
 	s := &session{cfg: c.cfg}
 	s.Operating = transfer.Operating{Wires: transfer.NewWires(c.cfg), Do: s.operations()}
@@ -89,7 +90,7 @@ func (s *session) open(ctx context.Context) error {
 	return s.subsystem()
 }
 
-// subsystem opens the channel that files go through.
+// subsystem opens the SFTP channel.
 func (s *session) subsystem() error {
 	block := cmp.Or(s.cfg.Block, 32<<10)
 	client, err := sftp.NewClient(s.ssh,
@@ -104,7 +105,8 @@ func (s *session) subsystem() error {
 	return nil
 }
 
-// details says what was negotiated; the cipher is what a fast path waits for.
+// details returns what was negotiated; the cipher matters most for the rate
+// on a fast path.
 func details(conn ssh.Conn) []string {
 	known, ok := conn.(ssh.AlgorithmsConnMetadata)
 	if !ok {
@@ -123,7 +125,7 @@ func details(conn ssh.Conn) []string {
 	}
 }
 
-// printable is a server's word without what a terminal would obey.
+// printable returns a server's text without terminal control characters.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -133,7 +135,7 @@ func printable(text string) string {
 	}, strings.ToValidUTF8(text[:min(len(text), 255)], "?"))
 }
 
-// Info is all known since Open.
+// Info returns what is known since Open.
 func (s *session) Info() transfer.Info {
 	info := s.info
 	info.Details = slices.Clone(info.Details)
@@ -149,7 +151,8 @@ func (s *session) Close() error {
 	return err
 }
 
-// closeAll closes the connection first: its goroutines end by that, and nobody waits for the far end.
+// closeAll closes the connection first: that ends its goroutines, without
+// waiting for the remote end.
 func (s *session) closeAll() error {
 	err := s.Wires.Close()
 	if s.ssh != nil {
@@ -163,7 +166,8 @@ func (s *session) closeAll() error {
 	return err
 }
 
-// waitFor waits until the library's reader has ended, which it does with the connection.
+// waitFor waits until the library's reader has ended, which happens with the
+// connection.
 func waitFor(c *sftp.Client) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); c.Wait() }()

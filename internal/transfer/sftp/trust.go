@@ -16,15 +16,15 @@ import (
 	"thru/internal/transfer"
 )
 
-// trust reports whether a server's key is the right one.
+// trust decides whether a server's key is the right one.
 type trust struct {
 	cfg         transfer.Config
-	file        string              // of host keys, as errors name it
-	known       ssh.HostKeyCallback // of the file of host keys; nil: there is none
-	fingerprint string              // of the key that came
+	file        string              // file of host keys, for errors
+	known       ssh.HostKeyCallback // by the file of host keys; nil: there is none
+	fingerprint string              // of the received key
 }
 
-// trust reads the user's file of host keys, where nothing else decides.
+// trust reads the user's file of host keys, unless cfg decides otherwise.
 func (s *session) trust(addr string) (*trust, error) {
 	t := &trust{cfg: s.cfg, file: s.cfg.KnownHosts}
 	if s.cfg.Pin != "" || s.cfg.Insecure {
@@ -49,7 +49,8 @@ func (s *session) trust(addr string) (*trust, error) {
 	return t, nil
 }
 
-// usualFiles are those of OpenSSH's client: the user's, and the system's (ssh_config(5)).
+// usualFiles returns the files of OpenSSH's client: the user's, and the
+// system's (ssh_config(5)).
 func usualFiles() []string {
 	files := []string{"/etc/ssh/ssh_known_hosts"}
 	if home, err := os.UserHomeDir(); err == nil {
@@ -58,10 +59,10 @@ func usualFiles() []string {
 	return files
 }
 
-// check is what ssh asks with the server's key.
+// check is ssh's callback with the server's key.
 func (t *trust) check(hostname string, remote net.Addr, key ssh.PublicKey) error {
 	t.fingerprint = transfer.Fingerprint(key.Marshal())
-	said := fmt.Sprintf("%s key %s", key.Type(), ssh.FingerprintSHA256(key)) // as ssh-keygen -l shows it
+	said := fmt.Sprintf("%s key %s", key.Type(), ssh.FingerprintSHA256(key)) // in the form of ssh-keygen -l
 	switch {
 	case t.cfg.Pin != "" && transfer.Pinned(t.cfg.Pin, key.Marshal()):
 		return nil
@@ -85,14 +86,14 @@ func (t *trust) check(hostname string, remote net.Addr, key ssh.PublicKey) error
 	return fmt.Errorf("%w: %w", transfer.ErrUnknown, err)
 }
 
-// algorithms are those of the keys that are known of the host, so that it shows
-// one of them; nil where none is.
+// algorithms returns those of the host's known keys, so that the server shows
+// one of these; nil where none is known.
 func (t *trust) algorithms(addr string) []string {
 	if t.known == nil {
 		return nil
 	}
 	var wrong *knownhosts.KeyError
-	// A key that nobody has is answered with those that would have been right.
+	// The answer to an unknown key lists the keys that would have been right.
 	if err := t.known(addr, &net.TCPAddr{}, nobody{}); !errors.As(err, &wrong) {
 		return nil
 	}
@@ -108,13 +109,13 @@ func (t *trust) algorithms(addr string) []string {
 	return names
 }
 
-// nobody is a key of no kind.
+// nobody is a key of no type.
 type nobody struct{}
 
-// Type is of no kind.
+// Type returns no real type.
 func (nobody) Type() string { return "none" }
 
-// Marshal is empty.
+// Marshal returns nothing.
 func (nobody) Marshal() []byte { return nil }
 
 // Verify refuses.

@@ -10,10 +10,10 @@ import (
 	"thru/internal/transfer"
 )
 
-// ErrOld says that the server has nothing newer than SMB1.
+// ErrOld means that the server supports only SMB1.
 var ErrOld = errors.New("the server speaks only SMB1, which is neither safe nor fast, and is refused")
 
-// Status codes of [MS-ERREF] 2.3.1 that callers tell apart.
+// Status codes of [MS-ERREF] 2.3.1 that callers distinguish.
 const (
 	noSuchFile       = 0xC000000F
 	accountLimited   = 0xC000006E
@@ -31,8 +31,8 @@ const (
 	accountLocked    = 0xC0000234
 )
 
-// refined joins an error of the library with the one that callers know. Where
-// the server denies access, denied says what that means at this place.
+// refined joins an error of the library with the one that callers know.
+// denied is the meaning of "access denied" in this call.
 func refined(err, denied error) error {
 	known := meaning(err, denied)
 	if known == nil || errors.Is(err, known) {

@@ -8,8 +8,8 @@ import (
 	smb2 "github.com/cloudsoda/go-smb2"
 )
 
-// initiator logs in by NTLMv2, and keeps what the server said of itself in its
-// challenge: SMB has no other place for it.
+// initiator logs in by NTLMv2, and keeps the server's name and version from
+// the challenge: SMB has them nowhere else.
 type initiator struct {
 	smb2.NTLMInitiator
 	name    string
@@ -22,7 +22,7 @@ func (i *initiator) AcceptSecContext(challenge []byte) ([]byte, error) {
 	return i.NTLMInitiator.AcceptSecContext(challenge)
 }
 
-// server is the name and the version that it goes by.
+// server returns the server's name and version.
 func (i *initiator) server() string {
 	switch {
 	case i.name == "":
@@ -33,8 +33,8 @@ func (i *initiator) server() string {
 	return fmt.Sprintf("%s (as Windows %s)", i.name, i.version)
 }
 
-// parseChallenge reads the NetBIOS name and the version of a CHALLENGE_MESSAGE
-// ([MS-NLMP] 2.2.1.2, 2.2.2.1); empty where it has none.
+// parseChallenge parses the NetBIOS name and the version in a
+// CHALLENGE_MESSAGE ([MS-NLMP] 2.2.1.2, 2.2.2.1); empty where there is none.
 func parseChallenge(b []byte) (name, version string) {
 	const fixed, info, hasVersion = 48, 40, 0x02000000
 	little := binary.LittleEndian
@@ -69,7 +69,7 @@ func computer(b []byte) string {
 	return ""
 }
 
-// printable decodes UTF-16 that somebody else wrote.
+// printable decodes untrusted UTF-16.
 func printable(b []byte) string {
 	var units []uint16
 	for ; len(b) >= 2; b = b[2:] {

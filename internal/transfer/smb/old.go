@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// onlyOld reports whether a server that does not answer SMB2 answers SMB1
-// ([MS-CIFS] 2.2.4.52): no file moves by it, but a person learns why.
+// onlyOld reports whether a server without SMB2 answers SMB1 ([MS-CIFS]
+// 2.2.4.52): no file is moved by it, but the error then has the reason.
 func (s *session) onlyOld(ctx context.Context, address string) bool {
 	conn, err := s.Control(ctx, address)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *session) onlyOld(ctx context.Context, address string) bool {
 	return isOld(answer[lengthField:])
 }
 
-// oldRequest asks for the one dialect NT LM 0.12.
+// oldRequest requests the single dialect NT LM 0.12.
 func oldRequest() []byte {
 	const dialect = "\x02NT LM 0.12\x00"
 	m := make([]byte, 32, 64)
@@ -37,7 +37,7 @@ func oldRequest() []byte {
 	return append([]byte{0, 0, 0, byte(len(m))}, m...)
 }
 
-// isOld reports whether a message takes that dialect.
+// isOld reports whether a message accepts that dialect.
 func isOld(m []byte) bool {
 	return len(m) >= 35 && string(m[:5]) == "\xffSMB\x72" &&
 		binary.LittleEndian.Uint32(m[5:]) == 0 && m[32] > 0 && binary.LittleEndian.Uint16(m[33:]) != 0xffff

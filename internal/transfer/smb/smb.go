@@ -1,6 +1,6 @@
-// Package smb moves files of an SMB2 or SMB3 server ([MS-SMB2]). The first name of
-// a path is the share. SMB1 is refused: it has one request in flight, and neither
-// signatures nor encryption that hold.
+// Package smb moves files of an SMB2 or SMB3 server ([MS-SMB2]). The first
+// name of a path is the share. It refuses SMB1, which has one request in
+// flight, and neither secure signatures nor encryption.
 package smb
 
 import (
@@ -28,19 +28,21 @@ const (
 	port    = "445"
 	library = "github.com/cloudsoda/go-smb2"
 
-	// credits bound what is in flight, at 64 KiB each ([MS-SMB2] 3.2.4.1.5).
+	// credits limits the requests in flight, at 64 KiB each ([MS-SMB2]
+	// 3.2.4.1.5).
 	credits = 512
-	// largest is what Windows takes in one request, whatever it says.
+	// largest is the limit of Windows for one request, whatever it announces.
 	largest = 1 << 20
-	// linger is what remains after an end to close and remove what is half there.
+	// linger is the time after the end of an operation to close and remove an
+	// incomplete file.
 	linger = 700 * time.Millisecond
 )
 
 // client opens sessions of one server.
 type client struct{ cfg transfer.Config }
 
-// New returns a client of cfg.Host. cfg.User may be DOMAIN;user or DOMAIN\user; an
-// empty one is a guest.
+// New returns a client of cfg.Host. cfg.User may be DOMAIN;user or
+// DOMAIN\user; empty means a guest.
 func New(cfg transfer.Config) transfer.Client { return &client{cfg} }
 
 // Open connects, logs in and connects to the share that cfg.Path begins with.
@@ -68,7 +70,7 @@ func (c *client) Open(ctx context.Context) (_ transfer.Session, err error) {
 	return s, nil
 }
 
-// initiator asks for the password, where there is a user that has one.
+// initiator asks for the password, where there is a user.
 func (c *client) initiator() (*initiator, error) {
 	domain, user, found := strings.Cut(strings.ReplaceAll(c.cfg.User, ";", `\`), `\`)
 	if !found {
@@ -100,7 +102,7 @@ type session struct {
 	over  atomic.Bool // an operation was cut off
 }
 
-// open does what Open says. The caller closes the wires where it fails.
+// open implements Open. On an error the caller closes the wires.
 func (s *session) open(ctx context.Context, i *initiator) error {
 	address := net.JoinHostPort(s.cfg.Host, cmp.Or(s.cfg.Port, port))
 	conn, err := s.Control(ctx, address)
@@ -125,7 +127,7 @@ func (s *session) open(ctx context.Context, i *initiator) error {
 	return nil
 }
 
-// describe settles the sizes, and says what was agreed on.
+// describe sets the sizes, and stores what was negotiated.
 func (s *session) describe(seen *tap, i *initiator) {
 	n, _ := seen.negotiated()
 	encrypted := seen.stop()
@@ -137,7 +139,7 @@ func (s *session) describe(seen *tap, i *initiator) {
 	}
 }
 
-// named is the library with the version that this program was built with.
+// named returns the library and its version in this program.
 func named() string {
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range build.Deps {
@@ -149,10 +151,10 @@ func named() string {
 	return "cloudsoda/go-smb2"
 }
 
-// Info is what was agreed on.
+// Info returns what was negotiated.
 func (s *session) Info() transfer.Info { return s.info }
 
-// operations are those of a session.
+// operations returns the operations of a session.
 func (s *session) operations() transfer.Operations {
 	return transfer.Operations{
 		Protocol: "smb", Check: checkName, Get: s.get, Put: s.put,
@@ -175,8 +177,9 @@ func (s *session) operations() transfer.Operations {
 	}
 }
 
-// work is one operation on a path: its tree, which ends a little after ctx, so that what
-// is half there can still be closed and removed, and the name there.
+// work prepares one operation on a path: it returns the share, whose context
+// ends a little after ctx, so that an incomplete file can still be closed and
+// removed, and the name on the share.
 func (s *session) work(ctx context.Context, p string) (tree *smb2.Share, name string, done func(), err error) {
 	share, name, _ := strings.Cut(p, "/")
 	if !strings.EqualFold(share, s.share) || name == "" {
@@ -189,7 +192,7 @@ func (s *session) work(ctx context.Context, p string) (tree *smb2.Share, name st
 	})
 	return s.tree.WithContext(persistent), name, func() {
 		stop()
-		cancel() // also what the library's finalizers would wait for
+		cancel() // also the context that the library's finalizers would wait for
 	}, nil
 }
 
@@ -229,7 +232,8 @@ func (s *session) get(ctx context.Context, p string, w io.Writer) (int64, error)
 	return n, refined(errors.Join(err, file.Close()), transfer.ErrDenied)
 }
 
-// put writes a file under another name, which it gives up when all is there.
+// put writes a file under a temporary name, and renames it when it is
+// complete.
 func (s *session) put(ctx context.Context, p string, r io.Reader, size int64, overwrite bool) error {
 	tree, name, done, err := s.work(ctx, p)
 	if err != nil {
@@ -277,9 +281,9 @@ func free(tree *smb2.Share, name string, overwrite bool) error {
 	return nil
 }
 
-// Close leaves the share, logs off and closes the connection. After an operation
-// that was cut off it says nothing more: the library may still be sending, out of
-// the one buffer that it would write the next request to.
+// Close disconnects from the share, logs off and closes the connection. After
+// an operation that was cut off it sends nothing: the library may still be
+// sending from its only buffer, to which it would write the next request.
 func (s *session) Close() error {
 	if s.over.Load() {
 		return s.Wires.Close()
@@ -291,8 +295,8 @@ func (s *session) Close() error {
 	return s.Wires.Close()
 }
 
-// checkName refuses what is no name, and what Windows takes for a separator, a
-// stream or a pattern.
+// checkName refuses what is no name, and what Windows treats as a separator,
+// a stream or a pattern.
 func checkName(p string) error {
 	if err := transfer.CheckName(p); err != nil {
 		return err

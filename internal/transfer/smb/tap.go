@@ -7,28 +7,28 @@ import (
 	"sync"
 )
 
-// Lengths of what is looked at ([MS-SMB2] 2.1, 2.2.1.2, 2.2.4).
+// Lengths of the examined parts ([MS-SMB2] 2.1, 2.2.1.2, 2.2.4).
 const (
 	lengthField = 4  // of a frame: one byte 0, three of length
 	header      = 64 // of a message
 	body        = 40 // of a negotiate response, up to its sizes
 )
 
-// tap looks at what comes by: the library keeps to itself what was agreed on. Of
-// each message it reads the first bytes, until it is told to stop.
+// tap examines received messages, since the library does not expose what was
+// negotiated. It reads the first bytes of each message, until it is stopped.
 type tap struct {
 	net.Conn
 
 	mu        sync.Mutex
 	stopped   bool
-	head      []byte // of the message under way
-	skip      int    // bytes of it that are left
+	head      []byte // of the present message
+	skip      int    // remaining bytes of it
 	agreed    negotiation
 	spoken    bool
 	encrypted bool // the last message was
 }
 
-// Read passes on.
+// Read passes on the bytes and examines them.
 func (t *tap) Read(b []byte) (int, error) {
 	n, err := t.Conn.Read(b)
 	t.mu.Lock()
@@ -39,7 +39,7 @@ func (t *tap) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// see walks through the frames. Whether they are good is the library's to judge.
+// see parses the frames. The library checks whether they are valid.
 func (t *tap) see(b []byte) {
 	for len(b) > 0 {
 		if t.skip > 0 {
@@ -63,7 +63,7 @@ func (t *tap) see(b []byte) {
 
 func frameLength(b []byte) int { return int(binary.BigEndian.Uint32(b)) & 0xffffff }
 
-// message reads the begin of one.
+// message parses the beginning of a message.
 func (t *tap) message(b []byte) {
 	t.encrypted = len(b) >= 4 && string(b[:4]) == "\xfdSMB"
 	if n, ok := parseNegotiation(b); ok && !t.spoken {
@@ -71,14 +71,15 @@ func (t *tap) message(b []byte) {
 	}
 }
 
-// negotiated is what the server has answered first, if it has.
+// negotiated returns the server's first answer, if there is one.
 func (t *tap) negotiated() (negotiation, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.agreed, t.spoken
 }
 
-// stop ends the looking, and tells whether the last message was encrypted.
+// stop ends the examination, and returns whether the last message was
+// encrypted.
 func (t *tap) stop() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,15 +87,17 @@ func (t *tap) stop() bool {
 	return t.encrypted
 }
 
-// negotiation is a server's answer to what a client can ([MS-SMB2] 2.2.4).
+// negotiation is a server's answer to the client's capabilities ([MS-SMB2]
+// 2.2.4).
 type negotiation struct {
 	dialect      uint16
-	signs        bool // requires that all is signed
-	large        bool // takes requests of more than 64 KiB
+	signs        bool // requires signatures
+	large        bool // accepts requests of more than 64 KiB
 	reads, write uint32
 }
 
-// parseNegotiation reads the begin of a message; false where it is another.
+// parseNegotiation parses the beginning of a message; false for any other
+// message.
 func parseNegotiation(b []byte) (negotiation, bool) {
 	const command, structure = 12, 65
 	if len(b) < header+body || string(b[:4]) != "\xfeSMB" {
@@ -114,7 +117,8 @@ func parseNegotiation(b []byte) (negotiation, bool) {
 	}, true
 }
 
-// block is what one request moves; asked is 0 where nobody said.
+// block returns how much one request moves; asked is 0 where no size was
+// requested.
 func (n negotiation) block(asked int) int {
 	most := int64(min(n.reads, n.write, largest))
 	if !n.large {
@@ -126,7 +130,7 @@ func (n negotiation) block(asked int) int {
 	return int(max(most, 1))
 }
 
-// describe says it in words.
+// describe returns it in words.
 func (n negotiation) describe(encrypted bool) []string {
 	dialect := fmt.Sprintf("SMB %d.%d", n.dialect>>8, n.dialect>>4&15)
 	if n.dialect&15 != 0 {

@@ -4,8 +4,8 @@ package stage
 
 import "os"
 
-// Lock holds nothing on this system: what a killed run has left stays.
+// Lock locks nothing on this system: what a killed run has left stays.
 func Lock(*os.File) (held bool, err error) { return false, nil }
 
-// mine is not told here.
+// mine is not known on this system.
 func mine(os.FileInfo) bool { return false }

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock holds an open file or folder until it is closed, or this process ends in whatever
-// way; false where another one holds it (ErrLocked), or the file system has no locks.
+// Lock locks an open file or folder until it is closed, or this process ends
+// in any way; false where another process has locked it (ErrLocked), or the
+// file system has no locks.
 func Lock(f *os.File) (held bool, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
@@ -23,7 +24,7 @@ func Lock(f *os.File) (held bool, err error) {
 	return err == nil, err
 }
 
-// mine tells of a folder that nobody else may change.
+// mine reports whether only this user may change a folder.
 func mine(info os.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && info.IsDir() && int(s.Uid) == os.Geteuid() && info.Mode().Perm() == 0o700

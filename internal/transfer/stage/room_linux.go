@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Room is how many bytes an unprivileged user may still write to the file
-// system of a folder; false where it is not known.
+// Room returns how many bytes an unprivileged user may still write to the
+// file system of a folder; false where it is not known.
 func Room(dir string) (int64, bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

@@ -2,5 +2,5 @@
 
 package stage
 
-// Room is not known on this system: a full disk shows when it is written to.
+// Room is not known on this system: writing shows whether a disk is full.
 func Room(string) (int64, bool) { return 0, false }

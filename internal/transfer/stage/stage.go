@@ -1,8 +1,8 @@
-// Package stage makes private folders for files that programs move: what they send,
-// bring or serve lies there while they run, in memory where there is room.
+// Package stage creates private folders for the files that programs send,
+// fetch or serve while they run, in memory where there is room.
 //
-// Each folder is locked while it is in use. So what a run that was killed has left
-// is known by its lock being gone, and the next run removes it.
+// Each folder is locked while it is in use. So a folder without a lock was
+// left by a killed run, and the next run removes it.
 package stage
 
 import (
@@ -14,23 +14,24 @@ import (
 	"thru/internal/transfer"
 )
 
-// Memory is where Linux has a file system in memory for everyone (shm_overview(7)).
+// Memory is Linux's file system in memory for everyone (shm_overview(7)).
 const Memory = "/dev/shm"
 
-// Folder is one for this process alone, mode 0700.
+// Folder is a folder for this process alone, mode 0700.
 type Folder struct {
 	Path string
-	held *os.File // locked, where the system can
+	held *os.File // locked, where the system supports it
 }
 
-// New makes a folder for files of so many bytes: in memory where they take no more
-// than half of what is free, else where temporary files lie. Without room in either,
-// the error is transfer.ErrFull. The caller closes it.
+// New creates a folder for files of so many bytes: in memory where they take
+// no more than half of the free space, otherwise in the folder for temporary
+// files. Without room in either, the error is transfer.ErrFull. The caller
+// closes it.
 func New(size int64) (*Folder, error) {
 	var errs []error
 	for _, dir := range []string{Memory, os.TempDir()} {
 		room, known := Room(dir)
-		if dir == Memory { // which others want, too
+		if dir == Memory { // other programs need it too
 			room /= 2
 		}
 		if known && size > room {
@@ -46,13 +47,14 @@ func New(size int64) (*Folder, error) {
 	return nil, errors.Join(errs...)
 }
 
-// ErrLocked is of a file or folder that another process holds.
+// ErrLocked means that another process holds a file or folder.
 var ErrLocked = errors.New("another process uses it")
 
-// tries bounds how often a folder is made anew that somebody else has just cleared.
+// tries limits how often a folder is created again after another process has
+// cleared it.
 const tries = 8
 
-// In makes a folder below another. The caller closes it.
+// In creates a folder in another one. The caller closes it.
 func In(dir string) (*Folder, error) {
 	for range tries {
 		path, err := os.MkdirTemp(dir, prefix+fmt.Sprintf("%d-", os.Getpid()))
@@ -70,14 +72,14 @@ func In(dir string) (*Folder, error) {
 // prefix begins the name of each folder.
 const prefix = "thru-stage-"
 
-// hold locks a folder that was just made. Between both, another process may have
-// taken it for one that is left.
+// hold locks a new folder. Before that, another process may have taken it for
+// a left one.
 func hold(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if _, err = Lock(f); !errors.Is(err, ErrLocked) { // without a lock it serves too
+	if _, err = Lock(f); !errors.Is(err, ErrLocked) { // it is usable without a lock too
 		_, err = os.Lstat(path)
 	}
 	if err != nil {
@@ -87,20 +89,20 @@ func hold(path string) (*os.File, error) {
 	return f, nil
 }
 
-// File is the path of a file in it.
+// File returns the path of a file in the folder.
 func (f *Folder) File(name string) string { return filepath.Join(f.Path, name) }
 
-// Close removes it with all that is in it. A second time it does nothing.
+// Close removes the folder with all its files. A second time it does nothing.
 func (f *Folder) Close() error {
 	err := os.RemoveAll(f.Path)
-	if cerr := f.held.Close(); !errors.Is(cerr, os.ErrClosed) { // now: it is locked until it is gone
+	if cerr := f.held.Close(); !errors.Is(cerr, os.ErrClosed) { // only now: it stays locked until it is gone
 		err = errors.Join(err, cerr)
 	}
 	return err
 }
 
-// Clear removes what runs of this user that were killed have left, in memory and
-// where temporary files lie.
+// Clear removes what killed runs of this user have left, in memory and in the
+// folder for temporary files.
 func Clear() {
 	for _, dir := range []string{Memory, os.TempDir()} {
 		clear(dir)
@@ -108,11 +110,11 @@ func Clear() {
 }
 
 func clear(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, prefix+"*")) // the pattern is right
+	left, _ := filepath.Glob(filepath.Join(dir, prefix+"*")) // the pattern is valid
 	for _, path := range left {
 		info, err := os.Lstat(path)
 		if err != nil || !mine(info) {
-			continue // where others may write, one of theirs could lead anywhere
+			continue // where others may write, a link of theirs could lead anywhere
 		}
 		f, err := os.Open(path)
 		if err != nil {

@@ -29,7 +29,7 @@ func (c contract) login(t *testing.T) {
 	cfg.Key = ""
 	cfg.Password = func() (string, error) { asked++; return secret, nil }
 	s, err := c.New(cfg).Open(within(t))
-	if err == nil { // a protocol without logins of its own is refused with the first request
+	if err == nil { // a protocol without logins fails at the first request
 		_, err = s.Size(within(t), c.at("none"))
 		s.Close()
 	}
@@ -84,7 +84,8 @@ func (c contract) hostile(t *testing.T) {
 	c.only(t)
 }
 
-// sourceFails: nothing is left of what could not be read, and what was there stays.
+// sourceFails: a failing source leaves nothing behind, and an existing file
+// stays.
 func (c contract) sourceFails(t *testing.T) {
 	broken, half := errors.New("the disk broke"), Bytes(6, c.Large/2)
 	old := []byte("what was there")
@@ -115,8 +116,8 @@ func (c contract) sinkFails(t *testing.T) {
 	}
 }
 
-// grows: a file that becomes longer while it is read ends where the server had said,
-// or the rest is refused. No byte beyond gets through.
+// grows: of a file that grows while it is read, only the announced size is
+// sent, or the rest is refused. No byte beyond gets through.
 func (c contract) grows(t *testing.T) {
 	b := Bytes(11, c.Large)
 	name, s := c.lay(t, "grows", b), c.session(t, c.Config)
@@ -151,7 +152,8 @@ func (c contract) cancelled(t *testing.T) {
 		s := c.session(t, c.Config)
 		ctx, cancel := context.WithCancel(within(t))
 		defer cancel()
-		// After the half nothing comes: a cancelled operation does not wait for its source.
+		// After half of the file nothing comes: a cancelled operation does
+		// not wait for its source.
 		half := io.MultiReader(bytes.NewReader(b[:c.Large/2]), reader(func([]byte) (int, error) { cancel(); return 0, nil }))
 		is(t, "Put", s.Put(ctx, c.at("go"), half, c.Large, false), context.Canceled)
 		c.only(t)
@@ -188,8 +190,8 @@ func (c contract) cut(t *testing.T) {
 	c.sweep()
 }
 
-// silent: connections carry nothing any more after a part of the file. All that waits
-// for it waits at the same time.
+// silent: connections carry nothing any more after a part of the file. The
+// subtests wait in parallel.
 func (c contract) silent(t *testing.T) {
 	name, b := c.lay(t, "silent", Bytes(10, c.Large)), Bytes(10, c.Large)
 	t.Cleanup(c.sweep)
@@ -205,12 +207,12 @@ func (c contract) silent(t *testing.T) {
 		name    string
 		do      func(context.Context, transfer.Session, string) error
 		timeout time.Duration // of the client
-		patient time.Duration // of who called
+		patient time.Duration // of the caller
 		want    error
 	}{
 		{"download", get, timeout, limit, transfer.ErrSilent},
 		{"upload", put, timeout, limit, transfer.ErrSilent},
-		// Who gives up does not wait for a server that says nothing.
+		// A cancelled operation does not wait for a silent server.
 		{"download cancelled", get, time.Hour, time.Second, context.DeadlineExceeded},
 		{"upload cancelled", put, time.Hour, time.Second, context.DeadlineExceeded},
 	} {
@@ -229,8 +231,9 @@ func (c contract) silent(t *testing.T) {
 	}
 }
 
-// patience is longer than a healthy server takes for an answer here and now: on a
-// busy machine to start a program alone can take a second.
+// patience returns a time longer than a healthy server on this machine takes
+// to answer: on a busy machine the start of a program alone can take a
+// second.
 func (c contract) patience(t *testing.T) time.Duration {
 	t.Helper()
 	begun := time.Now()
@@ -252,7 +255,8 @@ func (c contract) noServer(t *testing.T) {
 	}
 }
 
-// sweep removes the parts that a server keeps of which no client could say any more that they go.
+// sweep removes incomplete files at the server that no client could remove
+// any more.
 func (c contract) sweep() {
 	entries, _ := os.ReadDir(c.Folder)
 	for _, e := range entries {
@@ -262,8 +266,8 @@ func (c contract) sweep() {
 	}
 }
 
-// broken is the server behind connections that carry an eighth of a large file
-// each, and then end or fall silent.
+// broken returns the server behind connections that each carry an eighth of a
+// large file, and then end or fall silent.
 func (c contract) broken(t *testing.T, ends bool) transfer.Config {
 	t.Helper()
 	cfg := c.Config
@@ -286,17 +290,19 @@ func (c contract) broken(t *testing.T, ends bool) transfer.Config {
 	return cfg
 }
 
-// frail is a connection that dies after so many bytes: it ends, or falls silent.
+// frail is a connection that dies after so many bytes: it ends, or falls
+// silent.
 type frail struct {
 	net.Conn
-	dead, far net.Conn // a pipe, where nothing ever comes
+	dead, far net.Conn // a pipe without data
 	ends      bool
 
 	mu   sync.Mutex
 	left int64
 }
 
-// spend takes n bytes of those left, and tells whether there were any.
+// spend uses up to n of the remaining bytes, and reports whether any
+// remained.
 func (f *frail) spend(n int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -304,7 +310,7 @@ func (f *frail) spend(n int) bool {
 	return f.left > 0
 }
 
-// Read takes at most 16 KiB, so that it dies where it should.
+// Read reads at most 16 KiB, so that the connection dies at the right byte.
 func (f *frail) Read(b []byte) (int, error) {
 	switch {
 	case f.spend(0):
@@ -318,7 +324,7 @@ func (f *frail) Read(b []byte) (int, error) {
 	return f.dead.Read(b)
 }
 
-// Write likewise.
+// Write is limited likewise.
 func (f *frail) Write(b []byte) (done int, err error) {
 	for n := 0; done < len(b) && err == nil; done += n {
 		part := b[done:min(len(b), done+16<<10)]
@@ -335,7 +341,7 @@ func (f *frail) Write(b []byte) (done int, err error) {
 	return done, err
 }
 
-// SetDeadline is that of both lives.
+// SetDeadline sets that of both connections.
 func (f *frail) SetDeadline(t time.Time) error {
 	return errors.Join(f.Conn.SetDeadline(t), f.dead.SetDeadline(t))
 }
@@ -357,7 +363,7 @@ func (f *frail) Close() error {
 	return f.Conn.Close()
 }
 
-// relay listens, and passes what comes to addr and back until the test ends.
+// relay listens, and forwards to addr and back until the test ends.
 func relay(t *testing.T, dial func(context.Context, string, string) (net.Conn, error), addr string) (host, port string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -392,13 +398,13 @@ func relay(t *testing.T, dial func(context.Context, string, string) (net.Conn, e
 	return host, port
 }
 
-// failing is a source that fails.
+// failing is a reader that fails.
 type failing struct{ err error }
 
 // Read fails.
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// reader is a function that gives bytes.
+// reader is a function as an io.Reader.
 type reader func([]byte) (int, error)
 
 // Read calls it.

@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// MakeFolders makes the folders full and ro in dir, and returns the words before a
-// command that give it file systems of its own there: one of a mebibyte, and one
-// that takes nothing. Nobody else sees them. They are nil without root.
+// MakeFolders creates the folders full and ro in dir, and returns the words
+// before a command that give it its own file systems there: one of a
+// mebibyte, and a read-only one. Other processes do not see them. They are
+// nil without root.
 func MakeFolders(t testing.TB, dir string) []string {
 	t.Helper()
 	for _, name := range []string{"full", "ro"} {

@@ -14,15 +14,15 @@ import (
 	"thru/internal/transfer/servers"
 )
 
-// Start starts a server in a session of its own, and kills all of that when the test
-// ends. What it said is shown where the test has failed.
+// Start starts a server in its own session, and kills all its processes when
+// the test ends. Its output is shown where the test has failed.
 func Start(t testing.TB, addr, program string, args ...string) {
 	t.Helper()
 	Serve(t, program, args...)
 	Await(t, addr)
 }
 
-// Serve is Start for a server of which only the caller knows when it is there.
+// Serve is Start for a server whose readiness only the caller can check.
 func Serve(t testing.TB, program string, args ...string) {
 	t.Helper()
 	cmd, said := exec.Command(program, args...), &log{}
@@ -42,7 +42,7 @@ func Serve(t testing.TB, program string, args ...string) {
 	})
 }
 
-// log is what a server says, while it says it.
+// log collects a server's output.
 type log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -61,8 +61,8 @@ func (l *log) text() string {
 	return l.b.String()
 }
 
-// Certificate makes a certificate for 127.0.0.1 that signs itself, as files, and
-// those who trust it.
+// Certificate creates files with a self-signed certificate for 127.0.0.1 and
+// its key, and the pool that trusts it.
 func Certificate(t testing.TB) (cert, key string, trusted *x509.CertPool, raw []byte) {
 	t.Helper()
 	cert, key, raw, err := servers.Certificate(t.TempDir())

@@ -1,4 +1,4 @@
-// Package transfertest holds the contract that every client of a file protocol
+// Package transfertest is the contract that every client of a file protocol
 // passes, against a real server of that protocol.
 package transfertest
 
@@ -25,15 +25,15 @@ import (
 	"thru/internal/transfer/servers"
 )
 
-// limit bounds each operation; it is no assertion of speed.
+// limit limits each operation; it is no requirement on speed.
 const limit = 30 * time.Second
 
 // Server is a real server that runs until the test ends.
 type Server struct {
-	Config   transfer.Config // with which its client gets in
-	Folder   string          // on this machine, where the files lie
-	Dir      string          // the same as the URL has it, without slash at its ends; may be empty
-	ReadOnly string          // path of a file that cannot be made, in a folder that is there; empty: not tested, which is said
+	Config   transfer.Config // for a client of this server
+	Folder   string          // folder of the files on this machine
+	Dir      string          // the same in a URL, without leading and trailing slash; may be empty
+	ReadOnly string          // path of a file that cannot be created, in an existing folder; empty: not tested, which is logged
 	Full     string          // path of a file on a file system of at most 1 MiB; likewise
 }
 
@@ -43,8 +43,8 @@ type Suite struct {
 	New   func(transfer.Config) transfer.Client
 
 	Open  bool  // anyone may log in
-	Dials bool  // the client dials by itself, not by Config.Dial: faults come from a relay before its one port
-	Large int64 // bytes, more than all buffers between the ends hold; 0 is 8 MiB
+	Dials bool  // the client dials by itself, not by Config.Dial: faults come from a relay before its only port
+	Large int64 // bytes, more than all buffers between the ends; 0 is 8 MiB
 }
 
 // contract is one suite on its server.
@@ -71,13 +71,13 @@ func Run(t *testing.T, s Suite) {
 	}
 }
 
-// RoundTrip is the first part of the contract alone, for what has passed it all in
-// another setting.
+// RoundTrip is only the first part of the contract, for a client that has
+// passed it all in another setting.
 func RoundTrip(t *testing.T, server Server, client func(transfer.Config) transfer.Client) {
 	contract{Suite{New: client, Large: 1 << 20}, server}.roundTrip(t)
 }
 
-// Bytes are n bytes that no compression makes less, the same for each seed.
+// Bytes returns n incompressible bytes, equal for equal seeds.
 func Bytes(seed uint64, n int64) []byte {
 	b := make([]byte, n)
 	var key [32]byte
@@ -86,7 +86,7 @@ func Bytes(seed uint64, n int64) []byte {
 	return b
 }
 
-// FreePort is a TCP port of loopback that was free a moment ago.
+// FreePort returns a TCP port of loopback that was free a moment ago.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -98,7 +98,7 @@ func FreePort(t testing.TB) string {
 	return port
 }
 
-// Await returns when somebody listens there.
+// Await returns when a server listens on addr.
 func Await(t testing.TB, addr string) {
 	t.Helper()
 	var err error
@@ -112,8 +112,9 @@ func Await(t testing.TB, addr string) {
 	t.Fatalf("nobody listens at %s: %v", addr, err)
 }
 
-// Program is the path of a program, with Debian's folders for daemons. Without it
-// the test is skipped, or fails where THRU_REQUIRE_LAB says that it must be there.
+// Program returns the path of a program, also in Debian's folders for
+// daemons. Without it the test is skipped, or fails where THRU_REQUIRE_LAB
+// requires it.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	file, err := servers.Program(name)
@@ -127,14 +128,14 @@ func Program(t testing.TB, name string) string {
 	return ""
 }
 
-// within bounds an operation.
+// within returns a context that limits an operation.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// session opens one that is closed when the test ends.
+// session opens a session, closed when the test ends.
 func (c contract) session(t *testing.T, cfg transfer.Config) transfer.Session {
 	t.Helper()
 	s, err := c.New(cfg).Open(within(t))
@@ -145,10 +146,10 @@ func (c contract) session(t *testing.T, cfg transfer.Config) transfer.Session {
 	return s
 }
 
-// at is a file's path as the URL has it.
+// at returns a file's path in the URL.
 func (c contract) at(name string) string { return path.Join(c.Dir, name) }
 
-// lay makes a file at the server's disk, for everyone to read and write.
+// lay creates a file on the server's disk, for everyone to read and write.
 func (c contract) lay(t *testing.T, name string, b []byte) string {
 	t.Helper()
 	file := filepath.Join(c.Folder, name)
@@ -162,7 +163,8 @@ func (c contract) lay(t *testing.T, name string, b []byte) string {
 	return c.at(name)
 }
 
-// only fails where the folder holds anything but those names when some seconds have passed.
+// only fails where after some seconds the folder holds anything but these
+// names.
 func (c contract) only(t *testing.T, names ...string) {
 	t.Helper()
 	var found string
@@ -184,7 +186,7 @@ func (c contract) only(t *testing.T, names ...string) {
 	}
 }
 
-// holds fails where a file at the server's disk is not those bytes.
+// holds fails where a file on the server's disk differs from these bytes.
 func (c contract) holds(t *testing.T, name string, want []byte) {
 	t.Helper()
 	got, err := os.ReadFile(filepath.Join(c.Folder, name))
@@ -211,7 +213,7 @@ func (c contract) get(t *testing.T, s transfer.Session, name string, want []byte
 	}
 }
 
-// is fails where err is not the one that callers tell apart.
+// is fails where err is not one of the wanted errors.
 func is(t *testing.T, doing string, err error, want ...error) {
 	t.Helper()
 	for _, w := range want {
@@ -243,7 +245,7 @@ func (c contract) roundTrip(t *testing.T) {
 func (c contract) many(t *testing.T) {
 	s := c.session(t, c.Config)
 	files := 30
-	if c.Dials { // each operation is a call of a program or two
+	if c.Dials { // each operation starts a program once or twice
 		files = 2
 	}
 	for i := range files {
@@ -283,7 +285,7 @@ func (c contract) atOnce(t *testing.T) {
 	c.only(t)
 }
 
-// info: who speaks is said, and sockets are there while a file comes.
+// info: the client is named, and sockets exist while a file is downloaded.
 func (c contract) info(t *testing.T) {
 	s, b := c.session(t, c.Config), Bytes(2, 1<<20)
 	name, most := c.lay(t, "info", b), 0
@@ -321,17 +323,17 @@ func (c contract) missing(t *testing.T) {
 			t.Errorf("Get of nothing brought %d bytes", n)
 		}
 	}
-	// Some servers do not say which of the two it was.
+	// Some servers do not report which of the two it was.
 	err := s.Put(within(t), c.at("no folder/none"), strings.NewReader("x"), 1, false)
 	is(t, "Put", err, transfer.ErrMissing, transfer.ErrReadOnly)
-	c.put(t, s, c.at("after"), []byte("x"), false) // what was refused did no harm
+	c.put(t, s, c.at("after"), []byte("x"), false) // the refused operation did no harm
 	if err := s.Remove(within(t), c.at("after")); err != nil {
 		t.Error(err)
 	}
 	c.only(t)
 }
 
-// huge: a hole of 5 GiB, since 32 bits hold 4.
+// huge: a hole of 5 GiB, since 32 bits hold 4 GiB.
 func (c contract) huge(t *testing.T) {
 	name := c.lay(t, "huge", nil)
 	if err := os.Truncate(filepath.Join(c.Folder, "huge"), 5<<30); err != nil {
@@ -343,7 +345,7 @@ func (c contract) huge(t *testing.T) {
 	}
 }
 
-// writer is a function that takes bytes.
+// writer is a function as an io.Writer.
 type writer func([]byte) (int, error)
 
 // Write calls it.

@@ -9,9 +9,10 @@ import (
 	"thru/internal/transfer"
 )
 
-// Trust holds what a client of TLS or SSH accepts of a server whose certificate or
-// key raw is known to cfg: by cfg, by its pin in each spelling, or any where that
-// was asked for; nothing else, and then the fingerprint is said.
+// Trust verifies what a client of TLS or SSH accepts from a server with
+// certificate or key raw: one trusted by cfg, one with the right pin in any
+// spelling, or any where that is requested; nothing else, and then the error
+// has the fingerprint.
 func Trust(t *testing.T, cfg transfer.Config, raw []byte, client func(transfer.Config) transfer.Client) {
 	print := transfer.Fingerprint(raw)
 	stranger := cfg

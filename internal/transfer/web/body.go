@@ -7,15 +7,16 @@ import (
 	"sync"
 )
 
-// body is what a request carries; nil is nothing.
+// body is the contents of a request; nil is empty.
 type body struct {
 	io.Reader
 	size int64
 }
 
-// into makes b the body of a request. Where the server may want a password first, it is
-// asked whether it takes the body, and what is sent all the same is remembered. stop
-// ends the sending, makes b whole again, and returns how many bytes cannot be.
+// into makes b the body of a request. Where the server may ask for a password
+// first, the request asks whether it accepts the body (unknown), and body
+// keeps what is sent all the same. stop ends the sending, restores b, and
+// returns how many bytes cannot be restored.
 func (b *body) into(req *http.Request, unknown bool) (stop func() (lost int64)) {
 	if b == nil {
 		return func() int64 { return 0 }
@@ -42,17 +43,18 @@ func (b *body) into(req *http.Request, unknown bool) (stop func() (lost int64)) 
 	}
 }
 
-// sending is a body under way. net/http may still be reading when its answer is there.
+// sending is a body in transmission. net/http may still be reading it when
+// the response is there.
 type sending struct {
 	mu   sync.Mutex
 	from io.Reader
 	sent int64
-	kept []byte // the begin of it
-	keep int    // how much is kept
+	kept []byte // its beginning
+	keep int    // most bytes to keep
 	over bool
 }
 
-// Read counts, and keeps.
+// Read counts and keeps the bytes.
 func (s *sending) Read(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +67,7 @@ func (s *sending) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// end takes no more readers, and returns how many bytes have been read.
+// end makes later reads fail, and returns how many bytes have been read.
 func (s *sending) end() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"thru/internal/transfer"
 )
 
-// cleanUp bounds what is done after a failure to leave nothing behind.
+// cleanUp limits the time to remove an incomplete file.
 const cleanUp = 700 * time.Millisecond
 
-// operations are those of a session.
+// operations returns the operations of a session.
 func (s *session) operations() transfer.Operations {
 	return transfer.Operations{
 		Protocol: "web", Get: s.get, Put: s.put, Remove: s.remove,
@@ -30,7 +30,7 @@ func (s *session) operations() transfer.Operations {
 	}
 }
 
-// head asks how large a file is; -1 where the server does not say.
+// head requests the size of a file; -1 where the server does not report it.
 func (s *session) head(ctx context.Context, path string) (int64, error) {
 	resp, err := s.ask(ctx, http.MethodHead, path, nil, nil)
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *session) get(ctx context.Context, path string, w io.Writer) (int64, err
 	return sink.N, sink.Ended(ctx, resp.ContentLength, err)
 }
 
-// put makes a file. HTTP knows no temporary names, so what a failed one has left
-// is removed where it is not what was there before.
+// put creates a file. HTTP has no temporary names, so put removes an
+// incomplete file where it is not the one that was there before.
 func (s *session) put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
 	before, err := s.head(ctx, path)
 	switch {
@@ -74,10 +74,10 @@ func (s *session) put(ctx context.Context, path string, r io.Reader, size int64,
 	return err
 }
 
-// absent is the size of a file that was not there.
+// absent is the size of a file that did not exist.
 const absent = -2
 
-// refused is an answer of a server that took nothing.
+// refused is the answer of a server that took nothing.
 type refused struct{ error }
 
 // Unwrap returns the reason.
@@ -86,7 +86,7 @@ func (r *refused) Unwrap() error { return r.error }
 func (s *session) send(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
 	header := http.Header{}
 	if !overwrite {
-		header.Set("If-None-Match", "*") // for servers that know it, nothing made meanwhile is lost either
+		header.Set("If-None-Match", "*") // servers that support it do not replace a file created meanwhile
 	}
 	source := transfer.Source(ctx, r, size)
 	resp, err := s.ask(ctx, http.MethodPut, path, &body{source, size}, header)
@@ -107,7 +107,8 @@ func (s *session) send(ctx context.Context, path string, r io.Reader, size int64
 	return &refused{err}
 }
 
-// noFolder reports whether a file's folder is missing, of which nginx says only that it failed.
+// noFolder reports whether a file's folder is missing, since nginx then only
+// reports a failure.
 func (s *session) noFolder(ctx context.Context, file string) bool {
 	folder := path.Dir(file)
 	if folder == "." {
@@ -121,7 +122,7 @@ func (s *session) noFolder(ctx context.Context, file string) bool {
 	return resp.StatusCode == http.StatusNotFound
 }
 
-// undo removes what a broken PUT left, by a connection of its own.
+// undo removes what a broken PUT left, by a new connection.
 func (s *session) undo(path string, before int64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUp)
 	defer cancel()
@@ -135,7 +136,7 @@ func (s *session) undo(path string, before int64) error {
 	now, err := fresh.head(ctx, path)
 	switch {
 	case errors.Is(err, transfer.ErrMissing), err == nil && now == before:
-		return nil // nothing there, or what was there before
+		return nil // nothing, or the file that was there before
 	case err == nil:
 		err = fresh.remove(ctx, path)
 	}
@@ -157,7 +158,7 @@ func (s *session) remove(ctx context.Context, path string) error {
 
 // Close closes the connections.
 func (s *session) Close() error {
-	err := s.Wires.Close() // first: TLS would wait for a far end that is silent
+	err := s.Wires.Close() // first: TLS would wait for a silent remote end
 	s.http.CloseIdleConnections()
 	return err
 }

@@ -1,5 +1,5 @@
 // Package web moves files by HTTP and HTTPS (RFC 9110) through Go's net/http:
-// GET brings a file, PUT makes one.
+// GET downloads a file, PUT creates one.
 package web
 
 import (
@@ -29,10 +29,11 @@ type client struct {
 	cfg    transfer.Config
 }
 
-// mostHeader bounds the head of an answer, in bytes: net/http would take 10 MiB.
+// mostHeader limits the header of a response, in bytes: net/http would accept
+// 10 MiB.
 const mostHeader = 256 << 10
 
-// session is a server that has answered once.
+// session is a server that has responded once.
 type session struct {
 	transfer.Operating
 	scheme string
@@ -45,8 +46,8 @@ type session struct {
 	password *string // nil until the server has asked for one
 }
 
-// Open asks the server for the head of the URL's path: that shows who it is, and
-// whether it wants a login. That nothing is there is no failure yet.
+// Open requests the header of the URL's path: that shows the server's name,
+// and whether it needs a login. A missing file is no failure yet.
 func (c client) Open(ctx context.Context) (transfer.Session, error) {
 	s := &session{scheme: c.scheme, cfg: c.cfg, tls: c.cfg.TLS()}
 	s.Operating = transfer.Operating{Wires: transfer.NewWires(c.cfg), Do: s.operations()}
@@ -54,7 +55,8 @@ func (c client) Open(ctx context.Context) (transfer.Session, error) {
 	s.http = &http.Client{CheckRedirect: s.redirect, Transport: &http.Transport{
 		DialContext:     func(ctx context.Context, _, addr string) (net.Conn, error) { return s.Data(ctx, addr) },
 		TLSClientConfig: s.tls, DisableCompression: true,
-		// A large body waits for the server's word that it wants it: a refusal costs no traffic.
+		// A large body waits until the server accepts it: a refusal costs no
+		// traffic.
 		ExpectContinueTimeout: time.Second,
 		ReadBufferSize:        64 << 10, WriteBufferSize: 64 << 10, MaxResponseHeaderBytes: mostHeader,
 	}}
@@ -78,7 +80,8 @@ func (s *session) greet(ctx context.Context) error {
 	return done(err)
 }
 
-// redirect lets a server send us elsewhere on itself only, and keeps what it said.
+// redirect follows redirects only within the server, and keeps its
+// information.
 func (s *session) redirect(req *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	same := req.URL.Host == first.Host && req.URL.Scheme == first.Scheme
@@ -86,7 +89,7 @@ func (s *session) redirect(req *http.Request, via []*http.Request) error {
 	if !same && !secured {
 		return fault.Failf("name that one, if it is meant", "it sends us elsewhere, to %.200q, where we do not go by ourselves", req.URL.Scheme+"://"+req.URL.Host)
 	}
-	if req.Method != via[0].Method { // net/http would make a GET of it, whose success says nothing
+	if req.Method != via[0].Method { // net/http would make it a GET, whose success means nothing
 		return fault.Failf("name that one in the URL, if it is meant", "it answers %s by sending us elsewhere, to %.200q", via[0].Method, req.URL.Scheme+"://"+req.URL.Host+req.URL.EscapedPath())
 	}
 	if len(via) >= 5 {
@@ -96,7 +99,7 @@ func (s *session) redirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// keepNegotiated keeps what was negotiated, once.
+// keepNegotiated stores what was negotiated, once.
 func (s *session) keepNegotiated(detail string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +108,7 @@ func (s *session) keepNegotiated(detail string) {
 	}
 }
 
-// Info is what the last answers said.
+// Info returns the information of the last responses.
 func (s *session) Info() transfer.Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +117,7 @@ func (s *session) Info() transfer.Info {
 	return info
 }
 
-// url is that of a path of the server.
+// url returns the URL of a path of the server.
 func (s *session) url(path string) string {
 	host := s.cfg.Host
 	if strings.Contains(host, ":") {
@@ -126,12 +129,13 @@ func (s *session) url(path string) string {
 	return (&url.URL{Scheme: s.scheme, Host: host, Path: "/" + path}).String()
 }
 
-// muchToSend is from how many bytes on a server is asked first whether it wants them,
-// as curl does: one that does not answer costs a second.
+// muchToSend is the size from which on the server is first asked whether it
+// accepts the body, as curl does: a server that does not answer costs a
+// second.
 const muchToSend = 1 << 20
 
-// ask sends a request, and again with the password where the server wants one.
-// The answer's body must be closed.
+// ask sends a request, and sends it again with the password where the server
+// asks for one. The response's body must be closed.
 func (s *session) ask(ctx context.Context, method, path string, b *body, header http.Header) (*http.Response, error) {
 	for {
 		req, err := http.NewRequestWithContext(ctx, method, s.url(path), nil)
@@ -161,7 +165,7 @@ func (s *session) ask(ctx context.Context, method, path string, b *body, header 
 	}
 }
 
-// plain takes the URL out of an error of net/http, which says it with the method.
+// plain removes method and URL from an error of net/http.
 func plain(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -170,7 +174,7 @@ func plain(err error) error {
 	return err
 }
 
-// met keeps what an answer tells of the server.
+// met stores what a response shows about the server.
 func (s *session) met(resp *http.Response) {
 	s.mu.Lock()
 	s.info.Server = cmp.Or(resp.Header.Get("Server"), s.info.Server)
@@ -184,8 +188,8 @@ func (s *session) met(resp *http.Response) {
 	}
 }
 
-// ready has the password that a refused request was missing.
-// lost is how much of its body cannot be sent again.
+// ready gets the password that a refused request lacked. lost is how much of
+// its body cannot be sent again.
 func (s *session) ready(refusal *http.Response, lost int64) error {
 	basic := slices.ContainsFunc(refusal.Header.Values("WWW-Authenticate"), func(v string) bool {
 		return len(v) >= 5 && strings.EqualFold(v[:5], "basic")
@@ -211,14 +215,15 @@ func (s *session) ready(refusal *http.Response, lost int64) error {
 	return nil
 }
 
-// judge makes an error of an answer that is no success. writing tells what 403 means.
+// judge converts an unsuccessful response to an error. writing decides the
+// meaning of 403.
 func judge(resp *http.Response, writing bool) error {
 	var kind error
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
 		return nil
 	case code == http.StatusNotFound || code == http.StatusGone || code == http.StatusConflict && writing:
-		kind = transfer.ErrMissing // 409: a folder above it (RFC 4918, 9.7.1)
+		kind = transfer.ErrMissing // 409: a parent folder is missing (RFC 4918, 9.7.1)
 	case code >= 300 && code < 400: // of a PUT or DELETE
 		return fault.Failf("name that one in the URL, if it is meant", "the server sends us elsewhere, to %.200q (%s)", resp.Header.Get("Location"), resp.Status)
 	case code == http.StatusPreconditionFailed:
