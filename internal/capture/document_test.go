@@ -12,7 +12,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestDocument holds how a capture becomes cells: the direction and the
+// TestDocument verifies how a capture becomes cells: the direction and the
 // connections that carry data, its seconds, and what is not known.
 func TestDocument(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -72,7 +72,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestStalled holds that the rate is over the time in which the sender tried to
+// TestStalled verifies that the rate is over the time in which the sender tried to
 // send, and of what arrived.
 func TestStalled(t *testing.T) {
 	const size, everyMs = 1448, 10

@@ -74,7 +74,7 @@ func explained(t *testing.T, contents ...[]byte) *measure.Document {
 	return doc
 }
 
-// checked holds what is true of every document.
+// checked verifies what is true of every document.
 func checked(t *testing.T, doc *measure.Document) {
 	t.Helper()
 	for _, c := range doc.Cells {

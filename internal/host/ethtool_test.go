@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// words builds an answer of numbers of 32 bits, the command first.
+// words builds an answer of 32-bit numbers, the command first.
 func words(all ...uint32) []byte {
 	var b []byte
 	for _, n := range all {
@@ -56,7 +56,7 @@ func TestParseLinkSettings(t *testing.T) {
 		}
 	}
 	negative := settingsOf(1, 1, 1, 1, nil, nil)
-	negative[15] = 0xfc // the kernel asks for other masks
+	negative[15] = 0xfc // the kernel requests other masks
 	for _, b := range [][]byte{nil, make([]byte, 47), negative, settingsOf(1, 1, 1, 1, nil, nil)[:90]} {
 		if _, err := parseLinkSettings(b); err == nil {
 			t.Errorf("%d bytes are no settings", len(b))
@@ -64,7 +64,7 @@ func TestParseLinkSettings(t *testing.T) {
 	}
 }
 
-// Each mode has the speed that its name says; a sample of each range's ends.
+// Each mode has the speed in its name; a sample of each range's ends.
 func TestFastest(t *testing.T) {
 	for bit, mbps := range map[int]int64{
 		0: 10, 3: 100, 5: 1000, 6: 0, 12: 10_000, 13: 0, 15: 2500, 16: 0, 17: 1000, 20: 10_000, 22: 20_000, 26: 40_000, 30: 56_000, 31: 25_000, 33: 25_000,

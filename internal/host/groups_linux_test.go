@@ -6,7 +6,8 @@ import (
 	"thru/internal/measure"
 )
 
-// TestQuotasOf tells the bounds of all groups around a process, in both versions.
+// TestQuotasOf reads the quotas of all groups around a process, in both
+// versions.
 func TestQuotasOf(t *testing.T) {
 	h := Host{fs: files(t, map[string]string{
 		"proc/2/comm": "kthreadd", "proc/17/cgroup": "0::/vm/vcpu0", "proc/18/cgroup": "0::/", "proc/self/mountinfo": "30 25 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw",
@@ -47,7 +48,7 @@ func TestQuotasOf(t *testing.T) {
 	}
 }
 
-// TestQueueReader tells what queueCounters does, again and again.
+// TestQueueReader returns the same as queueCounters, repeatedly.
 func TestQueueReader(t *testing.T) {
 	counters := map[string]uint64{"rx_queue_0_packets": 5, "rx_queue_1_packets": 7, "tx_queue_0_packets": 9, "rx_crc_errors": 3}
 	h := Host{kernel: machine{nics: map[string]answers{"eth0": {counters: counters}, "eth1": {counters: map[string]uint64{"rx_packets": 1}}}}}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestHolders finds who holds a socket in a recorded tree.
+// TestHolders finds the owner of a socket in a recorded tree.
 func TestHolders(t *testing.T) {
 	root := t.TempDir()
 	for pid, links := range map[string][]string{
@@ -38,7 +38,7 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestHoldersLive finds this process by a socket of its own.
+// TestHoldersLive finds this process by its own socket.
 func TestHoldersLive(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -93,7 +93,7 @@ func TestQuotaOf(t *testing.T) {
 	}
 }
 
-// TestBorn: a process begins while the machine runs, and after its parent.
+// TestBorn: a process starts after boot, and after its parent.
 func TestBorn(t *testing.T) {
 	h := New()
 	up, err := h.Up()

@@ -17,8 +17,8 @@ import (
 	"thru/internal/measure"
 )
 
-// answers are what a driver has said of one interface; what is nil it does
-// not tell.
+// answers holds a driver's answers about one interface; nil means that the
+// driver does not report it.
 type answers struct {
 	info     driverInfo
 	settings *linkSettings
@@ -29,12 +29,12 @@ type answers struct {
 	coalesce *measure.Coalesce
 	pause    *measure.Pause
 	rss      *measure.RSS
-	link     func(*link) // what rtnetlink adds to the tree
-	gone     bool        // it vanished after the listing
+	link     func(*link) // rtnetlink's additions to the tree
+	gone     bool        // it disappeared after the listing
 }
 
-// machine is a kernel whose links are those of a recorded tree, and whose
-// drivers have given recorded answers.
+// machine is a kernel with the links of a recorded tree and recorded answers
+// of drivers.
 type machine struct {
 	fs   FS
 	nics map[string]answers
@@ -50,8 +50,8 @@ func (r machine) links() ([]link, error) {
 	return all, err
 }
 
-// answer is what a driver has said, or the error of a driver that has none, or of an
-// interface that is gone.
+// answer returns a driver's answer, or the error of a driver without one, or
+// of an interface that is gone.
 func answer[T any](r machine, name string, of func(answers) *T) (v T, err error) {
 	a, ok := r.nics[name]
 	if a.gone {
@@ -125,7 +125,8 @@ func (machine) queueStats(int) ([]measure.QueueCounter, error) { return nil, err
 func (machine) rxRing(string) (uint64, error)                  { return 9, nil }
 func (machine) qdisc(string) (measure.Qdisc, error)            { return measure.Qdisc{Kind: "mq", Drops: 3}, nil }
 
-// described gives the interfaces of a recorded machine, and what was not checked.
+// described returns the interfaces of a recorded machine, and what was not
+// checked.
 func described(fs FS, nics map[string]answers, virtual bool) (map[string]measure.Interface, notes) {
 	var n notes
 	h := Host{fs: fs, kernel: machine{fs: fs, nics: nics}}
@@ -378,8 +379,8 @@ func TestHostOfGuests(t *testing.T) {
 	}
 }
 
-// An interface that vanishes after the listing is left out with its notes, be
-// it at the first question or later.
+// An interface that disappears after the listing is left out with its notes,
+// at the first request or later.
 func TestVanished(t *testing.T) {
 	fs, nics := ixgbe(t)
 	nics["eth1"] = answers{gone: true}
@@ -392,7 +393,7 @@ func TestVanished(t *testing.T) {
 	}
 }
 
-// Masked files are no reason for an error, nor for a fact.
+// Masked files cause neither an error nor a wrong fact.
 func TestMaskedSys(t *testing.T) {
 	fs, nics := ixgbe(t)
 	for _, dir := range []string{"proc/interrupts", "proc/irq", "sys/module", "sys/devices/pci0000:00/0000:00:02.0/0000:05:00.0/net/eth0/queues"} {
@@ -418,7 +419,7 @@ func TestMaskedSys(t *testing.T) {
 	}
 }
 
-// Of thousands of queues the first are looked at, and it is said.
+// Of thousands of queues only the first are read, and a note says so.
 func TestManyQueues(t *testing.T) {
 	fs, nics := ixgbe(t)
 	a := nics["eth0"]
@@ -440,8 +441,9 @@ func TestManyQueues(t *testing.T) {
 	}
 }
 
-// A thread in another network namespace than its /sys must not take the
-// speed of a stranger with the same name, but finds the device by its address.
+// A thread in another network namespace than its /sys must not take the speed
+// of another interface with the same name, but finds the device by its
+// address.
 func TestForeignSysfs(t *testing.T) {
 	fs, nics := ixgbe(t)
 	a := nics["eth0"]

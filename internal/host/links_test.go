@@ -52,7 +52,8 @@ func TestParseLink(t *testing.T) {
 	}
 }
 
-// Masters get what belongs to them, and nothing lies on the end of a pair.
+// Masters get their members, and no interface has the end of a pair as its
+// lower interface.
 func TestResolve(t *testing.T) {
 	links := []link{
 		{name: "eno1", index: 1, masterIndex: 3}, {name: "eno2", index: 2, masterIndex: 3}, {name: "bond0", index: 3, kind: "bond", masterIndex: 5},

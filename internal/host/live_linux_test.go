@@ -108,7 +108,8 @@ func TestPlacementOfThisMachine(t *testing.T) {
 	}
 }
 
-// Loopback has no ring to overflow, which is known; most often it has no queue either.
+// Loopback has no ring to overflow, so 0 is known; mostly it has no queue
+// either.
 func TestQueuesOfLoopback(t *testing.T) {
 	s := New().Read("lo", 0)
 	if s.Qdisc == nil || s.Qdisc.Kind == "" || s.NIC == nil || show(s.NIC.RxRing) != uint64(0) {
@@ -119,7 +120,7 @@ func TestQueuesOfLoopback(t *testing.T) {
 	}
 }
 
-// Each reading asks the kernel by sockets of its own.
+// Each reading asks the kernel with its own sockets.
 func TestReadLeavesNoFiles(t *testing.T) {
 	files := func() int {
 		list, err := os.ReadDir("/proc/self/fd")
@@ -140,7 +141,7 @@ func TestReadLeavesNoFiles(t *testing.T) {
 	}
 }
 
-// Each time of a core is a share of a whole.
+// The times of a core are shares of a total.
 func TestCPUOfThisMachine(t *testing.T) {
 	h := New()
 	before := h.Read("", 0)
@@ -183,7 +184,7 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// A thread in a network namespace of its own must see its own counters and
+// A thread in its own network namespace must see its own counters and
 // interfaces, though the process and /sys are elsewhere.
 func TestOtherNamespace(t *testing.T) {
 	traffic(t, 1<<10)
@@ -233,7 +234,7 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-// ipLink is what `ip -d -j link` says of an interface.
+// ipLink is the output of `ip -d -j link` for an interface.
 type ipLink struct {
 	Name   string   `json:"ifname"`
 	Link   string   `json:"link"`
@@ -253,7 +254,7 @@ type ipLink struct {
 	} `json:"linkinfo"`
 }
 
-// inNamespace runs do in a network namespace of its own, on its thread.
+// inNamespace runs do in its own network namespace, on its own thread.
 func inNamespace(t *testing.T, do func() error) {
 	t.Helper()
 	done := make(chan error)
@@ -276,7 +277,7 @@ func inNamespace(t *testing.T, do func() error) {
 	}
 }
 
-// stack makes a veth pair with several queues, and what lies on it.
+// stack creates a veth pair with several queues, and upper interfaces.
 func stack() error {
 	attrs := func(name string) netlink.LinkAttrs {
 		a := netlink.NewLinkAttrs()
@@ -311,7 +312,7 @@ func stack() error {
 			err = errors.Join(err, netlink.LinkSetMasterByIndex(l, bridgeIndex()))
 		}
 	}
-	// The kernel tells of a carrier some time after it is there.
+	// The kernel reports a carrier with some delay.
 	for deadline := time.Now().Add(10 * time.Second); err == nil && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		links, listed := netlink.LinkList()
 		if err = listed; !slices.ContainsFunc(links, func(l netlink.Link) bool {
@@ -331,7 +332,8 @@ func bridgeIndex() int {
 	return l.Attrs().Index
 }
 
-// Interfaces are as `ip` says, in a namespace that /sys does not show.
+// Interfaces are equal to those of `ip`, in a namespace that /sys does not
+// show.
 func TestInterfacesAsIPSays(t *testing.T) {
 	inNamespace(t, func() error {
 		if err := stack(); err != nil {
@@ -384,7 +386,7 @@ func sameAsIP(t *testing.T, l ipLink, i measure.Interface) {
 	}
 }
 
-// What ethtool prints of each interface of this machine is what we read.
+// Interfaces of this machine are equal to ethtool's output.
 func TestOffloadsAsEthtoolSays(t *testing.T) {
 	for _, i := range New().Facts().Interfaces {
 		out, err := exec.Command("ethtool", "-k", i.Name).Output()
@@ -400,13 +402,14 @@ func TestOffloadsAsEthtoolSays(t *testing.T) {
 	}
 }
 
-// groups are the names that ethtool gives to several features at once, which
-// it never calls fixed.
+// groups are ethtool's names for several features at once, which it never
+// calls fixed.
 func groups() []string {
 	return []string{"rx-checksumming", "tx-checksumming", "scatter-gather", "tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload", "large-receive-offload"}
 }
 
-// The packets of the queues are those of the interface, where they are told.
+// The packets of the queues add up to those of the interface, where they are
+// known.
 func TestQueueCountersOfThisMachine(t *testing.T) {
 	h := New()
 	for _, i := range h.Facts().Interfaces {
@@ -422,8 +425,8 @@ func TestQueueCountersOfThisMachine(t *testing.T) {
 	}
 }
 
-// A route from a given source is that of the kernel, and a source that is not
-// ours has none.
+// A route from a given source equals the kernel's, and a source that is not
+// local has none.
 func TestRouteFrom(t *testing.T) {
 	inNamespace(t, func() error {
 		if err := stack(); err != nil {

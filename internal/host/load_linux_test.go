@@ -54,7 +54,7 @@ func TestLoadBetween(t *testing.T) {
 	if diff := cmp.Diff(want, loadBetween(&n, before, after, 20), cmpopts.EquateApprox(0, 0.1)); diff != "" || len(n) != 0 {
 		t.Errorf("notes %v (-want +got):\n%s", n, diff)
 	}
-	// What one of the readings lacks is absent.
+	// A value that one of the readings lacks is absent.
 	for _, l := range []measure.Load{loadBetween(&n, activity{taken: now}, after, 20), loadBetween(&n, before, activity{taken: after.taken}, 20)} {
 		if diff := cmp.Diff(measure.Load{SpanNs: 2 * sec}, l); diff != "" {
 			t.Errorf("of nothing:\n%s", diff)
@@ -65,8 +65,8 @@ func TestLoadBetween(t *testing.T) {
 	}
 }
 
-// Processes whose parents form a circle, as a reading over time might show
-// them, must not hold it up.
+// Processes whose parents form a cycle, as a reading over time may show, must
+// not hang it.
 func TestStrangersInACircle(t *testing.T) {
 	all := strangers(map[int]task{5: {parent: 6}, 6: {parent: 5}, 7: {parent: 8}, 8: {parent: 9}}, 9)
 	if _, ok := all[5]; len(all) != 2 || !ok {
@@ -90,7 +90,7 @@ func TestActivityOfRecordedHost(t *testing.T) {
 	}
 }
 
-// The end of the context ends the wait, and the span says so.
+// The end of the context ends the wait, and the span shows it.
 func TestLoadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -100,7 +100,7 @@ func TestLoadEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The host's own traffic is seen, and thru's own processes are not named.
+// The host's own traffic is counted, and thru's own processes are not named.
 func TestLoadOfThisMachine(t *testing.T) {
 	h := New()
 	var n notes

@@ -16,8 +16,8 @@ import (
 	"thru/internal/measure"
 )
 
-// recordedHost unpacks a recorded host of testdata: files "-> x" are links, and
-// the file "want" has what is to be read, a subject a line.
+// recordedHost unpacks a recorded host of testdata: files "-> x" are links,
+// and the file "want" has the expected facts, a subject a line.
 func recordedHost(t *testing.T, name string) (fs FS, want string) {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
@@ -33,8 +33,8 @@ func recordedHost(t *testing.T, name string) (fs FS, want string) {
 	return files(t, all), want
 }
 
-// subjects writes the host's own facts, a subject a line, and then what is
-// not known of them.
+// subjects writes the host's own facts, a subject a line, and then the
+// unknown ones.
 func subjects(t *testing.T, f measure.Facts) string {
 	t.Helper()
 	var b strings.Builder
@@ -93,7 +93,7 @@ func TestHostThatShowsNothing(t *testing.T) {
 	}
 }
 
-// fakeSystem answers as a kernel would; bad fails every question.
+// fakeSystem answers like a kernel; with bad every call fails.
 type fakeSystem struct {
 	set   ruleset
 	limit int
@@ -147,7 +147,7 @@ func TestFactsOfTheRunningKernel(t *testing.T) {
 }
 
 // Whether connections are tracked follows from the table and from the rules;
-// where neither tells it, it is not known.
+// without either it is not known.
 func TestConntrack(t *testing.T) {
 	for _, c := range []struct {
 		entries, legacy string
@@ -181,7 +181,7 @@ func TestConntrack(t *testing.T) {
 	}
 }
 
-// A module that is not in use is left so, and has no rules.
+// A module that is not in use is not loaded, and has no rules.
 func TestNftablesNotLoaded(t *testing.T) {
 	asked := fakeSystem{set: ruleset{tables: 9}}
 	for _, c := range []struct {
@@ -201,7 +201,7 @@ func TestNftablesNotLoaded(t *testing.T) {
 	}
 }
 
-// A thousand CPUs are counted by a file a socket and a file a core.
+// To count a thousand CPUs takes a file a socket and a file a core.
 func TestHugeHost(t *testing.T) {
 	const sockets, cores = 8, 512
 	all := map[string]string{cpuDir + "/online": fmt.Sprintf("0-%d", 2*cores-1), cpuDir + "/smt/active": "1"}

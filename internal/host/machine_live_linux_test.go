@@ -18,7 +18,7 @@ import (
 	"thru/internal/measure"
 )
 
-// What the system's programs say, thru says too.
+// thru reports the same as the system's programs.
 func TestHostAgreesWithItsPrograms(t *testing.T) {
 	f := New().Facts()
 	said := func(name string, args ...string) int64 {
@@ -52,7 +52,8 @@ func TestHostAgreesWithItsPrograms(t *testing.T) {
 // inGroup is set for the process that TestQuotaOfThisMachine starts.
 const inGroup = "HOST_TEST_IN_GROUP"
 
-// A process in a group of a fifth of a CPU reads its quota, and that it had to wait.
+// A process in a group with a fifth of a CPU reads its quota, and that it was
+// throttled.
 func TestQuotaOfThisMachine(t *testing.T) {
 	if os.Getenv(inGroup) != "" {
 		limited(t)
@@ -82,7 +83,7 @@ func TestQuotaOfThisMachine(t *testing.T) {
 	}
 }
 
-// limited uses more CPU than it may, and prints what it reads of its group.
+// limited uses more CPU than its quota, and prints the counters of its group.
 func limited(t *testing.T) {
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		t.Fatal(err)
@@ -99,7 +100,8 @@ func limited(t *testing.T) {
 	}
 }
 
-// quotaGroup makes a group below this process's own, for the time of the test.
+// quotaGroup creates a group below this process's own, for the duration of
+// the test.
 func quotaGroup(t *testing.T) string {
 	t.Helper()
 	f := New().fs
@@ -131,8 +133,8 @@ func quotaGroup(t *testing.T) string {
 	return dir
 }
 
-// The rules of a network namespace are counted as `nft` made them; those of
-// the host's are not among them.
+// The rules of a network namespace are counted as `nft` created them, without
+// those of the host's own.
 func TestRulesOfANamespace(t *testing.T) {
 	const rules = `
 table inet hm {
@@ -192,8 +194,8 @@ table ip six {
 	}
 }
 
-// The tables of the older iptables are counted with their policies: each of
-// the three chains has one, and the table an end.
+// Tables of legacy iptables are counted with their policies: each of the
+// three chains has one, and the table an end.
 func TestLegacyRulesOfANamespace(t *testing.T) {
 	type seen struct {
 		err error

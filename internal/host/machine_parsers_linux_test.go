@@ -23,8 +23,8 @@ func TestMountInfo(t *testing.T) {
 	}
 }
 
-// A dead server must not hold the question for free space up, and neither
-// must a way that leads over one.
+// Neither a dead server nor a path through its mount must block the request
+// for free space.
 func TestDirectionsOverServers(t *testing.T) {
 	list := []mount{{point: "/", kind: "ext4"}, {point: "/net", kind: "autofs"}, {point: "/mnt/nas", kind: "nfs4"}, {point: "/home/x/y", kind: "fuse.sshfs"}}
 	for point, want := range map[string]bool{"/": true, "/data": true, "/net/x": false, "/mnt/nas/disk": false, "/mnt/nas2": true, "/home/x": true, "/home/x/y/z": false, "/mnt/nas": false} {
@@ -68,7 +68,8 @@ func TestCgroupLevels(t *testing.T) {
 	}
 }
 
-// The least quota of all levels holds; one that cannot be read makes none known.
+// The lowest quota of all levels applies; with one that cannot be read, none
+// is known.
 func TestQuota(t *testing.T) {
 	for _, c := range []struct {
 		low, high string
@@ -99,14 +100,14 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// nla is an attribute of netlink.
+// nla builds a netlink attribute.
 func nla(kind uint16, value []byte) []byte {
 	b := binary.NativeEndian.AppendUint16(nil, uint16(4+len(value)))
 	b = append(binary.NativeEndian.AppendUint16(b, kind), value...)
 	return append(b, make([]byte, (4-len(b)%4)%4)...)
 }
 
-// nftRule is an NFT_MSG_NEWRULE with one expression of that name.
+// nftRule builds an NFT_MSG_NEWRULE with one expression of that name.
 func nftRule(family byte, table, chain, expr, match string) []byte {
 	e := nla(nftaExprName, []byte(expr+"\x00"))
 	if match != "" {

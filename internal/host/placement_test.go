@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// upTo is 0, 1, ... n-1, counted from first.
+// upTo returns n numbers from first on.
 func upTo(first, n int) []int {
 	var all []int
 	for i := range n {

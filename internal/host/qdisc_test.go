@@ -16,7 +16,7 @@ import (
 // recorded returns the kernel's answers about qdiscs by name.
 func recorded(t testing.TB) map[string][]byte { return recordedIn(t, "netlink") }
 
-// recordedIn returns answers of the kernel by name, as a file of testdata has them.
+// recordedIn returns answers of the kernel by name, from a file of testdata.
 func recordedIn(t testing.TB, file string) map[string][]byte {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("testdata", file+".txtar"))
@@ -72,8 +72,8 @@ func TestParseQdisc(t *testing.T) {
 	}
 }
 
-// What was measured on Linux 6.18 with tc(8): every level counts a packet
-// once, overlimits stay where they happen.
+// Measured on Linux 6.18 with tc(8): every level counts a packet once,
+// overlimits are counted only where they happen.
 func TestQueueing(t *testing.T) {
 	rec := recorded(t)
 	var tree []qdisc

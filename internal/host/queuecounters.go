@@ -29,7 +29,7 @@ type queueNames struct{ forms []*regexp.Regexp }
 //	rx0_packets, rx_0_packets, rxq0_packets mlx5, mlx4, virtio_net; mana; hns3
 //	rx-0.packets, rx-0.rx_packets          i40e, iavf, older ice, sfc
 //	queue_0_rx_cnt                         ena
-//	[0]: rx_ucast_packets                  bnxt, bnx2x (mcast and bcast beside it)
+//	[0]: rx_ucast_packets                  bnxt, bnx2x (and mcast, bcast)
 //	rx_packets[0]                          gve
 //	rvec_0_rx_pkts                         nfp
 //	Rx Queue#0 ucast pkts rx               vmxnet3 (see driverCounters)

@@ -58,7 +58,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// What one of the snapshots lacks is absent, not zero.
+// A value that one of the snapshots lacks is absent, not zero.
 func TestSpanOfNothing(t *testing.T) {
 	full := Snapshot{
 		CPUs: []CPUTimes{{}}, Worker: &measure.Process{UserNs: 5}, NIC: &measure.NICSpan{Name: "eth0"},
@@ -88,7 +88,7 @@ func TestSpanAfterReset(t *testing.T) {
 		want          any
 	}{
 		{1<<32 - 100, 200, uint64(300)}, // wrapped at 32 bits
-		{1 << 20, 0, "absent"},          // the driver was loaded anew
+		{1 << 20, 0, "absent"},          // the driver was reloaded
 		{1 << 40, 5, "absent"},
 		{1<<64 - 1, 0, "absent"},
 	} {
@@ -109,7 +109,8 @@ func TestSpanAfterReset(t *testing.T) {
 	}
 }
 
-// A quota whose counters fell is another group's; where nothing was swapped nothing is said.
+// A quota whose counters fell belongs to another group; without swapping
+// there is no swap span.
 func TestSpanOfAnotherGroup(t *testing.T) {
 	a := Snapshot{Quota: &measure.QuotaSpan{CPUs: 1, Periods: 50, Throttled: 5}, Swap: &measure.SwapSpan{InPages: 5}}
 	b := Snapshot{Quota: &measure.QuotaSpan{CPUs: 1, Periods: 60, Throttled: 1}, Swap: &measure.SwapSpan{InPages: 5}}

@@ -13,7 +13,7 @@ import (
 	"thru/internal/measure"
 )
 
-// files writes a tree by hand; a value "-> x" makes a symbolic link to x.
+// files writes a tree; a value "-> x" makes a symbolic link to x.
 func files(t *testing.T, all map[string]string) FS {
 	t.Helper()
 	root := t.TempDir()
@@ -33,7 +33,7 @@ func files(t *testing.T, all map[string]string) FS {
 }
 
 // twoSockets is a host of 2 nodes with 4 CPUs each, 2 threads a core, and a
-// third node of memory alone. eno1 sits at node 1, and eno2 at node 0.
+// third node without CPUs. eno1 is at node 1, and eno2 at node 0.
 func twoSockets() map[string]string {
 	all := map[string]string{
 		"sys/devices/system/node/online":        "0-2",
@@ -110,7 +110,7 @@ func TestPlacementFacts(t *testing.T) {
 	}
 }
 
-// said is the text of notes.
+// said returns the text of notes.
 func said(n []measure.NotChecked) string {
 	var parts []string
 	for _, m := range n {
@@ -119,7 +119,8 @@ func said(n []measure.NotChecked) string {
 	return strings.Join(parts, "; ")
 }
 
-// A guest of one node: its NIC is on virtio, whose device bears the name.
+// A guest of one node: its NIC is a virtio device, whose name the interrupts
+// have.
 func TestPlacementFactsOfGuest(t *testing.T) {
 	fs := files(t, map[string]string{
 		"sys/devices/system/node/node0/cpulist": "0-1",

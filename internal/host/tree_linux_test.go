@@ -127,7 +127,7 @@ func TestReadNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// The counters that tell where datagrams were lost keep the kernel's names.
+// The counters that show where datagrams were lost keep the kernel's names.
 func TestCountersOfDatagrams(t *testing.T) {
 	proto := At(recordedTree(t, "microvm").Root).Read("", 0).Proto
 	for name, want := range map[string]uint64{

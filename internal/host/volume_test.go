@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// volumeTree has ext4 on a part of vda, btrfs whose device has a number of its
-// own, and a file system in memory.
+// volumeTree has ext4 on a partition of vda, btrfs with its own device
+// number, and a file system in memory.
 func volumeTree(t *testing.T) *Host {
 	t.Helper()
 	root := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"thru/internal/measure"
 )
 
-// The quota that counts is the least of the groups above, in either version.
+// The lowest quota of the parent groups applies, in either version.
 func TestWatchReadsTheQuota(t *testing.T) {
 	v1 := map[string]string{
 		"proc/self/cgroup":                        "3:cpu,cpuacct:/docker/1/app\n0::/",
@@ -72,7 +72,8 @@ func TestWatchReadsTheQuota(t *testing.T) {
 	}
 }
 
-// A process that was moved to another group has that one's quota from then on.
+// A process that was moved to another group has that group's quota from then
+// on.
 func TestWatchFollowsToAnotherGroup(t *testing.T) {
 	f := files(t, map[string]string{
 		"proc/self/cgroup":    "0::/old",
@@ -96,7 +97,8 @@ func TestWatchFollowsToAnotherGroup(t *testing.T) {
 	}
 }
 
-// Interrupts are counted of devices only, also below a VLAN, and of no others.
+// Interrupts are counted for devices only, also below a VLAN, and for no
+// others.
 func TestWatchCountsInterrupts(t *testing.T) {
 	f := files(t, map[string]string{
 		"sys/devices/virtio2/uevent":      "DRIVER=virtio_net",
@@ -118,7 +120,8 @@ func TestWatchCountsInterrupts(t *testing.T) {
 	}
 }
 
-// Counters that a diagnosis leans on are kept under the kernel's names when they move.
+// Counters that the diagnosis uses are kept under the kernel's names when
+// they change.
 func TestCountersOfADiagnosis(t *testing.T) {
 	groups := map[string]string{
 		"TcpExt": "TCPTimeouts TCPLostRetransmit TCPFastRetrans TCPSlowStartRetrans TCPSpuriousRTOs TCPSACKReorder TCPTSReorder TCPRenoReorder " +

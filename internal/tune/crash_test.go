@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// crash is what a process is stopped by.
+// crash is the panic that stops a process.
 type crash struct{}
 
 // crasher stops a process at its nth step; 0: never.
@@ -27,8 +27,8 @@ func (c *crasher) step(what string) {
 	}
 }
 
-// life runs a process until it ends or crashes, and lets go of what the kernel
-// takes from a process that ends.
+// life runs a process until it ends or crashes, and releases what the kernel
+// releases for a process that ends.
 func life(d *Tuner, do func(*Tuner)) (crashed bool) {
 	defer func() {
 		if t := d.tuning; t != nil {
@@ -50,13 +50,13 @@ func life(d *Tuner, do func(*Tuner)) (crashed bool) {
 	return false
 }
 
-// session is a tuning with all that can happen in one: kept, undone, tried
-// again, failed half way, refused.
+// session is a tuning with all possible steps: kept, undone, tried again,
+// failed half way, refused.
 func session(d *Tuner) {
 	must(d.Begin("a", "alice"))
 	one := setAll(d, measure.Setting{Knob: "rmem", Value: "1 2 3"}, measure.Setting{Knob: "wmem", Value: "4 5 6"})
 	setAll(d, measure.Setting{Knob: "mtu", Interface: "eth0", Value: "9000"})
-	for range 2 { // turns of a comparison
+	for range 2 { // runs of a comparison
 		d.Revert("a", one)
 		one = setAll(d, measure.Setting{Knob: "rmem", Value: "1 2 3"}, measure.Setting{Knob: "wmem", Value: "4 5 6"})
 	}
@@ -81,8 +81,8 @@ func setAll(d *Tuner, s ...measure.Setting) (numbers []int64) {
 	return numbers
 }
 
-// TestCrash stops a tuning at each of its steps, and what undoes it at each of
-// its own: after a rollback the settings are those before.
+// TestCrash stops a tuning at each of its steps, and its undo at each of its
+// own: after a rollback the settings are as before.
 func TestCrash(t *testing.T) {
 	world := func(at int) (*fake, Config, *crasher) {
 		f, c, k := newFake(settings()), conf(), &crasher{at: at}
@@ -138,7 +138,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// loseUnsynced has the disk forget what was not synced yet, or half of it.
+// loseUnsynced drops what the disk has not synced yet, or half of it.
 func loseUnsynced(t *testing.T, dir, left string) {
 	t.Helper()
 	live, _ := journals(t, dir)
@@ -159,8 +159,8 @@ func loseUnsynced(t *testing.T, dir, left string) {
 	}
 }
 
-// TestRecover: a tuning that was cut off is undone by the next process, before
-// anything else, and one that ended is not.
+// TestRecover: the next process first undoes a tuning that a crash
+// interrupted, but not one that ended.
 func TestRecover(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
 	life(open(t, dir, f, c), func(d *Tuner) {

@@ -11,17 +11,17 @@ import (
 	"thru/internal/cause/knob"
 )
 
-// nic answers the requests of ethtool as a driver does, from its own tables.
+// nic answers ethtool requests like a driver, from its own tables.
 type nic struct {
-	words    map[uint32][]uint32 // by the command that asks: all words of the struct after it
+	words    map[uint32][]uint32 // by the reading command: all words of the struct after it
 	rounds   uint32              // rings are rounded up to a multiple
 	features []string
-	can      uint64 // features that can be changed
+	can      uint64 // changeable features
 	wanted   uint64
-	usable   uint64 // features that nothing keeps off
+	usable   uint64 // features that no other one keeps off
 	hashes   map[uint32]uint64
 	table    []uint32
-	reset    bool // the table was asked to be the driver's
+	reset    bool // the driver's default table was requested
 	queues   uint32
 	sets     int // changes made
 }
@@ -160,8 +160,8 @@ func TestKnobsOfADriver(t *testing.T) {
 	}
 }
 
-// Each change is one request about what differs, and the value before brings
-// back all words and bits of the driver.
+// Each change is one request about the difference, and the former value
+// restores all words and bits of the driver.
 func TestSetOfADriver(t *testing.T) {
 	for _, c := range []struct{ knob, value, reads string }{
 		{knob.RXRing, "4096", ""}, {knob.TXRing, "1024", ""}, {knob.Channels, "combined 8", ""},
@@ -220,8 +220,8 @@ func TestRefusedByADriver(t *testing.T) {
 	}
 }
 
-// A feature that is asked for and kept off by another is said to be so; what was
-// asked for stays, and comes into force with the other.
+// A requested feature that another one keeps off is reported so; the request
+// stays, and takes effect with the other one.
 func TestInactiveFeature(t *testing.T) {
 	n := aNIC()
 	n.usable &^= 1 << 1
@@ -247,7 +247,7 @@ func stateOf(m *machine, id string) string {
 	return "there is none"
 }
 
-// Without the privilege everything is read, and said to need it.
+// Without the privilege everything is read, and reported to need it.
 func TestUnprivileged(t *testing.T) {
 	m := &machine{driverRows(aNIC().send, func() string { return needsRoot }), anyLink}
 	for _, s := range m.Knobs([]string{"eth0"}) {
@@ -257,7 +257,8 @@ func TestUnprivileged(t *testing.T) {
 	}
 }
 
-// Whatever a driver answers, nothing breaks, and what a Set takes is what Read gives.
+// Whatever a driver answers, nothing breaks, and Read returns what Set has
+// accepted.
 func FuzzDriver(f *testing.F) {
 	f.Add([]byte{1, 2, 3}, "off tx-tcp-segmentation=on")
 	f.Add([]byte("\xff\xff\xff\xff\x00\x00\x00\x00"), "tcp4 sdfn")

@@ -33,11 +33,11 @@ func TestMain(m *testing.M) {
 // fake is a machine in memory.
 type fake struct {
 	values  map[target]string
-	refuses map[target]error             // what Set says, having done nothing
-	lies    map[target]string            // what is there after a Set, whatever was set
-	moves   map[target]map[string]string // knobs of the same interface that a Set moves along
+	refuses map[target]error             // Set returns it, having done nothing
+	lies    map[target]string            // value after any Set
+	moves   map[target]map[string]string // knobs of the same interface that a Set moves too
 	gone    map[target]bool              // cannot be read
-	missing map[string]bool              // interfaces that are no more
+	missing map[string]bool              // interfaces that are gone
 	step    step
 	sets    int
 }
@@ -70,7 +70,7 @@ func (f *fake) Read(knob, iface string) (string, error) {
 
 func (f *fake) Gone(_, iface string) bool { return f.missing[iface] }
 
-// Set has a value of its own for a moment, as a knob of several files has.
+// Set has an intermediate value for a moment, like a knob of several files.
 func (f *fake) Set(knob, iface, value string) error {
 	f.sets++
 	s := target{knob, iface}
@@ -92,7 +92,7 @@ func (f *fake) Set(knob, iface, value string) error {
 
 var desks atomic.Int64
 
-// conf is that of a tuner that no other test meets.
+// conf is the configuration of a tuner that conflicts with no other test.
 func conf() Config {
 	return Config{
 		Version: "v", Possible: func() error { return nil }, Boot: func() string { return "boot-1" },
@@ -113,7 +113,7 @@ func open(t *testing.T, dir string, m Machine, c Config) *Tuner {
 	return d
 }
 
-// tuned opens a tuner at which "a" tunes.
+// tuned opens a tuner with client "a" tuning.
 func tuned(t *testing.T, dir string, m Machine, c Config) *Tuner {
 	t.Helper()
 	d := open(t, dir, m, c)
@@ -133,7 +133,7 @@ func alter(t *testing.T, d *Tuner, knob, iface, value string) int64 {
 	return made[0].Number
 }
 
-// settings are what the tests begin with.
+// settings are the initial settings of the tests.
 func settings() map[target]string {
 	return map[target]string{
 		{"rmem", ""}: "4096 131072 6291456", {"wmem", ""}: "4096 16384 4194304", {"cc", ""}: "bbr",
@@ -141,7 +141,7 @@ func settings() map[target]string {
 	}
 }
 
-// unchanged fails where the settings are not those that the tests begin with.
+// unchanged fails where the settings differ from the initial ones.
 func unchanged(t *testing.T, f *fake) {
 	t.Helper()
 	if !maps.Equal(f.values, settings()) {
@@ -149,7 +149,7 @@ func unchanged(t *testing.T, f *fake) {
 	}
 }
 
-// outcomes are those of changes, in order, by knob.
+// outcomes returns the outcomes of changes, in order, by knob.
 func outcomes(all []measure.Changed) string {
 	var s []string
 	for _, c := range all {
@@ -158,7 +158,7 @@ func outcomes(all []measure.Changed) string {
 	return strings.Join(s, ", ")
 }
 
-// journals are the names in the folder, and in that of the finished ones.
+// journals returns the names in the folder, and in that of the finished ones.
 func journals(t *testing.T, dir string) (live, done []string) {
 	t.Helper()
 	for _, p := range []struct {

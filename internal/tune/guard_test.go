@@ -17,7 +17,7 @@ import (
 	"thru/internal/measure"
 )
 
-// Variables by which the test program is another process.
+// Environment variables that make the test program another process.
 const (
 	guardedDir = "THRU_TEST_GUARDED"
 	guardDir   = "THRU_TEST_GUARD"
@@ -70,7 +70,7 @@ func startGuard(dir string) (func(bool), error) {
 	}, nil
 }
 
-// beGuarded is a process that tunes, says so, and waits for its end.
+// beGuarded is the process that tunes, reports it, and waits to be killed.
 func beGuarded(dir string) int {
 	c := sharedConf(dir)
 	c.Guard = startGuard
@@ -104,8 +104,8 @@ func beGuard(dir string) int {
 	return 0
 }
 
-// TestGuard: where the process that tunes is killed, a process that is left
-// undoes it; where it ends, what it kept stays.
+// TestGuard: where the tuning process is killed, its guard undoes the
+// changes; where it ends, the kept changes stay.
 func TestGuard(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Linux: nothing is tuned elsewhere")

@@ -47,8 +47,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestDamage: each byte of a journal that is another one is noticed, and no line
-// is taken for what it is not.
+// TestDamage: every changed byte of a journal is detected, and no line is
+// misread.
 func TestDamage(t *testing.T) {
 	b := lines(t, entry{Line: lineBegin, Boot: "x"}, entry{Line: lineChange, Number: 1, Knob: "cc", Value: "cubic", Before: "bbr"}, entry{Line: lineDone, Number: 1, Found: "cubic"})
 	for i := range b {
@@ -73,7 +73,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestDamagedJournal: what can still be read is undone, what cannot is named.
+// TestDamagedJournal: readable changes are undone, unreadable ones are
+// reported.
 func TestDamagedJournal(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
 	d := tuned(t, dir, f, c)
@@ -102,15 +103,15 @@ func TestDamagedJournal(t *testing.T) {
 	if !strings.Contains(r[2].Error, path+" is damaged (line 4 5 7)") || f.values[target{"mtu", "eth0"}] != "other" {
 		t.Error(r[2].Error)
 	}
-	d = tuned(t, dir, f, c) // which it does not keep anybody from
+	d = tuned(t, dir, f, c) // which does not block the undo of others
 	d.Gone("a")
 	if again, err := d.Rollback(); err != nil || outcomes(again) != " failed" { // nor is it forgotten
 		t.Error(outcomes(again), err)
 	}
 }
 
-// TestDamagedBegin: a journal that does not say any more of which host it is, is of
-// none: it is named, and left as it is.
+// TestDamagedBegin: a journal whose host is unreadable belongs to no host: it
+// is reported, and not touched.
 func TestDamagedBegin(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
 	life(open(t, dir, f, c), func(d *Tuner) { must(d.Begin("a", "alice")); setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}) })
@@ -136,8 +137,8 @@ func TestDamagedBegin(t *testing.T) {
 	}
 }
 
-// TestUnreadable: a journal that is too long to be read keeps nobody from tuning,
-// and is named by each rollback.
+// TestUnreadable: a journal that is too long to be read does not block
+// tuning, and each rollback reports it.
 func TestUnreadable(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
 	path := filepath.Join(dir, "000007.jsonl")
@@ -151,7 +152,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestNumbers: a file of a number that thru gives to no journal is none, and the
+// TestNumbers: a file with an impossible journal number is ignored, and the
 // next journal can be found again.
 func TestNumbers(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
@@ -173,7 +174,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestDoneIsBounded: of the journals that are done the last ones are kept.
+// TestDoneIsBounded: only the last finished journals are kept.
 func TestDoneIsBounded(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
 	for range doneKept + 3 {

@@ -21,8 +21,8 @@ import (
 	"thru/lab"
 )
 
-// inHost does something in a network namespace of its own, of which /sys shows
-// the interfaces: a veth pair with 4 queues and addresses, a tap, and an ifb, whose
+// inHost runs a test in its own network namespace, whose interfaces /sys
+// shows: a veth pair with 4 queues and addresses, a tap, and an ifb, whose
 // two queues have the discipline mq.
 func inHost(t *testing.T, do func(m tune.Machine) error) {
 	t.Helper()
@@ -51,8 +51,8 @@ func inHost(t *testing.T, do func(m tune.Machine) error) {
 	}
 }
 
-// settled waits until no address is tentative: the kernel takes the mark off
-// some time after an interface is up, also where it detects no duplicates.
+// settled waits until no address is tentative: the kernel removes the flag
+// some time after an interface is up, even without duplicate detection.
 func settled() error {
 	for range 400 {
 		out, err := exec.Command("ip", "-6", "-o", "addr", "show", "tentative").Output()
@@ -75,7 +75,8 @@ func shell(lines ...string) error {
 	return nil
 }
 
-// snapshot is all that the system's own programs say of the settings here.
+// snapshot returns the settings here in the output of the system's own
+// programs.
 func snapshot() (string, error) {
 	var all strings.Builder
 	lines := []string{"ip -d link", "ip addr", "ip route show table all", "ip -6 route show table all", "tc qdisc", "sysctl -a --pattern ^net\\."}
@@ -98,7 +99,7 @@ func snapshot() (string, error) {
 	return all.String(), err
 }
 
-// differs is the first line that two snapshots do not share.
+// differs returns the first line that differs between two snapshots.
 func differs(a, b string) string {
 	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
 	for i := range min(len(x), len(y)) {
@@ -112,7 +113,7 @@ func differs(a, b string) string {
 	return ""
 }
 
-// others are values that a knob could have instead.
+// others lists other possible values of each knob.
 func others(s measure.KnobState) []string {
 	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
 	switch s.Knob {
@@ -144,8 +145,8 @@ func others(s measure.KnobState) []string {
 	return []string{strconv.Itoa(number(s.Value) + 1)}
 }
 
-// Each knob that a kernel here has is read, set, and set back; then all that the
-// system's programs say is as before, byte for byte.
+// Each knob of this kernel is read, set, and set back; then all output of the
+// system's programs is as before, byte for byte.
 func TestEveryKnobBack(t *testing.T) {
 	inHost(t, func(m tune.Machine) error {
 		tried := map[string]int{}
@@ -175,7 +176,7 @@ func TestEveryKnobBack(t *testing.T) {
 	})
 }
 
-// thereAndBack sets a knob, looks that something has changed, and undoes it.
+// thereAndBack sets a knob, checks that something has changed, and undoes it.
 func thereAndBack(m tune.Machine, s measure.KnobState, value string) error {
 	before, err := snapshot()
 	if err != nil {
@@ -202,7 +203,8 @@ func thereAndBack(m tune.Machine, s measure.KnobState, value string) error {
 	return errors.Join(err, lost)
 }
 
-// Offloads that hang on each other come back, in whatever order they are undone.
+// Offloads that depend on each other come back, in whatever order they are
+// undone.
 func TestOffloadsInAnyOrder(t *testing.T) {
 	ids := []string{knob.TXChecksum, knob.ScatterGather, knob.TSO, knob.GSO}
 	inHost(t, func(m tune.Machine) error {
@@ -226,7 +228,7 @@ func TestOffloadsInAnyOrder(t *testing.T) {
 					}
 				}
 				for _, id := range order {
-					_ = m.Set(id, "v0", values[id]) // one that another one still keeps off is an error, and stays asked for
+					_ = m.Set(id, "v0", values[id]) // an offload that another one still keeps off is an error, and stays requested
 				}
 				after, err := snapshot()
 				if err != nil {
@@ -241,8 +243,8 @@ func TestOffloadsInAnyOrder(t *testing.T) {
 	})
 }
 
-// What could not be undone is refused, by Set and where it is known by Knobs,
-// and nothing has changed.
+// A change that could not be undone is refused, by Set and, where already
+// known, by Knobs, and nothing has changed.
 func TestRefusedByTheKernel(t *testing.T) {
 	inHost(t, func(m tune.Machine) error {
 		for _, c := range []struct {
@@ -289,7 +291,7 @@ func TestRefusedByTheKernel(t *testing.T) {
 	})
 }
 
-// A queue that goes would take its CPUs along.
+// A removed queue would lose its CPUs.
 func TestQueuesWithCPUs(t *testing.T) {
 	inHost(t, func(m tune.Machine) error {
 		if err := os.WriteFile("/sys/class/net/v0/queues/rx-3/rps_cpus", []byte("1\n"), 0); err != nil {
@@ -302,8 +304,8 @@ func TestQueuesWithCPUs(t *testing.T) {
 	})
 }
 
-// A kept discipline of thru's own can be exchanged for another one and taken
-// away; a foreign one that took its place is not touched.
+// A kept discipline of thru's own can be replaced and removed; somebody
+// else's discipline in its place is not touched.
 func TestQdiscOfSomebodyElse(t *testing.T) {
 	inHost(t, func(m tune.Machine) error {
 		for _, kind := range []string{"pfifo", "bfifo", "noqueue"} {
@@ -324,8 +326,8 @@ func TestQdiscOfSomebodyElse(t *testing.T) {
 	})
 }
 
-// Without CAP_NET_ADMIN all is read, nothing of an interface is changed, and the
-// reason is said.
+// Without CAP_NET_ADMIN everything is read, no interface is changed, and the
+// reason is reported.
 func TestWithoutTheCapability(t *testing.T) {
 	inHost(t, func(m tune.Machine) error {
 		before, err := snapshot()
@@ -358,7 +360,7 @@ func TestWithoutTheCapability(t *testing.T) {
 	})
 }
 
-// Where /sys shows another network namespace, its queues are left alone.
+// Where /sys shows another network namespace, its queues are not touched.
 func TestSysOfAnotherNamespace(t *testing.T) {
 	inHost(t, func(m tune.Machine) error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil { // /sys stays that of the namespace before

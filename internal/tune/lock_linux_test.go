@@ -20,8 +20,9 @@ import (
 	"thru/lab"
 )
 
-// hogSocket is the variable by which the test program holds a socket, with its
-// queue full, so that nobody can connect and ask who it is.
+// hogSocket is the environment variable that makes the test program hold a
+// socket with a full queue, so that nobody can connect and read its
+// credentials.
 const hogSocket = "THRU_TEST_HOG"
 
 func beHog(socket string) int {
@@ -34,7 +35,7 @@ func beHog(socket string) int {
 	return 0
 }
 
-// fillSocket listens, and connects until no more is taken.
+// fillSocket listens, and connects until the queue is full.
 func fillSocket(socket string) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	at := &unix.SockaddrUnix{Name: socket}
@@ -54,7 +55,7 @@ func fillSocket(socket string) error {
 	}
 }
 
-// hog has the test program hold a socket as a user.
+// hog makes the test program hold a socket as a user.
 func hog(t *testing.T, socket string, uid uint32) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -72,8 +73,8 @@ func hog(t *testing.T, socket string, uid uint32) {
 	}
 }
 
-// TestHeldByAnybody: a user who could not tune keeps nobody from undoing, also
-// where no connection tells who it is.
+// TestHeldByAnybody: a user who could not tune does not block an undo, even
+// where no connection shows the user.
 func TestHeldByAnybody(t *testing.T) {
 	lab.Require(t, lab.Root())
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
@@ -92,8 +93,8 @@ func TestHeldByAnybody(t *testing.T) {
 	unchanged(t, f)
 }
 
-// TestHeldByAnother: one with another folder who may tune is waited for, and what
-// is left alone on that account is said.
+// TestHeldByAnother: a tuner with another folder is waited for, and what is
+// not undone for that reason is reported.
 func TestHeldByAnother(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
 	life(open(t, dir, f, c), func(d *Tuner) { must(d.Begin("a", "alice")); setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}) })
@@ -110,8 +111,8 @@ func TestHeldByAnother(t *testing.T) {
 	}
 }
 
-// TestTwoFoldersAndAHog: a user who could not tune does not bring two tuners of one
-// host together by holding the socket.
+// TestTwoFoldersAndAHog: a user who could not tune cannot, by holding the
+// socket, make two tuners of one host run together.
 func TestTwoFoldersAndAHog(t *testing.T) {
 	lab.Require(t, lab.Root())
 	f, c := newFake(settings()), conf()
@@ -139,7 +140,7 @@ func TestTwoFoldersAndAHog(t *testing.T) {
 	}
 }
 
-// TestOpenRun: a place where others can write holds no lock.
+// TestOpenRun: a folder that others can write holds no lock.
 func TestOpenRun(t *testing.T) {
 	lab.Require(t, lab.Root())
 	c := conf()
@@ -152,8 +153,8 @@ func TestOpenRun(t *testing.T) {
 	}
 }
 
-// TestLockIsRemoved: who has opened the file of a lock before its holder removed it
-// holds nothing.
+// TestLockIsRemoved: a process that opened a lock file before its holder
+// removed it holds nothing.
 func TestLockIsRemoved(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(name)
@@ -170,7 +171,8 @@ func TestLockIsRemoved(t *testing.T) {
 	}
 }
 
-// TestTakenNamesTheProcess: it may be a stopped one, that only a person can end.
+// TestTakenNamesTheProcess: it may be a stopped one, which only a person can
+// end.
 func TestTakenNamesTheProcess(t *testing.T) {
 	f, c := newFake(settings()), conf()
 	for _, folder := range []string{"same", "other"} {
@@ -189,8 +191,8 @@ func TestTakenNamesTheProcess(t *testing.T) {
 	}
 }
 
-// TestOwnSpace: no two network namespaces of a boot are taken for one, also where
-// the kernel gives the number of one that has ended to the next.
+// TestOwnSpace: no two network namespaces of a boot have the same id, even
+// where the kernel reuses the inode number of an ended one.
 func TestOwnSpace(t *testing.T) {
 	lab.Require(t, lab.Root(), lab.Namespaces())
 	seen := map[uint64]bool{ownSpace().id: true}
@@ -215,8 +217,8 @@ func TestOwnSpace(t *testing.T) {
 	}
 }
 
-// TestJournalOfAnother: who writes a journal decides what is restored, so another
-// user's is not obeyed, but named.
+// TestJournalOfAnother: whoever writes a journal decides what is restored, so
+// another user's journal is not used, but reported.
 func TestJournalOfAnother(t *testing.T) {
 	lab.Require(t, lab.Root())
 	for name, how := range map[string]struct{ spoil, fix func(path string) error }{
@@ -241,8 +243,8 @@ func TestJournalOfAnother(t *testing.T) {
 	}
 }
 
-// TestReadOnly: a journal that can only be read, since its disk has failed, is
-// enough to undo what it says; with the file of the lock, and without it.
+// TestReadOnly: a journal that can only be read, since its disk has failed,
+// suffices for the undo, with the lock file and without it.
 func TestReadOnly(t *testing.T) {
 	lab.Require(t, lab.Root(), lab.Namespaces())
 	for _, lock := range []string{"there", "missing"} {

@@ -2,7 +2,7 @@
 
 package tune
 
-// hogSocket and beHog are of a system whose sockets keep others from tuning.
+// hogSocket and beHog are for systems whose sockets exclude other tuners.
 const hogSocket = "THRU_TEST_HOG"
 
 func beHog(string) int { return 1 }

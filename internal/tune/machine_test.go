@@ -72,8 +72,8 @@ func TestKnobsOfATree(t *testing.T) {
 	}
 }
 
-// What is set is what is read then, only what differs is written, and the value
-// before brings the files back as they were, but for how a number was written.
+// Read returns what was set, only differences are written, and the former
+// value restores the files, except for how a number was written.
 func TestSetInATree(t *testing.T) {
 	list := someHost()
 	root := treeOf(t, list)
@@ -147,8 +147,8 @@ func TestRefusedInATree(t *testing.T) {
 	}
 }
 
-// In a network namespace of its own a host may have only those congestion
-// controls that anybody may have.
+// In its own network namespace a host may use only congestion controls that
+// are open to everybody.
 func TestCongestionInANamespace(t *testing.T) {
 	list := someHost()
 	delete(list, "proc/sys/net/core/netdev_max_backlog")
@@ -164,8 +164,8 @@ func TestCongestionInANamespace(t *testing.T) {
 	}
 }
 
-// faulty is a knob of three elements of which one cannot be set to some value,
-// or is set to another.
+// faulty is a knob of three elements, one of which cannot be set to some
+// value, or gets another one.
 func faulty(now map[string]string, set func(p pair) error) row {
 	names := []string{"a", "b", "c"}
 	return row{
@@ -181,10 +181,11 @@ func faulty(now map[string]string, set func(p pair) error) row {
 	}
 }
 
-// After an error half way all is as it was; where that fails too, both are said.
+// After an error half way all is restored; where that fails too, both errors
+// are reported.
 func TestSetBack(t *testing.T) {
 	for _, c := range []struct {
-		name, fault string // value of which setting b fails, or does something else
+		name, fault string // value at which setting b fails, or sets another one
 		other       string
 		says        []string
 		after       string
@@ -218,9 +219,9 @@ func TestSetBack(t *testing.T) {
 	}
 }
 
-// At returns the machine whose files lie below root: a tree for tests, with the
-// knobs that are files of /proc and /sys. "/" is this machine without those
-// that only its kernel knows.
+// At returns the machine of a tree for tests below root, with the knobs that
+// are files of /proc and /sys. "/" is this machine without the knobs that
+// need its kernel.
 func At(root string) Machine {
 	return &machine{fileRows(files{tree.Tree{Root: root}}, host.At(root), func(string) error { return nil }), anyLink}
 }

@@ -9,7 +9,8 @@ import (
 	"thru/internal/measure"
 )
 
-// TestSharedFolder: a folder that several machines share is not one journal.
+// TestSharedFolder: several machines that share a folder have separate
+// journals.
 func TestSharedFolder(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
 	on := func(id string) Config {
@@ -36,8 +37,8 @@ func TestSharedFolder(t *testing.T) {
 	}
 }
 
-// TestOtherNamespace: a journal is of one network namespace. That of a host comes
-// again with each boot; any other one ends, and what was set there with it.
+// TestOtherNamespace: a journal belongs to one network namespace. The host's
+// own exists after each boot; any other one ends, together with its settings.
 func TestOtherNamespace(t *testing.T) {
 	host, blue, next := space{1, true}, space{5, false}, space{6, false}
 	tests := []struct {
@@ -86,7 +87,8 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-// TestHost: two agents of one host give it one name, and no other host has that.
+// TestHost: two agents of one host return the same id, and no other host has
+// it.
 func TestHost(t *testing.T) {
 	c := conf()
 	name := func(id uint64, boot string) string {

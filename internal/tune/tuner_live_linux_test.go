@@ -12,8 +12,8 @@ import (
 	"thru/internal/tune"
 )
 
-// TestTunerOfAKernel: knobs of a real kernel that move each other are changed,
-// undone, and rolled back, and all is as it was, byte for byte.
+// TestTunerOfAKernel: knobs of a real kernel that move each other are
+// changed, undone, and rolled back, and all is as before, byte for byte.
 func TestTunerOfAKernel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tune")
 	inHost(t, func(m tune.Machine) error {
@@ -48,7 +48,7 @@ func TestTunerOfAKernel(t *testing.T) {
 	})
 }
 
-// twoTunings keeps in the second what moves along what was kept in the first.
+// twoTunings keeps a change in the second that moves what the first has kept.
 func twoTunings(d *tune.Tuner, before string) error {
 	for _, id := range []string{knob.TSO, knob.GSO, knob.TXChecksum} {
 		err := d.Begin("a", "alice")
@@ -70,7 +70,7 @@ func twoTunings(d *tune.Tuner, before string) error {
 	return nil
 }
 
-// tuneKernel changes what depends on each other, in an order that makes it hard.
+// tuneKernel changes dependent knobs, in a difficult order.
 func tuneKernel(d *tune.Tuner) error {
 	if err := d.Begin("a", "alice"); err != nil {
 		return err
@@ -107,8 +107,8 @@ func tuneKernel(d *tune.Tuner) error {
 	return err
 }
 
-// TestInterfaceIsGone: what was set of an interface, and of a route by it, went with
-// it; the rest is undone.
+// TestInterfaceIsGone: settings of a removed interface, and of a route by it,
+// are gone with it; the rest is undone.
 func TestInterfaceIsGone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tune")
 	inHost(t, func(m tune.Machine) error {
@@ -134,7 +134,8 @@ func TestInterfaceIsGone(t *testing.T) {
 	})
 }
 
-// TestOneName: an interface is changed by its own name alone, and listed once.
+// TestOneName: an interface is changed by its primary name only, and listed
+// once.
 func TestOneName(t *testing.T) {
 	inHost(t, func(m tune.Machine) error {
 		if err := shell("ip link property add dev v0 altname other", "ip link property add dev v0 altname anothernameofv0"); err != nil {

@@ -61,8 +61,8 @@ func TestAlterAndRevert(t *testing.T) {
 	}
 }
 
-// TestKept: what an orderly end leaves stays, and can be rolled back later, by
-// another process, of several tunings the newest first.
+// TestKept: changes that a normal end leaves stay, and another process can
+// roll them back later, of several tunings the newest first.
 func TestKept(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
 	for _, value := range []string{"cubic", "reno"} {
@@ -151,7 +151,8 @@ func TestAlterFails(t *testing.T) {
 	}
 }
 
-// TestForeign: what somebody else has changed meanwhile is noticed, told, and left.
+// TestForeign: what somebody else has changed meanwhile is noticed, reported,
+// and not touched.
 func TestForeign(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
 	d := tuned(t, dir, f, c)
@@ -173,7 +174,8 @@ func TestForeign(t *testing.T) {
 	if all, err := d.Rollback(); err != nil || len(all) > 0 || f.values[target{"cc", ""}] != "vegas" {
 		t.Error("what is foreign is touched later:", all, err)
 	}
-	// A knob that was undone, and is changed by others then, is theirs as well.
+	// A knob that was undone, and is then changed by others, is theirs as
+	// well.
 	d = tuned(t, dir, f, c)
 	n := alter(t, d, "rmem", "", "1 2 3")
 	d.Revert("a", []int64{n})
@@ -187,7 +189,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestForeignAfterAFailedUndo: what somebody sets after an undo that failed is theirs.
+// TestForeignAfterAFailedUndo: a value that somebody sets after a failed undo
+// is theirs.
 func TestForeignAfterAFailedUndo(t *testing.T) {
 	at := target{"mtu", "eth0"}
 	for name, how := range map[string]struct {
@@ -218,8 +221,8 @@ func TestForeignAfterAFailedUndo(t *testing.T) {
 	}
 }
 
-// TestFullDisk: an undo whose outcome cannot be written leaves no word that
-// whatever comes is thru's own.
+// TestFullDisk: an undo whose outcome cannot be written does not make later
+// values count as thru's own.
 func TestFullDisk(t *testing.T) {
 	at, dir, f, c := target{"mtu", "eth0"}, t.TempDir(), newFake(settings()), conf()
 	d := tuned(t, dir, f, c)
@@ -245,7 +248,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestMoved: a knob that another one moves along is not somebody else's change.
+// TestMoved: a knob that another one moves is not somebody else's change.
 func TestMoved(t *testing.T) {
 	f := newFake(settings())
 	f.moves[target{"mtu", "eth0"}] = map[string]string{"gso": "off (mtu)"}
@@ -259,7 +262,8 @@ func TestMoved(t *testing.T) {
 	d.Gone("a")
 }
 
-// TestOrder: a change that another has followed is undone after it, or not at all.
+// TestOrder: a change that another one has followed is undone after it, or
+// not at all.
 func TestOrder(t *testing.T) {
 	f := newFake(settings())
 	d := tuned(t, t.TempDir(), f, conf())
@@ -274,7 +278,7 @@ func TestOrder(t *testing.T) {
 	d.Gone("a")
 }
 
-// TestGone: a client that is lost leaves nothing; what cannot be undone then is
+// TestGone: a lost client leaves no changes; what cannot be undone then is
 // undone when the next one begins.
 func TestGone(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
@@ -313,8 +317,8 @@ func TestGone(t *testing.T) {
 	d.Gone("b")
 }
 
-// TestInterfaceGone: a setting that went with its interface is told of once, and
-// keeps nobody from tuning the rest.
+// TestInterfaceGone: a setting that went with its interface is reported once,
+// and does not block tuning of the rest.
 func TestInterfaceGone(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
 	d := tuned(t, dir, f, c)
@@ -381,8 +385,8 @@ func TestTwoDesks(t *testing.T) {
 	}
 }
 
-// TestBoot: after a boot the settings are what the system makes of them. Thru
-// takes back its own, and leaves what was never its.
+// TestBoot: after a boot the settings are the system's. thru undoes its own,
+// and does not touch others.
 func TestBoot(t *testing.T) {
 	was, thrus := "4096 131072 6291456", "1 2 3"
 	tests := []struct{ name, now, file, want, why, then string }{
@@ -424,8 +428,8 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// TestSetBackByHand: who has brought back by hand what was there before the first
-// change has undone all of them.
+// TestSetBackByHand: where a person has restored the values before the first
+// change, all changes count as undone.
 func TestSetBackByHand(t *testing.T) {
 	f := newFake(settings())
 	d := tuned(t, t.TempDir(), f, conf())
@@ -440,7 +444,7 @@ func TestSetBackByHand(t *testing.T) {
 	}
 }
 
-// TestFolder: a folder that others can change decides nothing.
+// TestFolder: a folder that others can change is refused.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {
@@ -464,8 +468,8 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestJournalCannotBeWritten: without a journal nothing is changed, and what was
-// changed can be undone all the same.
+// TestJournalCannotBeWritten: without a journal nothing is changed, and
+// former changes can still be undone.
 func TestJournalCannotBeWritten(t *testing.T) {
 	f := newFake(settings())
 	dir, c := t.TempDir(), conf()
@@ -489,7 +493,7 @@ func TestJournalCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestGuardComesFirst: nothing is changed where nobody could undo it.
+// TestGuardComesFirst: nothing is changed before the guard exists.
 func TestGuardComesFirst(t *testing.T) {
 	f, c, dir := newFake(settings()), conf(), t.TempDir()
 	c.Guard = func(string) (func(bool), error) { return nil, errors.New("no process left") }

@@ -7,7 +7,7 @@ import (
 	"thru/internal/cause/knob"
 )
 
-// forms are all forms of values that do not ask a driver.
+// forms are all forms of values that need no driver.
 func forms() map[string]func(string) (string, error) {
 	return map[string]func(string) (string, error){
 		"one number": numbers(1), "three numbers": numbers(3), "amount": amounts(1), "word": word, "on or off": onOff, "mask": mask, "cpus": cpus,
@@ -55,8 +55,8 @@ func TestInForce(t *testing.T) {
 	}
 }
 
-// A form of a form is the form, and none is longer than what it is of by more
-// than the zeros in a mask.
+// The form of a canonical value is the value itself, and a form is at most
+// longer by the zeros in a mask.
 func FuzzForms(f *testing.F) {
 	for _, s := range []string{"4096 131072 6291456", "rx-0 3 rx-1 ff,00000000", "0-3,8", "24 0-1", "off tx-x=on", "0 1 2", "fq", "1,1"} {
 		f.Add(s)

@@ -114,7 +114,7 @@ func ends(e Endpoint) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(e.Addr).Unmap(), e.Port)
 }
 
-// TestVerdicts holds what is said of frames that are no whole segment.
+// TestVerdicts verifies what is said of frames that are no whole segment.
 func TestVerdicts(t *testing.T) {
 	tests := []struct {
 		name string

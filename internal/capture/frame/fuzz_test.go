@@ -2,7 +2,7 @@ package frame
 
 import "testing"
 
-// FuzzDecode holds what is so of any bytes: no panic, figures within their
+// FuzzDecode verifies what is so of any bytes: no panic, figures within their
 // bounds, the same outcome whatever the packet held before, and a snap length
 // that hides fields and changes none.
 func FuzzDecode(f *testing.F) {

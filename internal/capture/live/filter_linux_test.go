@@ -170,7 +170,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// compare holds what a ring has against the frames that it should have.
+// compare verifies what a ring has against the frames that it should have.
 func compare(t *testing.T, r *Ring, iface string, whole func([]byte) []byte, want []judged) {
 	t.Helper()
 	_, link, _, err := r.lookUp(iface)

@@ -112,7 +112,7 @@ func want(t *testing.T, got, want []Record) {
 	}
 }
 
-// same tells whether two records are equal.
+// same reports whether two records are equal.
 func same(a, b Record) bool {
 	return a.Number == b.Number && a.TimeNs == b.TimeNs && a.Interface == b.Interface && a.WireBytes == b.WireBytes && bytes.Equal(a.Data, b.Data)
 }

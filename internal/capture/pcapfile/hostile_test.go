@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestHostile holds what is said of files that are none, or lie.
+// TestHostile verifies what is said of files that are none, or lie.
 func TestHostile(t *testing.T) {
 	good := little.join(little.section(), little.nic(1, 0), little.packet(0, uint64(atMicro/1000), 12, oneData)) // 92 bytes
 	after := func(parts ...any) []byte { return little.join(append([]any{good}, parts...)...) }

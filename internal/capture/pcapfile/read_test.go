@@ -186,7 +186,7 @@ func TestEveryCut(t *testing.T) {
 	}
 }
 
-// TestReaderError holds that the error of the reader below is passed on, once
+// TestReaderError verifies that the error of the reader below is passed on, once
 // and for all.
 func TestReaderError(t *testing.T) {
 	broken := errors.New("the disk is broken")

@@ -150,7 +150,7 @@ func crossed(t *testing.T, x *tapes) (*measure.Crossing, measure.CrossedConn) {
 	return c, c.Conns[0]
 }
 
-// TestCross holds what is said of losses, by the kind of fault.
+// TestCross verifies what is said of losses, by the kind of fault.
 func TestCross(t *testing.T) {
 	type counts struct{ lost, super, superLost, single, singleLost, full, fullLost, small, smallLost, late, doubled int64 }
 	super := func(seq, segments int, at int64) frame.Packet {
@@ -256,7 +256,7 @@ func TestCross(t *testing.T) {
 	}
 }
 
-// TestCrossLosesNothing holds that what a capture lacks is not called lost.
+// TestCrossLosesNothing verifies that what a capture lacks is not called lost.
 func TestCrossLosesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		cut  func(*tapes)
@@ -292,7 +292,7 @@ func TestCrossLosesNothing(t *testing.T) {
 	}
 }
 
-// TestCrossWithoutStamps holds that copies are told apart without time stamps, by time.
+// TestCrossWithoutStamps verifies that copies are told apart without time stamps, by time.
 func TestCrossWithoutStamps(t *testing.T) {
 	x := &tapes{}
 	x.open()
@@ -310,7 +310,7 @@ func TestCrossWithoutStamps(t *testing.T) {
 	}
 }
 
-// TestCrossChanges holds what is said of a device that rewrites packets.
+// TestCrossChanges verifies what is said of a device that rewrites packets.
 func TestCrossChanges(t *testing.T) {
 	isSYN := func(p *frame.Packet) bool { return p.Flags&frame.SYN != 0 }
 	for name, c := range map[string]struct {
@@ -436,7 +436,7 @@ func TestCrossChanges(t *testing.T) {
 	}
 }
 
-// TestCrossRefuses holds which captures cannot be compared.
+// TestCrossRefuses verifies which captures cannot be compared.
 func TestCrossRefuses(t *testing.T) {
 	x, y := &tapes{}, &tapes{}
 	x.open()

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestCrossClock holds that a clock that is faster by 100 ppm, over a path of
+// TestCrossClock verifies that a clock that is faster by 100 ppm, over a path of
 // 200 us, neither turns the places round nor makes delays negative.
 func TestCrossClock(t *testing.T) {
 	x := &tapes{}
@@ -62,7 +62,7 @@ func TestCrossDrift(t *testing.T) {
 	}
 }
 
-// TestCrossTick holds that no delay is less than the clocks tell apart.
+// TestCrossTick verifies that no delay is less than the clocks tell apart.
 func TestCrossTick(t *testing.T) {
 	for name, tick := range map[string]int64{"microseconds": 1000, "milliseconds": ms} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func turnedRound(x *tapes, port uint16) *tapes {
 	return out
 }
 
-// TestCrossBothDirections holds that a connection beside the main one, whose data goes
+// TestCrossBothDirections verifies that a connection beside the main one, whose data goes
 // the other way, turns neither the places round nor the clocks.
 func TestCrossBothDirections(t *testing.T) {
 	for name, back := range map[string]int{"less data back": 30, "more": 90} {
@@ -77,7 +77,7 @@ func TestCrossBothDirections(t *testing.T) {
 	}
 }
 
-// TestCrossBlackHole holds that where no data arrives the capture at its sender
+// TestCrossBlackHole verifies that where no data arrives the capture at its sender
 // says which way it goes, though the other one saw more of the answers.
 func TestCrossBlackHole(t *testing.T) {
 	x := &tapes{}
@@ -113,7 +113,7 @@ func TestCrossBlackHole(t *testing.T) {
 	}
 }
 
-// TestCrossOrder holds which packets came in another order than they left, by
+// TestCrossOrder verifies which packets came in another order than they left, by
 // their numbers where they arrived.
 func TestCrossOrder(t *testing.T) {
 	after := func(ns int64) func(*frame.Packet) { return func(p *frame.Packet) { p.TimeNs += ns } }

@@ -12,8 +12,8 @@ import (
 	"thru/internal/measure"
 )
 
-// fuzz feeds foreign bytes to one parser of a system, after two interfaces
-// are known, and looks at what becomes of the facts.
+// fuzz passes foreign bytes to one parser of a system, after two interfaces
+// are known, and checks the facts.
 func fuzz(f *testing.F, name string) {
 	commands := systems()[name].commands
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
@@ -50,7 +50,8 @@ func fuzz(f *testing.F, name string) {
 	})
 }
 
-// sound judges what no host can have: it would be a parser's mistake.
+// sound rejects facts that no host can have: they would be a parser's
+// mistake.
 func sound(t *testing.T, f measure.Facts) {
 	t.Helper()
 	if b, err := json.Marshal(f); err != nil || strings.Contains(string(b), `\u001b`) || strings.Contains(string(b), `\u0000`) {
@@ -78,7 +79,7 @@ func FuzzSolaris(f *testing.F) { fuzz(f, "solaris") }
 func FuzzESXi(f *testing.F)    { fuzz(f, "esxi") }
 func FuzzWindows(f *testing.F) { fuzz(f, "windows") }
 
-// FuzzClean: what is shown of foreign text steers no terminal.
+// FuzzClean: cleaned text has no terminal control characters.
 func FuzzClean(f *testing.F) {
 	f.Add("a\x1b[2Jb\r\n\x00\xff\u009b")
 	f.Fuzz(func(t *testing.T, s string) {

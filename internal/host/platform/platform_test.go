@@ -17,11 +17,11 @@ import (
 )
 
 // sample is a host of testdata: outputs by the commands that print them. It
-// is a Runner. A file "exit COMMAND" holds an exit code and what goes to
-// standard error on its first line, and the output below.
+// is a Runner. A file "exit COMMAND" holds an exit code and the standard
+// error on its first line, and the output below.
 type sample struct {
 	files  map[string]string
-	change func(string) string // what becomes of each output; nil: nothing
+	change func(string) string // changes each output; nil: unchanged
 }
 
 // load reads a sample.
@@ -157,8 +157,8 @@ func check(t *testing.T, line string, have map[string]string, f measure.Facts) {
 	}
 }
 
-// threeValued holds the rule that a fact is either told or in not_checked,
-// with a reason, and never both or twice.
+// threeValued checks that each fact is either known or in not_checked, with a
+// reason, never both or twice.
 func threeValued(t testing.TB, f measure.Facts) {
 	t.Helper()
 	has, seen := document(f), map[string]bool{}
@@ -190,8 +190,8 @@ func threeValued(t testing.TB, f measure.Facts) {
 	}
 }
 
-// TestNothingWorks: a host that refuses everything has no facts but its
-// system, all the others are in not_checked, and there is an error.
+// TestNothingWorks: a host on which every command fails has no facts but its
+// system; all others are in not_checked, and there is an error.
 func TestNothingWorks(t *testing.T) {
 	for name := range systems() {
 		f, err := Read(t.Context(), name, sample{})
@@ -212,7 +212,8 @@ func TestNothingWorks(t *testing.T) {
 }
 
 // TestDamaged reads every sample with its outputs cut at many places and
-// garbled: nothing may panic, be made up, or be told and not checked at once.
+// garbled: no parser may panic or invent facts, and no fact may be both known
+// and not checked.
 func TestDamaged(t *testing.T) {
 	for name, system := range samples {
 		s := load(t, name)
@@ -245,8 +246,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// invented names facts of a cut output that the whole one does not have.
-// Counts are left out: of half a list less is counted.
+// invented returns facts of a cut output that the whole one does not have,
+// without counts: half a list has a lower count.
 func invented(t *testing.T, what string, whole, cut map[string]string) {
 	t.Helper()
 	for key, value := range cut {
@@ -262,7 +263,7 @@ func invented(t *testing.T, what string, whole, cut map[string]string) {
 	}
 }
 
-// TestDetect has the systems that have no sample, and refusals.
+// TestDetect covers the systems without a sample, and errors.
 func TestDetect(t *testing.T) {
 	for said, want := range map[string]string{"Linux\n": "linux", "Darwin\n": "darwin", "OpenVMS\n": "", "": ""} {
 		got, err := Detect(t.Context(), sample{files: map[string]string{"uname -s": said}})
@@ -275,8 +276,8 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestNames: what a host names its interfaces never becomes an option or a
-// second command.
+// TestNames: a host's interface names never become an option or a second
+// command.
 func TestNames(t *testing.T) {
 	s := load(t, "esxi-8")
 	for _, evil := range []string{"-oProxyCommand=x", "vm;reboot", "a b", "$(id)"} {
@@ -290,7 +291,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestScript: the program for PowerShell asks every query, and has nothing
+// TestScript: the program for PowerShell runs every query, and has nothing
 // that Windows' rules for quoting would change.
 func TestScript(t *testing.T) {
 	queries := windowsQueries()
@@ -308,7 +309,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestMerge: facts of two sources become one, the commands' first.
+// TestMerge: facts of two sources are merged, the commands' first.
 func TestMerge(t *testing.T) {
 	told := measure.Facts{OS: new("freebsd"), Kernel: new("14.0"), Interfaces: []measure.Interface{{Name: "ix0", MTU: new(9000)}},
 		NotChecked: []measure.NotChecked{{Fact: "hostname", Why: "a"}, {Fact: "interfaces.ix0.mac", Why: "a"}, {Fact: "disks", Why: "a"}}}
@@ -331,7 +332,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestForwarding: the systems that tell whether they route are asked for it.
+// TestForwarding: systems that report forwarding are asked for it.
 func TestForwarding(t *testing.T) {
 	for _, name := range []string{"freebsd", "darwin"} {
 		if all := strings.Join(commandsOf(name), "\n"); !strings.Contains(all, "net.inet.ip.forwarding") {
@@ -340,8 +341,8 @@ func TestForwarding(t *testing.T) {
 	}
 }
 
-// commandsOf lists what Read would run on a system, with NIC for the name of an
-// interface; nothing for a system that is not known.
+// commandsOf lists what Read would run on a system, with NIC for the name of
+// an interface; nothing for an unknown system.
 func commandsOf(name string) []string {
 	var all []string
 	for _, c := range systems()[name].commands {

@@ -15,10 +15,10 @@ import (
 	"thru/internal/fault"
 )
 
-// server is a real sshd on a loopback port, with keys and a configuration of
-// its own, and a folder of small programs that stands first in PATH.
+// server is a real sshd on a loopback port, with its own keys and
+// configuration, and a folder of small programs that is first in PATH.
 type server struct {
-	dir, log, config string // config is that of the client
+	dir, log, config string // config is the client's
 	port             int
 }
 
@@ -27,7 +27,7 @@ type server struct {
 func startServer(t *testing.T) *server {
 	t.Helper()
 	daemon := ""
-	for _, p := range []string{"sshd", "/usr/sbin/sshd"} { // sshd wants to be called by its whole path
+	for _, p := range []string{"sshd", "/usr/sbin/sshd"} { // sshd must be started by its full path
 		if f, err := exec.LookPath(p); err == nil && daemon == "" {
 			daemon = f
 		}
@@ -67,7 +67,7 @@ SetEnv PATH=%[2]s/bin:/usr/bin:/bin
 			t.Skipf("sshd cannot run: %v", err)
 		}
 	}
-	// It ends with its standard input, so also where the test is killed.
+	// It ends with its standard input, even where the test is killed.
 	cmd := exec.Command("sh", "-c", `"$0" -D -f "$1" -E "$2" & cat; kill $!`, daemon, filepath.Join(s.dir, "sshd_config"), s.log)
 	stdin, err := cmd.StdinPipe()
 	if err := errors.Join(err, cmd.Start()); err != nil {
@@ -123,14 +123,14 @@ func (s *server) write(t *testing.T, name string, mode os.FileMode, text string)
 	}
 }
 
-// knows makes a key the one that the client expects of the host.
+// knows makes the client expect a key of the host.
 func (s *server) knows(t *testing.T, key string) {
 	t.Helper()
 	s.write(t, "known", 0o600, fmt.Sprintf("[127.0.0.1]:%d %s", s.port, s.read(t, key)))
 }
 
-// client makes the client's configuration with a key. It would take every
-// host's key: thru's own option has to stand before it.
+// client writes the client's configuration with a key. It would accept every
+// host key: thru's own option must come before it.
 func (s *server) client(t *testing.T, key string) {
 	t.Helper()
 	s.write(t, "config", 0o600, fmt.Sprintf(`IdentityFile %s/%s
@@ -146,7 +146,7 @@ RequestTTY force
 `, s.dir, key))
 }
 
-// stub puts a program into the folder that is first in PATH there.
+// stub puts a program into the server's folder that is first in PATH.
 func (s *server) stub(t *testing.T, name, script string) {
 	t.Helper()
 	s.write(t, "bin/"+name, 0o755, "#!/bin/sh\n"+script+"\n")
@@ -166,7 +166,7 @@ func (s *server) runner(t *testing.T) *Remote {
 	return r
 }
 
-// TestSSHReadsESXi reads a whole host: stubs stand for uname and esxcli.
+// TestSSHReadsESXi reads a whole host: stubs replace uname and esxcli.
 func TestSSHReadsESXi(t *testing.T) {
 	s := startServer(t)
 	sample := load(t, "esxi-7")
@@ -206,8 +206,8 @@ func TestSSHReadsESXi(t *testing.T) {
 	}
 }
 
-// TestSSHArguments: what arrives is what was given, whatever it holds, and
-// for the shells of the systems that there are here.
+// TestSSHArguments: arguments arrive unchanged, whatever they hold, with all
+// shells of this system.
 func TestSSHArguments(t *testing.T) {
 	s := startServer(t)
 	s.stub(t, "show", `for a in "$@"; do printf '<%s>' "$a"; done; echo; echo "$LC_ALL"`)
@@ -237,8 +237,7 @@ func TestSSHArguments(t *testing.T) {
 	}
 }
 
-// TestSSHFailures: each way in which it does not work says what to do, and
-// ends within its time.
+// TestSSHFailures: each failure has a hint, and ends within its time limit.
 func TestSSHFailures(t *testing.T) {
 	s := startServer(t)
 	s.stub(t, "fails", `echo half; echo "needs root: Operation not permitted" >&2; exit 3`)
@@ -299,8 +298,8 @@ func TestSSHFailures(t *testing.T) {
 	}
 }
 
-// TestSSHHangs: a command that hangs is given up in time, and the connection
-// serves the next one; a connection that breaks ends what runs, at once.
+// TestSSHHangs: a command that hangs is ended in time, and the connection
+// serves the next one; a broken connection ends running commands at once.
 func TestSSHHangs(t *testing.T) {
 	s := startServer(t)
 	s.stub(t, "hangs", `echo begun; echo $$ >>`+s.dir+`/pids; exec sleep 300`)
@@ -330,7 +329,8 @@ func TestSSHHangs(t *testing.T) {
 	l.cmd.Process.Kill()
 	out, err := r.Run(t.Context(), "true")
 	if err == nil || !strings.Contains(err.Error(), "ended") && !strings.Contains(err.Error(), "connection") {
-		// Until the death is noticed ssh may log in by itself: that is no error.
+		// Until the end of the connection is noticed ssh may log in by
+		// itself: that is no error.
 		if string(out) != "" || err != nil {
 			t.Errorf("after the connection died: %q, %v", out, err)
 		}
@@ -355,7 +355,7 @@ func TestSSHHangs(t *testing.T) {
 	}
 }
 
-// TestLocal: this machine's runner, by the rules that all have.
+// TestLocal: the rules of all runners hold for this machine's.
 func TestLocal(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip(err)

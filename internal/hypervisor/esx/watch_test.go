@@ -111,7 +111,7 @@ func topLines(w io.Writer) {
 	}
 }
 
-// TestMain holds that no watch leaves anything behind.
+// TestMain verifies that no watch leaves anything behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func seriesOf(all []measure.Series, of, instance, counter string) *measure.Series {

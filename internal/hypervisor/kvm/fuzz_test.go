@@ -27,7 +27,7 @@ func seeds(f *testing.F, suffix string) {
 	}
 }
 
-// plausible holds what may be said of a guest, whatever its maker wrote.
+// plausible verifies what may be said of a guest, whatever its maker wrote.
 func plausible(t *testing.T, g *measure.Guest) {
 	t.Helper()
 	texts := []string{g.ID, g.Name, g.UUID}

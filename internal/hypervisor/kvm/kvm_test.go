@@ -220,7 +220,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestContract holds what every source does.
+// TestContract verifies what every source does.
 func TestContract(t *testing.T) {
 	for _, name := range []string{"libvirt", "proxmox"} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func put(t testing.TB, root, name, data string) {
 	}
 }
 
-// noted tells whether a fact is among the notes, with a reason that holds some words.
+// noted reports whether a fact is among the notes, with a reason that holds some words.
 func noted(list []measure.NotChecked, fact, why string) bool {
 	return slices.ContainsFunc(list, func(n measure.NotChecked) bool { return n.Fact == fact && strings.Contains(n.Why, why) })
 }

@@ -84,7 +84,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestRefusals holds what a person is told where no session comes about.
+// TestRefusals verifies what a person is told where no session comes about.
 func TestRefusals(t *testing.T) {
 	cfg := simulated(t, simulator.ESX(), nil)
 	web := httptest.NewTLSServer(http.NotFoundHandler())
@@ -189,7 +189,7 @@ func stuck(t *testing.T) (mute, drips, endless, hangsUp *httptest.Server) {
 	return mute, drips, endless, hangsUp
 }
 
-// TestPinned holds that a certificate is asked about before the password is.
+// TestPinned verifies that a certificate is asked about before the password is.
 func TestPinned(t *testing.T) {
 	cfg := simulated(t, simulator.ESX(), nil)
 	var asked []string
@@ -214,7 +214,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestLostSession holds that a session which the server has ended is begun
+// TestLostSession verifies that a session which the server has ended is begun
 // anew once, and that what fails for another reason is not repeated.
 func TestLostSession(t *testing.T) {
 	c := dial(t, simulated(t, simulator.VPX(), nil))
@@ -242,7 +242,7 @@ func TestLostSession(t *testing.T) {
 	}
 }
 
-// TestDirection holds that what goes wrong on the way is told without the words of Go's
+// TestDirection verifies that what goes wrong on the way is told without the words of Go's
 // requests and sockets.
 func TestDirection(t *testing.T) {
 	get := func(err error) error {

@@ -9,7 +9,7 @@ import (
 	"thru/internal/hypervisor/hypervisortest"
 )
 
-// TestContract holds that vCenter and ESXi are sources as all are.
+// TestContract verifies that vCenter and ESXi are sources as all are.
 func TestContract(t *testing.T) {
 	for name, model := range map[string]func() *simulator.Model{"vcenter": small, "esxi": simulator.ESX} {
 		t.Run(name, func(t *testing.T) {

@@ -129,7 +129,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestForms holds that what comes in a form of its own is said, and that a part is
+// TestForms verifies that what comes in a form of its own is said, and that a part is
 // refused with the whole.
 func TestForms(t *testing.T) {
 	r := &reader{object: &types.ObjectContent{PropSet: []types.DynamicProperty{{Name: "name", Val: int32(7)}, {Name: "empty", Val: " "}},
@@ -152,7 +152,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestLegacyCPU holds that a processor which was let in is seen where the host
+// TestLegacyCPU verifies that a processor which was let in is seen where the host
 // tells how it was booted, and not checked where it does not.
 func TestLegacyCPU(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -177,7 +177,7 @@ func TestLegacyCPU(t *testing.T) {
 	}
 }
 
-// TestControlled holds that the limit of an adapter counts where its switch has
+// TestControlled verifies that the limit of an adapter counts where its switch has
 // Network I/O Control, and nowhere else.
 func TestControlled(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/vmware/govmomi/vim25/xml"
 )
 
-// FuzzObjects holds that no object that a server may send, whatever stands in
+// FuzzObjects verifies that no object that a server may send, whatever stands in
 // it, breaks what makes our records of it.
 func FuzzObjects(f *testing.F) {
 	for _, o := range seeds(f) {
@@ -63,7 +63,7 @@ func seeds(f *testing.F) []types.ObjectContent {
 	}
 }
 
-// FuzzVersions holds the same of what a server says that it speaks.
+// FuzzVersions verifies the same of what a server says that it speaks.
 func FuzzVersions(f *testing.F) {
 	f.Add([]byte(`<?xml version="1.0"?><namespaces version="1.0"><namespace><name>urn:vim25</name><version>8.0.3.0</version><priorVersions><version>8.0.2.0</version></priorVersions></namespace></namespaces>`))
 	f.Fuzz(func(t *testing.T, text []byte) {

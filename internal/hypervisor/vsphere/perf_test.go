@@ -43,7 +43,7 @@ func (p *perf) id(t *testing.T, native string) int32 {
 	return 0
 }
 
-// TestUnits holds what becomes of each kind of unit, for the whole and for a part.
+// TestUnits verifies what becomes of each kind of unit, for the whole and for a part.
 func TestUnits(t *testing.T) {
 	for _, tc := range []struct {
 		of, native, instance, value string
@@ -95,7 +95,7 @@ func told(of, info string, id int32, instance, value string) *types.PerfEntityMe
 	}
 }
 
-// TestKeep holds that what is told again is not there twice, that what there
+// TestKeep verifies that what is told again is not there twice, that what there
 // is no value of is absent, and that what cannot be placed is refused.
 func TestKeep(t *testing.T) {
 	p := table()
@@ -144,7 +144,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestChoose holds which of what is offered is read: of two names of one figure
+// TestChoose verifies which of what is offered is read: of two names of one figure
 // the first, and of a guest its own adapters alone.
 func TestChoose(t *testing.T) {
 	p := table()
@@ -176,7 +176,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestCounters holds that the table says each thing once, and in the unit that
+// TestCounters verifies that the table says each thing once, and in the unit that
 // the name of ours has.
 func TestCounters(t *testing.T) {
 	seen := map[string]bool{}
@@ -198,7 +198,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestClocks holds what a reading of a clock says, and how sure it is.
+// TestClocks verifies what a reading of a clock says, and how sure it is.
 func TestClocks(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 1000, time.UTC)
 	// Two round trips, of 800 and of 100 ms; the clock is 5 s ahead of the middle.
@@ -238,7 +238,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// FuzzCSV holds that whatever a server tells, a value has its moment or is refused.
+// FuzzCSV verifies that whatever a server tells, a value has its moment or is refused.
 func FuzzCSV(f *testing.F) {
 	f.Add("20,2026-03-01T12:00:20Z,20,2026-03-01T12:00:40.5+02:00", "1,-1")
 	f.Add("", "")
@@ -259,7 +259,7 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// TestBusiest holds that of a host with many CPUs the busiest of each part of a
+// TestBusiest verifies that of a host with many CPUs the busiest of each part of a
 // watch are kept, that what was left out does not come back, and that it is said.
 func TestBusiest(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -303,7 +303,7 @@ func TestBusiest(t *testing.T) {
 	}
 }
 
-// TestKeptBounded holds that a watch of any length keeps what a result can hold:
+// TestKeptBounded verifies that a watch of any length keeps what a result can hold:
 // single CPUs are the first to be left out, and that is said.
 func TestKeptBounded(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -324,7 +324,7 @@ func TestKeptBounded(t *testing.T) {
 	}
 }
 
-// TestParted holds that many entities, and many values, are asked for in
+// TestParted verifies that many entities, and many values, are asked for in
 // several calls, none too large and each entity once.
 func TestParted(t *testing.T) {
 	for _, tc := range []struct {
@@ -359,7 +359,7 @@ func TestParted(t *testing.T) {
 	}
 }
 
-// TestSpec holds that each question asks for some samples and for no more than a
+// TestSpec verifies that each question asks for some samples and for no more than a
 // host keeps, wherever its clock is.
 func TestSpec(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -372,7 +372,7 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// TestMissing holds what is said of an entity that was not read until the end.
+// TestMissing verifies what is said of an entity that was not read until the end.
 func TestMissing(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	p := table()
@@ -403,7 +403,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestGaps holds that a beginning without samples, and counters that are not
+// TestGaps verifies that a beginning without samples, and counters that are not
 // there, are said; and of many entities the same once.
 func TestGaps(t *testing.T) {
 	p := table()

@@ -73,7 +73,7 @@ func refuse(paths ...string) func(soap.HasFault) {
 	}
 }
 
-// TestReadOnly holds that what an account may not read is named, once a kind, and
+// TestReadOnly verifies that what an account may not read is named, once a kind, and
 // nothing stands empty in its place.
 func TestReadOnly(t *testing.T) {
 	c := dial(t, simulated(t, small(), nil))
@@ -110,7 +110,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestRefusedStep holds that what a server refuses as a whole leaves the rest.
+// TestRefusedStep verifies that what a server refuses as a whole leaves the rest.
 func TestRefusedStep(t *testing.T) {
 	c := dial(t, simulated(t, small(), nil))
 	c.vim.RoundTripper = between{RoundTripper: c.vim.RoundTripper, before: func(req soap.HasFault) error {
@@ -137,7 +137,7 @@ func TestRefusedStep(t *testing.T) {
 	}
 }
 
-// TestSomeMachines holds that of a host whose machines are told in part, or not at
+// TestSomeMachines verifies that of a host whose machines are told in part, or not at
 // all, nobody says how many run on it.
 func TestSomeMachines(t *testing.T) {
 	c := dial(t, simulated(t, small(), nil))
@@ -192,7 +192,7 @@ func refusedIf(is bool) error {
 	return nil
 }
 
-// TestChanging holds that a session which is lost between two questions, and a machine
+// TestChanging verifies that a session which is lost between two questions, and a machine
 // that is removed between two questions, cost nothing but themselves.
 func TestChanging(t *testing.T) {
 	c := dial(t, simulated(t, small(), nil))
@@ -286,7 +286,7 @@ func (c *crowd) page() ([]types.ObjectContent, string) {
 	return list, "crowd"
 }
 
-// TestManyMachines holds that of 5,000 machines no more is kept than our own
+// TestManyMachines verifies that of 5,000 machines no more is kept than our own
 // records: what is in use while they are read stays below what their pages are.
 func TestManyMachines(t *testing.T) {
 	c := dial(t, simulated(t, small(), nil))
@@ -318,7 +318,7 @@ func TestManyMachines(t *testing.T) {
 	runtime.KeepAlive(v)
 }
 
-// TestImageAndDrivers holds what the simulator has no objects for: the image
+// TestImageAndDrivers verifies what the simulator has no objects for: the image
 // that a host was installed from and the parameters of its drivers
 // (HostImageConfigGetProfile, QueryConfiguredModuleOptionString).
 func TestImageAndDrivers(t *testing.T) {
@@ -370,7 +370,7 @@ func (a answering) RoundTrip(ctx context.Context, req, res soap.HasFault) error 
 	return a.RoundTripper.RoundTrip(ctx, req, res)
 }
 
-// TestChosen holds that a chosen machine brings the networks that it uses, and no
+// TestChosen verifies that a chosen machine brings the networks that it uses, and no
 // others.
 func TestChosen(t *testing.T) {
 	model := simulator.VPX()
@@ -398,7 +398,7 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// TestHostAlone holds what an ESXi host knows of a distributed switch, whose
+// TestHostAlone verifies what an ESXi host knows of a distributed switch, whose
 // vCenter is not asked.
 func TestHostAlone(t *testing.T) {
 	c := dial(t, simulated(t, simulator.ESX(), func(m *simulator.Model) {

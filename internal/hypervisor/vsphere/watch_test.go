@@ -218,7 +218,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// watchesAll holds that samples are waited for until they reach the end of
+// watchesAll verifies that samples are waited for until they reach the end of
 // the test, and that they are placed on our clock although host and vCenter
 // have others.
 func watchesAll(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
@@ -278,7 +278,7 @@ func (c *Client) vimHost(t *testing.T, id string) string {
 	return of[ref]["name"].(string)
 }
 
-// watchesLate holds that a vCenter which is slower than the test ends no test:
+// watchesLate verifies that a vCenter which is slower than the test ends no test:
 // what came is there, and what did not is said.
 func watchesLate(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	ctx, stop := context.WithCancel(t.Context())
@@ -304,7 +304,7 @@ func watchesLate(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// watchesShort holds that a test shorter than a sample has those that reach into
+// watchesShort verifies that a test shorter than a sample has those that reach into
 // it; that they are few is said by who knows the runs.
 func watchesShort(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	guest, _ := some(m)
@@ -319,7 +319,7 @@ func watchesShort(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// TestMoved holds that a guest which moves is followed: what each host sampled
+// TestMoved verifies that a guest which moves is followed: what each host sampled
 // is placed by the clock of that host, and the move is said.
 func TestMoved(t *testing.T) {
 	w := new(simulation)
@@ -361,7 +361,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// watchesLong holds that a test which outlasts the memory of the hosts has the
+// watchesLong verifies that a test which outlasts the memory of the hosts has the
 // samples of all its time, though the session is lost meanwhile.
 func watchesLong(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	reached, once := make(chan struct{}), sync.Once{}
@@ -393,7 +393,7 @@ func watchesLong(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// TestRefused holds that what cannot be read of one entity takes no other along.
+// TestRefused verifies that what cannot be read of one entity takes no other along.
 func TestRefused(t *testing.T) {
 	w := new(simulation)
 	cfg, m := newSimulation(t, w)
@@ -428,7 +428,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// watchesLost holds that a server which is no longer there is not waited for until
+// watchesLost verifies that a server which is no longer there is not waited for until
 // the context ends.
 func watchesLost(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	guest, host := some(m)
@@ -453,7 +453,7 @@ func watchesLost(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// watchesHangs holds that a server which answers no more costs what it did not
+// watchesHangs verifies that a server which answers no more costs what it did not
 // tell, and not the time of who waits: the context ends it.
 func watchesHangs(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	ctx, stop := context.WithCancel(t.Context())
@@ -478,7 +478,7 @@ func watchesHangs(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// watchesUnwatched holds that a watch whose context ends before End leaves nothing
+// watchesUnwatched verifies that a watch whose context ends before End leaves nothing
 // behind and still tells what there is.
 func watchesUnwatched(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	guest, _ := some(m)

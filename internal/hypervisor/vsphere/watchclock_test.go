@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// watchesClockRefused holds that where a host's clock may not be read, the
+// watchesClockRefused verifies that where a host's clock may not be read, the
 // vCenter's is taken, and that it is said.
 func watchesClockRefused(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	w.stamp = "vc"
@@ -32,7 +32,7 @@ func watchesClockRefused(t *testing.T, w *simulation, c *Client, m *simulator.Mo
 	}
 }
 
-// watchesEarly holds that a host's clock is not taken where it cannot have stamped
+// watchesEarly verifies that a host's clock is not taken where it cannot have stamped
 // the samples: by it, they would end after they were read.
 func watchesEarly(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	w.stamp = "vc"
@@ -54,7 +54,7 @@ func watchesEarly(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// watchesOld holds that a host's clock is not taken where by it the samples would be
+// watchesOld verifies that a host's clock is not taken where by it the samples would be
 // too old, and by the vCenter's they are not.
 func watchesOld(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	w.stamp = "vc"
@@ -76,7 +76,7 @@ func watchesOld(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// watchesAhead holds that samples of a host that is far ahead, whose clock may not
+// watchesAhead verifies that samples of a host that is far ahead, whose clock may not
 // be read, are not placed in the future, and are waited for.
 func watchesAhead(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	guest, host := some(m)

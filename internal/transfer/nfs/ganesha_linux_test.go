@@ -78,7 +78,7 @@ func TestContractGanesha(t *testing.T) {
 	}
 }
 
-// TestGanesha holds what is said of a session to what the server was told.
+// TestGanesha verifies what is said of a session to what the server was told.
 func TestGanesha(t *testing.T) {
 	server := ganesha(t, "3", "4.1")
 	for _, c := range []struct {

@@ -72,8 +72,8 @@ type Transfer struct {
 	warnings   []string
 }
 
-// New returns a transfer before any connection. It sets host, port, user and
-// path of the configuration.
+// New returns a transfer before any connection. It sets host, port, user, path
+// and Dial of the configuration.
 func New(u URL, o Options, c transfer.Config) (*Transfer, error) {
 	protocol, err := clients.Of(u.Protocol)
 	if err != nil {

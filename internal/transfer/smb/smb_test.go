@@ -31,7 +31,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestAgreed holds what is said of a session to what the server was told to do.
+// TestAgreed verifies what is said of a session to what the server was told to do.
 func TestAgreed(t *testing.T) {
 	for name, c := range map[string]struct {
 		options []string
