@@ -72,13 +72,13 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestStalled verifies that the rate is over the time in which the sender tried to
-// send, and of what arrived.
+// TestStalled verifies that the rate is over the time in which the sender
+// tried to send, and counts what arrived.
 func TestStalled(t *testing.T) {
 	const size, everyMs = 1448, 10
 	for _, test := range []struct {
 		name           string
-		sent, received int     // segments, of which so many arrive
+		sent, received int     // segments, of which this many arrive
 		controls       int     // bytes of a control connection, all of which arrive
 		bps, rate      float64 // of the cell, and of the connection
 	}{
@@ -129,7 +129,7 @@ func TestStalled(t *testing.T) {
 					packet(ms+1, 5201, 40000, frame.ACK, 2001, seq+size, 0, true)
 				}
 			}
-			if test.bps < 1e6 { // and the next one comes to nothing
+			if test.bps < 1e6 { // and the next one is lost
 				next := uint32(1001 + test.received*size)
 				last := int64(20 + (test.sent-1)*everyMs)
 				for i := range int64(6) {
@@ -160,8 +160,8 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestBackAtBothEnds: the sender of the direction back is at the other capture,
-// which alone tells its round trips.
+// TestBackAtBothEnds: the sender of the back direction is at the other
+// capture, which alone shows its round-trip times.
 func TestBackAtBothEnds(t *testing.T) {
 	const delayMs = 10
 	var files [2]File
@@ -230,7 +230,8 @@ func TestBackAtBothEnds(t *testing.T) {
 	}
 }
 
-// TestOpenedAlone: a handshake tells the round trip where no data followed it.
+// TestOpenedAlone: a handshake shows the round-trip time where no data
+// followed it.
 func TestOpenedAlone(t *testing.T) {
 	file := fileOf(t, 0, asTold)
 	for packets, want := range map[int]int64{3: 6e6, 2: 0} {
@@ -247,7 +248,7 @@ func TestOpenedAlone(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a document of which the reader has gone is not made.
+// TestInterrupted: no document is made after the end of the context.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f, err := Load(ctx, "a", bytes.NewReader(fileOf(t, 10, asTold)), trace.Options{}, nil)
@@ -263,7 +264,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// hostOf is the host of a port: the server listens on 5201.
+// hostOf returns the host of a port: the server listens on 5201.
 func hostOf(port uint16) [16]byte {
 	a := [16]byte{10: 255, 11: 255, 12: 10, 15: 1}
 	if port == 5201 {

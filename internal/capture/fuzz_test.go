@@ -55,8 +55,8 @@ func fileOf(t testing.TB, segments int, change func(n int, ns int64) int64) []by
 	return out.Bytes()
 }
 
-// explained is the document of the bytes of one file or two; nil where they are
-// no captures, or none that go together.
+// explained returns the document of one file or two; nil where they are no
+// captures, or do not belong together.
 func explained(t *testing.T, contents ...[]byte) *measure.Document {
 	t.Helper()
 	var files []File
@@ -74,7 +74,7 @@ func explained(t *testing.T, contents ...[]byte) *measure.Document {
 	return doc
 }
 
-// checked verifies what is true of every document.
+// checked verifies what holds for every document.
 func checked(t *testing.T, doc *measure.Document) {
 	t.Helper()
 	for _, c := range doc.Cells {
@@ -95,7 +95,8 @@ func checked(t *testing.T, doc *measure.Document) {
 
 func asTold(_ int, ns int64) int64 { return ns }
 
-// damaged moves the packets from number n on, or this one alone, to another time.
+// damaged moves the packets from number n on, or only this one, to another
+// time.
 func damaged(n int, alone bool, to int64) func(int, int64) int64 {
 	return func(number int, ns int64) int64 {
 		if number == n || number > n && !alone {
@@ -105,8 +106,8 @@ func damaged(n int, alone bool, to int64) func(int, int64) int64 {
 	}
 }
 
-// TestDamagedTimes: whatever the times in a file are, its document is made, and
-// the bins of it are few.
+// TestDamagedTimes: whatever the times in a file are, its document is made,
+// and has few bins.
 func TestDamagedTimes(t *testing.T) {
 	good := fileOf(t, 300, func(_ int, ns int64) int64 { return ns + 2e6 })
 	for name, to := range map[string]int64{"the last of 63 bits": math.MaxInt64, "before 1970": math.MinInt64, "in 2096": 4e18, "in 1970": 0} {
@@ -124,8 +125,8 @@ func TestDamagedTimes(t *testing.T) {
 	}
 }
 
-// FuzzDocument: whatever bytes one file or two hold, reading and comparing them
-// ends, and the bins hold together.
+// FuzzDocument: whatever bytes one file or two hold, reading and comparing
+// them ends, and the bins are consistent.
 func FuzzDocument(f *testing.F) {
 	const few = 6
 	good := fileOf(f, few, asTold)

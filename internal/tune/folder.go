@@ -13,11 +13,11 @@ import (
 	"thru/internal/fault"
 )
 
-// folder holds the journals: one a tuning, those of which nothing can be undone
-// any more below it.
+// folder holds the journals, one for each tuning. Those without a change left
+// to undo are in the folder done.
 //
-//	000003.jsonl      not all of it is undone
-//	done/000002.jsonl all of it is; the last 20 are kept
+//	000003.jsonl      has changes that are not undone
+//	done/000002.jsonl all changes are undone; the last 20 are kept
 type folder string
 
 const (

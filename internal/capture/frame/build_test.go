@@ -16,7 +16,7 @@ const (
 // stamps are the options that Linux sends with every segment.
 var stamps = []byte{1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9}
 
-// join puts bytes, strings and numbers of 16 bits behind each other.
+// join concatenates bytes, strings and 16-bit numbers.
 func join(parts ...any) []byte {
 	var b []byte
 	for _, p := range parts {

@@ -2,8 +2,8 @@ package frame
 
 import "testing"
 
-// BenchmarkDecode is the packet that captures are full of: Ethernet, IPv4, TCP
-// with time stamps, snapped.
+// BenchmarkDecode decodes the most common packet of captures: Ethernet, IPv4,
+// TCP with time stamps, cut by a snap length.
 func BenchmarkDecode(b *testing.B) {
 	data := ether(0x0800, ip4(6, tcpSegment(0x10, 1448, stamps...)))[:66]
 	p := Packet{WireBytes: 1514}

@@ -18,8 +18,8 @@ func outer4Of(proto byte, payload []byte) []byte {
 	return ip4Of(outer4, outer4to, 0, proto, nil, payload)
 }
 
-// TestDirections decodes one segment of 100 bytes through everything that may lie
-// around it.
+// TestDirections decodes one segment of 100 bytes in every supported
+// encapsulation.
 func TestDirections(t *testing.T) {
 	vni := "\x08\x00\x00\x00\x00\x00\x2a\x00"
 	tests := []struct {
@@ -114,7 +114,7 @@ func ends(e Endpoint) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(e.Addr).Unmap(), e.Port)
 }
 
-// TestVerdicts verifies what is said of frames that are no whole segment.
+// TestVerdicts verifies the verdicts on frames that are no whole segment.
 func TestVerdicts(t *testing.T) {
 	tests := []struct {
 		name string
@@ -181,7 +181,7 @@ func nested(n int) []byte {
 	return b
 }
 
-// TestLengths holds where the payload's length comes from.
+// TestLengths verifies the source of the payload's length.
 func TestLengths(t *testing.T) {
 	unfilled := with(with(packet4, 2, 0), 3, 0)
 	jumbo := ip6(0, join([]byte{TCP, 0, 0xc2, 4, 0, 3, 0, 0}, segment))

@@ -2,9 +2,9 @@ package frame
 
 import "testing"
 
-// FuzzDecode verifies what is so of any bytes: no panic, figures within their
-// bounds, the same outcome whatever the packet held before, and a snap length
-// that hides fields and changes none.
+// FuzzDecode verifies for any bytes: no panic, values within their limits,
+// the same outcome whatever the packet held before, and that a snap length
+// hides fields and changes none.
 func FuzzDecode(f *testing.F) {
 	f.Add(uint16(Ethernet), ether(0x8100, join(5, 0x0800, packet4)), uint16(60), 0)
 	f.Add(uint16(Ethernet), ether(0x8847, join("\x00\x01\x01\x40", "\x00\x00\x00\x00", ether(0x86dd, packet6))), uint16(99), 0)

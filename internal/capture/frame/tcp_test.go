@@ -49,7 +49,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestTooBig decodes what routers say of packets that were too large.
+// TestTooBig decodes ICMP messages that a packet was too large.
 func TestTooBig(t *testing.T) {
 	outer := func(quoted []byte) []byte {
 		return ip4Of(outer4, source4, 0, ICMP, nil, join("\x03\x04\x00\x00\x00\x00", 1400, quoted))

@@ -14,7 +14,7 @@ import (
 	"thru/lab"
 )
 
-// cost is what one run came to.
+// cost is the cost of one run.
 type cost struct{ gbps, busyPerGB, reader, packets, dropped float64 }
 
 // BenchmarkCost measures what capturing at both ends takes from a test by iperf3,
@@ -84,7 +84,7 @@ func once(b *testing.B, from, to *lab.Host, at netip.Addr, packets int64) (c cos
 		begin(from, Config{Packets: packets, Peers: []netip.AddrPort{netip.AddrPortFrom(at, dataPort)}})
 		begin(to, Config{Packets: packets, Ports: [2]int{dataPort, dataPort}})
 	}
-	debug.FreeOSMemory() // what the run before left costs nothing in this one
+	debug.FreeOSMemory() // leftovers of the last run must not count here
 	idle := busy(b)
 	var doc struct {
 		End struct {
@@ -115,8 +115,8 @@ func once(b *testing.B, from, to *lab.Host, at netip.Addr, packets int64) (c cos
 	return c
 }
 
-// busy is the time that the machine's CPUs were not idle, seconds (proc_stat(5)).
-// What runs with a nice value is left out: it gives way.
+// busy returns the time that the machine's CPUs were not idle, in seconds
+// (proc_stat(5)), without processes with a nice value, which give way.
 func busy(b *testing.B) float64 {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -130,7 +130,7 @@ func busy(b *testing.B) float64 {
 	return (v[0] + v[2] + v[5] + v[6]) / 100
 }
 
-// sorted is what value says of the runs, the least first.
+// sorted returns value of each run, in ascending order.
 func sorted(runs []cost, value func(cost) float64) []float64 {
 	var all []float64
 	for _, r := range runs {
@@ -145,5 +145,6 @@ func median(runs []cost, value func(cost) float64) float64 {
 	return (all[len(all)/2] + all[(len(all)-1)/2]) / 2
 }
 
-// least is the figure of CPU time: what else runs on the machine only adds to it.
+// least returns the smallest CPU time: other programs on the machine only add
+// to it.
 func least(runs []cost, value func(cost) float64) float64 { return sorted(runs, value)[0] }

@@ -13,8 +13,8 @@ import (
 	"thru/lab"
 )
 
-// device makes a TUN or TAP device in a host: what is written to it, the host
-// receives.
+// device creates a TUN or TAP device in a host: the host receives what is
+// written to it.
 func device(t *testing.T, h *lab.Host, name string, kind uint16) (fd int) {
 	t.Helper()
 	h.Inside(func() (err error) {
@@ -88,14 +88,14 @@ func ethernet(packet []byte, tags ...uint16) []byte {
 	return append(binary.BigEndian.AppendUint16(b, inner), packet...)
 }
 
-// judged is a packet, and whether the filter of TestFilter takes it.
+// judged is a packet, and whether the filter of TestFilter accepts it.
 type judged struct {
 	name   string
 	packet []byte
 	taken  bool
 }
 
-// packets are those that the filter has to tell apart.
+// packets are those that the filter has to distinguish.
 func packets() []judged {
 	tcp4 := func(from, to string, a, b uint16) []byte { return ip4(from, to, protoTCP, 0x4000, nil, ports(a, b)) }
 	tcp6 := func(from, to string, a, b uint16) []byte { return ip6(from, to, protoTCP, ports(a, b)) }
@@ -136,8 +136,8 @@ func packets() []judged {
 	}
 }
 
-// TestFilter has the kernel judge frames: of Ethernet, with one VLAN tag, and of
-// a device without link layer.
+// TestFilter runs the filter in the kernel on frames: of Ethernet, with one
+// VLAN tag, and of a device without link layer.
 func TestFilter(t *testing.T) {
 	lab.Require(t, lab.Root())
 	h := lab.New(t).Host("a")
@@ -170,7 +170,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// compare verifies what a ring has against the frames that it should have.
+// compare compares a ring's packets with the expected frames.
 func compare(t *testing.T, r *Ring, iface string, whole func([]byte) []byte, want []judged) {
 	t.Helper()
 	_, link, _, err := r.lookUp(iface)
@@ -201,7 +201,7 @@ func compare(t *testing.T, r *Ring, iface string, whole func([]byte) []byte, wan
 	}
 }
 
-// TestTagInTheFrame sends frames whose tag the kernel did not take out.
+// TestTagInTheFrame sends frames whose tag the kernel did not remove.
 func TestTagInTheFrame(t *testing.T) {
 	lab.Require(t, lab.Root())
 	h := lab.New(t).Host("a")
@@ -232,7 +232,7 @@ func TestTagInTheFrame(t *testing.T) {
 	compare(t, r, "tap0", whole, want)
 }
 
-// TestManyPeers: a filter that is longer than a jump of a comparison.
+// TestManyPeers: a filter that is longer than a comparison's jump.
 func TestManyPeers(t *testing.T) {
 	lab.Require(t, lab.Root())
 	h := lab.New(t).Host("a")

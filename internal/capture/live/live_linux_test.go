@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const dataPort = 5300
 
-// start begins a capture in a host.
+// start starts a capture in a host.
 func start(t *testing.T, h *lab.Host, c Config) *Ring {
 	t.Helper()
 	var r *Ring
@@ -80,7 +80,8 @@ func move(t *testing.T, from, to *lab.Host, at netip.AddrPort, size int) {
 	}
 }
 
-// tcpdump runs beside, from when this returns until the function that it returns.
+// tcpdump runs in parallel, from the return of this function until the
+// returned function is called.
 func tcpdump(t *testing.T, h *lab.Host, iface, filter string) (end func() string) {
 	t.Helper()
 	lab.Require(t, lab.Program("tcpdump"))
@@ -107,7 +108,7 @@ func tcpdump(t *testing.T, h *lab.Host, iface, filter string) (end func() string
 	}
 }
 
-// fields has tshark say what is in a file: one line a packet.
+// fields returns tshark's output for a file: one line a packet.
 func fields(t *testing.T, file string) []string {
 	t.Helper()
 	lab.Require(t, lab.Program("tshark"))
@@ -123,7 +124,7 @@ func fields(t *testing.T, file string) []string {
 	return strings.Split(strings.TrimRight(string(out), "\n"), "\n")
 }
 
-// inFile writes a recording down.
+// inFile writes a recording to a file.
 func inFile(t *testing.T, rec Recording) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ours.pcapng")
@@ -133,8 +134,8 @@ func inFile(t *testing.T, rec Recording) string {
 	return file
 }
 
-// same compares what two files hold, in any order: two CPUs may give packets to
-// two rings in two orders.
+// same compares the packets of two files, in any order: two CPUs may pass
+// packets to two rings in two orders.
 func same(t *testing.T, ours, theirs []string) {
 	t.Helper()
 	count := map[string]int{}
@@ -154,8 +155,8 @@ func same(t *testing.T, ours, theirs []string) {
 	}
 }
 
-// TestBesideTcpdump: what passes an interface is in the recording, once, with
-// the fields that tcpdump sees.
+// TestBesideTcpdump: each packet of an interface is in the recording, once,
+// with the fields that tcpdump has.
 func TestBesideTcpdump(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{})
 	for name, c := range map[string]struct {
@@ -191,8 +192,8 @@ func TestBesideTcpdump(t *testing.T) {
 	}
 }
 
-// TestSegmentsLargerThanTheMTU: what the stack leaves to the NIC to segment is
-// recorded in the length that it has, with its headers alone.
+// TestSegmentsLargerThanTheMTU: segments that the NIC has to split are
+// recorded with their whole length, with their headers only.
 func TestSegmentsLargerThanTheMTU(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{})
 	at := netip.AddrPortFrom(p.Data.B4, dataPort)
@@ -208,8 +209,8 @@ func TestSegmentsLargerThanTheMTU(t *testing.T) {
 	}
 }
 
-// TestPeerThatAnswered: who names a second peer, which is never dialled, gets
-// nothing of what others of this host say to it.
+// TestPeerThatAnswered: with a second peer that is never dialled, packets of
+// other programs to it are left out.
 func TestPeerThatAnswered(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{})
 	for name, addr := range map[string]netip.Addr{"IPv4": p.Data.B4, "IPv6": p.Data.B6} {
@@ -241,7 +242,7 @@ func TestPeerThatAnswered(t *testing.T) {
 	}
 }
 
-// TestFull: the bound ends the capture, and the packets before it are there.
+// TestFull: the limit ends the capture, and the packets before it are there.
 func TestFull(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{})
 	at := netip.AddrPortFrom(p.Data.B4, dataPort)
@@ -255,12 +256,12 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestDropped: a ring without room for the packets says how many it lost.
+// TestDropped: a ring that is full reports how many packets it lost.
 func TestDropped(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{})
 	at := netip.AddrPortFrom(p.Data.B4, dataPort)
 	c := Config{Peers: []netip.AddrPort{at}}
-	whole := start(t, p.A, c) // a second ring beside has them all
+	whole := start(t, p.A, c) // a second ring in parallel has them all
 	var tiny *Ring
 	p.A.Inside(func() (err error) {
 		tiny, err = open(c, geometry{os.Getpagesize(), 2, 10 * time.Millisecond})
@@ -277,7 +278,7 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// checkFile compares what the file of a recording says with the recording.
+// checkFile compares the file of a recording with the recording's fields.
 func checkFile(t *testing.T, rec Recording) {
 	t.Helper()
 	r, err := pcapfile.NewReader(bytes.NewReader(rec.Pcapng))
@@ -303,7 +304,7 @@ func checkFile(t *testing.T, rec Recording) {
 	}
 }
 
-// TestNothingStays: descriptors and mappings are given back, by Stop, by Close
+// TestNothingStays: descriptors and mappings are released, by Stop, by Close
 // and where Stop fails.
 func TestNothingStays(t *testing.T) {
 	lab.Require(t, lab.Root())
@@ -334,7 +335,7 @@ func TestNothingStays(t *testing.T) {
 	}
 }
 
-// held says how many descriptors and rings this process has.
+// held returns how many descriptors and rings this process has.
 func held(t *testing.T) string {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
@@ -348,7 +349,7 @@ func held(t *testing.T) string {
 	return fmt.Sprint(len(fds), " descriptors, ", bytes.Count(maps, []byte("socket:")), " mappings")
 }
 
-// TestNotAllowed takes the capability from one thread.
+// TestNotAllowed removes the capability from one thread.
 func TestNotAllowed(t *testing.T) {
 	lab.Require(t, lab.Root())
 	if err := Possible(); err != nil {

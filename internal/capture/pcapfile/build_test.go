@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// byteOrder is what the tests' files are made with.
+// byteOrder is the byte order of the tests' files.
 type byteOrder interface {
 	binary.ByteOrder
 	binary.AppendByteOrder
@@ -23,7 +23,7 @@ var (
 	big    = maker{binary.BigEndian}
 )
 
-// join puts numbers in the maker's order, bytes, and strings behind each other.
+// join concatenates numbers in the maker's order, bytes, and strings.
 func (m maker) join(parts ...any) []byte {
 	var b []byte
 	for _, p := range parts {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestClock holds resolutions of all kinds.
+// TestClock covers resolutions of all kinds.
 func TestClock(t *testing.T) {
 	tests := []struct {
 		name       string

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestHostile verifies what is said of files that are none, or lie.
+// TestHostile verifies the errors for files of other formats, or with false
+// values.
 func TestHostile(t *testing.T) {
 	good := little.join(little.section(), little.nic(1, 0), little.packet(0, uint64(atMicro/1000), 12, oneData)) // 92 bytes
 	after := func(parts ...any) []byte { return little.join(append([]any{good}, parts...)...) }
@@ -82,8 +83,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// FuzzRead holds of any bytes: no panic, packets counted one by one of
-// interfaces that there are, bounded data, and an error that stays.
+// FuzzRead verifies for any bytes: no panic, packets numbered one by one with
+// existing interfaces, limited data, and an error that stays.
 func FuzzRead(f *testing.F) {
 	f.Add(twoOld(little, microMagic, 2, 4, 1))
 	f.Add(twoOld(big, nanoMagic, 2, 3, 1))

@@ -120,7 +120,7 @@ func TestPcapng(t *testing.T) {
 	}
 }
 
-// TestPacked reads what gzip and zstd made of a file.
+// TestPacked reads files compressed by gzip and zstd.
 func TestPacked(t *testing.T) {
 	plain := twoSections(little, big)
 	var zipped, squeezed bytes.Buffer
@@ -152,8 +152,8 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestEveryCut cuts files at each byte: what lies before is read, and the end is
-// told unless it falls between two packets or blocks.
+// TestEveryCut cuts files at each byte: the packets before are read, and the
+// cut is reported unless it falls between two packets or blocks.
 func TestEveryCut(t *testing.T) {
 	small := little.join(little.section(), little.nic(1, 0), little.packet(0, 1, 12, oneData), little.packet(0, 2, 12, twoData))
 	tests := []struct {
@@ -186,8 +186,8 @@ func TestEveryCut(t *testing.T) {
 	}
 }
 
-// TestReaderError verifies that the error of the reader below is passed on, once
-// and for all.
+// TestReaderError verifies that the error of the underlying reader is passed
+// on, and stays.
 func TestReaderError(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	file := twoOld(little, microMagic, 2, 4, 0)

@@ -16,8 +16,8 @@ import (
 	"thru/internal/capture/frame"
 )
 
-// tool is the path of a program of Wireshark's, which judges here. Its absence
-// is a failure where THRU_REQUIRE_LAB says that this machine must have it.
+// tool returns the path of a program of Wireshark's. Its absence is a failure
+// where THRU_REQUIRE_LAB requires it.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -43,8 +43,8 @@ func output(t *testing.T, path string, args ...string) string {
 	return string(out)
 }
 
-// written is a file that our writer made of connections over IPv4 and IPv6, in
-// a VLAN and in a tunnel, some packets snapped.
+// written returns a file of our writer with connections over IPv4 and IPv6,
+// in a VLAN and in a tunnel, some packets cut.
 func written(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "written.pcapng")
@@ -70,7 +70,7 @@ func written(t *testing.T) string {
 	return path
 }
 
-// segmentOf makes the n-th frame: what it holds follows from the bits of n.
+// segmentOf returns the n-th frame: its contents follow from the bits of n.
 func segmentOf(n int) []byte {
 	options := [][]byte{
 		nil,
@@ -104,11 +104,11 @@ func header4(proto byte, payload []byte) []byte {
 	return append([]byte{0x45, 0, byte(n >> 8), byte(n), 0, 1, 0x40, 0, 64, proto, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2}, payload...)
 }
 
-// fields are what both print of a packet.
+// fields are the compared fields of a packet.
 var fields = strings.Fields("frame.number frame.time_epoch frame.cap_len frame.len tcp.srcport tcp.dstport tcp.seq_raw tcp.ack_raw tcp.window_size_value tcp.len " +
 	"tcp.options.mss_val tcp.options.wscale.shift tcp.options.timestamp.tsval")
 
-// ofTshark are the packets of a file as tshark has them.
+// ofTshark returns the packets of a file by tshark.
 func ofTshark(t *testing.T, file string, fields []string) string {
 	t.Helper()
 	args := []string{"-n", "-r", file, "-T", "fields", "-E", "occurrence=l", "-o", "tcp.analyze_sequence_numbers:FALSE", "-Y", "tcp"}
@@ -118,7 +118,7 @@ func ofTshark(t *testing.T, file string, fields []string) string {
 	return output(t, tool(t, "tshark"), args...)
 }
 
-// ofOurs are the first n fields of them as we have them.
+// ofOurs returns the first n fields of the packets by our reader.
 func ofOurs(t *testing.T, file string, n int) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -154,8 +154,8 @@ func where(has bool, number uint32) string {
 	return fmt.Sprint(number)
 }
 
-// TestTools writes a file, has editcap make every other kind of file of it, and
-// compares what we read in each with what tshark does.
+// TestTools writes a file, converts it to every other format by editcap, and
+// compares what we read in each with tshark.
 func TestTools(t *testing.T) {
 	editcap, original := tool(t, "editcap"), written(t)
 	dir := filepath.Dir(original)
@@ -197,7 +197,7 @@ func firstDifference(ours, theirs string) string {
 	return fmt.Sprintf("%d lines of ours, %d of tshark's", len(a), len(b))
 }
 
-// TestCapinfos has capinfos read what our writer says of the file itself.
+// TestCapinfos compares capinfos' facts about our writer's file.
 func TestCapinfos(t *testing.T) {
 	out := output(t, tool(t, "capinfos"), written(t))
 	for _, want := range []string{"Wireshark/... - pcapng", "eth0", "nanoseconds (9)", "Number of packets:   200", "Number of stat entries = 1", "130 bytes"} {

@@ -55,7 +55,7 @@ var errFull = errors.New("no room")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-// TestWriterError passes on the error of the writer below.
+// TestWriterError passes on the error of the underlying writer.
 func TestWriterError(t *testing.T) {
 	if _, err := NewWriter(full{}, nil); !errors.Is(err, errFull) {
 		t.Error(err)

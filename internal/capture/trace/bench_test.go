@@ -15,7 +15,7 @@ func packetsOf(play func(x *tape)) []frame.Packet {
 	return all
 }
 
-// benchmark reports the cost of one packet, over and over again in new Builders.
+// benchmark reports the cost of one packet, repeatedly in new Builders.
 func benchmark(b *testing.B, packets []frame.Packet) {
 	b.ReportAllocs()
 	b.ResetTimer()

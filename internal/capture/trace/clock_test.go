@@ -7,12 +7,12 @@ import (
 	"thru/internal/capture/frame"
 )
 
-// TestClockSteps: a clock that was set ahead is told from a time without packets,
-// and from a damaged time stamp.
+// TestClockSteps: a clock that was set ahead is distinguished from a time
+// without packets, and from a damaged time stamp.
 func TestClockSteps(t *testing.T) {
 	const day, size = 86400e6, 1448 // us
 	later := func(by int64) func(*frame.Packet) { return func(p *frame.Packet) { p.TimeNs += by * 1000 } }
-	slow := func(p *frame.Packet) { p.Options.TSVal = 7 } // the sender's own clock stood
+	slow := func(p *frame.Packet) { p.Options.TSVal = 7 } // the sender's own clock stood still
 	for name, test := range map[string]struct {
 		tell     func(*tape)
 		stepped  string // numbers of the packets

@@ -6,8 +6,8 @@ import (
 	"thru/internal/measure"
 )
 
-// FuzzCross: whatever two captures hold, comparing them ends, and what left has
-// either arrived, or was lost, or is not spoken of.
+// FuzzCross: whatever two captures hold, comparing them ends, and each packet
+// that left has arrived, was lost, or is left out.
 func FuzzCross(f *testing.F) {
 	f.Add([]byte("a123456789012345678901234babcdefghijklmnopqrstuvwxyz0123456789"))
 	f.Add(make([]byte, 40*(fuzzPacket+1)))

@@ -28,7 +28,7 @@ var (
 	hostB = frame.Endpoint{Addr: [16]byte{10: 255, 11: 255, 12: 10, 15: 2}, Port: 5201}
 )
 
-// tapes are the packets of two places.
+// tapes are the packets of two capture points.
 type tapes struct {
 	left, right []frame.Packet
 	id          uint16
@@ -64,7 +64,8 @@ func synAck(at int64) frame.Packet {
 	return p
 }
 
-// pass lets a packet be seen at both places; lost leaves it out where it arrives.
+// pass records a packet at both capture points; lost leaves it out at the
+// second.
 func (t *tapes) pass(p frame.Packet, changes ...func(*frame.Packet)) {
 	t.id++
 	p.ID = t.id
@@ -104,7 +105,8 @@ func (t *tapes) open() {
 
 func ackOfA(seq int, at int64) frame.Packet { return dataPacket(seq, 0, at) }
 
-// bulk passes full segments from seq on, one a millisecond, each acknowledged.
+// bulk passes full segments from seq on, one a millisecond, each
+// acknowledged.
 func (t *tapes) bulk(from, n int, at int64, changes ...func(*frame.Packet)) {
 	for i := range n {
 		now := at + int64(i)*ms
@@ -113,7 +115,7 @@ func (t *tapes) bulk(from, n int, at int64, changes ...func(*frame.Packet)) {
 	}
 }
 
-// split lets a super-packet arrive as segments.
+// split makes a super-packet arrive as segments.
 func (t *tapes) split(p frame.Packet) {
 	for seq := 0; seq < p.Payload; seq += testMSS {
 		s := p
@@ -150,7 +152,7 @@ func crossed(t *testing.T, x *tapes) (*measure.Crossing, measure.CrossedConn) {
 	return c, c.Conns[0]
 }
 
-// TestCross verifies what is said of losses, by the kind of fault.
+// TestCross verifies the counts of losses, by the kind of fault.
 func TestCross(t *testing.T) {
 	type counts struct{ lost, super, superLost, single, singleLost, full, fullLost, small, smallLost, late, doubled int64 }
 	super := func(seq, segments int, at int64) frame.Packet {
@@ -215,7 +217,7 @@ func TestCross(t *testing.T) {
 			for i := range 6 {
 				x.lost(dataPacket(100, testMSS, int64(40+200<<i)*ms))
 			}
-		}, counts{lost: 5, single: 8, singleLost: 5, full: 5, fullLost: 5, small: 3}}, // the last one may be under way
+		}, counts{lost: 5, single: 8, singleLost: 5, full: 5, fullLost: 5, small: 3}}, // the last one may be in flight
 		"overtaken": {func(x *tapes) {
 			x.bulk(0, 10, 20*ms)
 			x.pass(dataPacket(10*testMSS, testMSS, 40*ms), func(p *frame.Packet) { p.TimeNs += 2*ms + ms/2 })
@@ -256,7 +258,8 @@ func TestCross(t *testing.T) {
 	}
 }
 
-// TestCrossLosesNothing verifies that what a capture lacks is not called lost.
+// TestCrossLosesNothing verifies that a packet which a capture lacks is not
+// counted as lost.
 func TestCrossLosesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		cut  func(*tapes)
@@ -292,7 +295,8 @@ func TestCrossLosesNothing(t *testing.T) {
 	}
 }
 
-// TestCrossWithoutStamps verifies that copies are told apart without time stamps, by time.
+// TestCrossWithoutStamps verifies that copies are distinguished without time
+// stamps, by time.
 func TestCrossWithoutStamps(t *testing.T) {
 	x := &tapes{}
 	x.open()
@@ -310,7 +314,8 @@ func TestCrossWithoutStamps(t *testing.T) {
 	}
 }
 
-// TestCrossChanges verifies what is said of a device that rewrites packets.
+// TestCrossChanges verifies the reported changes of a device that rewrites
+// packets.
 func TestCrossChanges(t *testing.T) {
 	isSYN := func(p *frame.Packet) bool { return p.Flags&frame.SYN != 0 }
 	for name, c := range map[string]struct {

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestCrossClock verifies that a clock that is faster by 100 ppm, over a path of
-// 200 us, neither turns the places round nor makes delays negative.
+// TestCrossClock verifies that a clock that is faster by 100 ppm, over a path
+// of 200 us, neither swaps the capture points nor makes delays negative.
 func TestCrossClock(t *testing.T) {
 	x := &tapes{}
 	x.open()
@@ -36,8 +36,9 @@ func TestCrossClock(t *testing.T) {
 	}
 }
 
-// TestCrossDrift holds the offset of clocks that run apart by 20 ppm for ten
-// minutes, over a path of constant delay: its bound is no less than that delay.
+// TestCrossDrift verifies the offset of clocks that drift apart by 20 ppm for
+// ten minutes, over a path of constant delay: its error limit is at least
+// that delay.
 func TestCrossDrift(t *testing.T) {
 	for name, ppm := range map[string]int64{"slower": -20, "equal": 0, "faster": 20} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +63,7 @@ func TestCrossDrift(t *testing.T) {
 	}
 }
 
-// TestCrossTick verifies that no delay is less than the clocks tell apart.
+// TestCrossTick verifies that no delay is below the resolution of the clocks.
 func TestCrossTick(t *testing.T) {
 	for name, tick := range map[string]int64{"microseconds": 1000, "milliseconds": ms} {
 		t.Run(name, func(t *testing.T) {

@@ -7,8 +7,9 @@ import (
 	"thru/internal/capture/frame"
 )
 
-// turnedRound makes the packets of tapes those of a connection on another port
-// whose data goes the other way: hosts change their names, and the places.
+// turnedRound makes the packets of tapes those of a connection on another
+// port whose data flows in the opposite direction: it swaps hosts and capture
+// points.
 func turnedRound(x *tapes, port uint16) *tapes {
 	swap := func(packets []frame.Packet) []frame.Packet {
 		out := slices.Clone(packets)
@@ -35,8 +36,8 @@ func turnedRound(x *tapes, port uint16) *tapes {
 	return out
 }
 
-// TestCrossBothDirections verifies that a connection beside the main one, whose data goes
-// the other way, turns neither the places round nor the clocks.
+// TestCrossBothDirections verifies that a second connection, whose data flows
+// in the opposite direction, swaps neither the capture points nor the clocks.
 func TestCrossBothDirections(t *testing.T) {
 	for name, back := range map[string]int{"less data back": 30, "more": 90} {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +78,9 @@ func TestCrossBothDirections(t *testing.T) {
 	}
 }
 
-// TestCrossBlackHole verifies that where no data arrives the capture at its sender
-// says which way it goes, though the other one saw more of the answers.
+// TestCrossBlackHole verifies that where no data arrives the capture at its
+// sender determines the direction, though the other one has more
+// acknowledgements.
 func TestCrossBlackHole(t *testing.T) {
 	x := &tapes{}
 	x.open()
@@ -113,8 +115,8 @@ func TestCrossBlackHole(t *testing.T) {
 	}
 }
 
-// TestCrossOrder verifies which packets came in another order than they left, by
-// their numbers where they arrived.
+// TestCrossOrder verifies which packets are counted as reordered, by their
+// numbers at the receiver.
 func TestCrossOrder(t *testing.T) {
 	after := func(ns int64) func(*frame.Packet) { return func(p *frame.Packet) { p.TimeNs += ns } }
 	super := func(x *tapes, seq int, at int64, late func(segment int) int64) {
@@ -171,8 +173,8 @@ func TestCrossOrder(t *testing.T) {
 	}
 }
 
-// What the receiver's host drops behind its interface has arrived, and comes again
-// without a word of it.
+// A packet that the receiver's host drops after its interface has arrived,
+// and is retransmitted without a D-SACK.
 func TestIgnored(t *testing.T) {
 	for name, c := range map[string]struct {
 		acked bool // the first copy was, and the sender did not hear of it

@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestFlow: the hosts and the port that move the most data are the flow.
+// TestFlow: the hosts and the port with the most data are the flow.
 func TestFlow(t *testing.T) {
 	x := newTape(Options{})
 	for i := range uint16(3) {
@@ -36,8 +36,8 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// TestManyConnections: a scan of ports does not push out what moved data, and
-// the memory stays bounded.
+// TestManyConnections: a port scan does not displace connections with data,
+// and the memory stays limited.
 func TestManyConnections(t *testing.T) {
 	x := newTape(Options{})
 	x.open(1000, 1010)
@@ -72,7 +72,8 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// TestOthers: what is not TCP is counted by kind, routers' words are kept.
+// TestOthers: packets other than TCP are counted by kind, ICMP messages of
+// routers are kept.
 func TestOthers(t *testing.T) {
 	b := New(Options{})
 	p := frame.Packet{Number: 1, Proto: frame.UDP}
@@ -92,7 +93,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestPlace: only what both parts of the round trip say is believed.
+// TestPlace: the capture point needs both parts of the round-trip time.
 func TestPlace(t *testing.T) {
 	for _, test := range []struct {
 		name      string

@@ -10,8 +10,8 @@ import (
 // fuzzPacket is how many bytes of the input make one packet.
 const fuzzPacket = 24
 
-// packetOf makes a packet of bytes: most often of one connection, near to the
-// numbers seen before, so that more than the first of all checks is reached.
+// packetOf makes a packet of bytes: mostly of one connection, near the
+// numbers seen before, to pass the first checks.
 func packetOf(b []byte, n int64) (frame.Packet, frame.Verdict) {
 	u16 := func(i int) uint16 { return binary.LittleEndian.Uint16(b[i:]) }
 	p := frame.Packet{
@@ -45,8 +45,8 @@ func packetOf(b []byte, n int64) (frame.Packet, frame.Verdict) {
 	return p, v
 }
 
-// FuzzTrace: whatever the packets are, there is no panic, the memory is bounded,
-// and the counts hold together.
+// FuzzTrace: whatever the packets are, there is no panic, the memory is
+// limited, and the counts are consistent.
 func FuzzTrace(f *testing.F) {
 	f.Add([]byte("123456789012345678901234abcdefghijklmnopqrstuvwxyz0123456789"))
 	f.Add(make([]byte, 20*fuzzPacket))

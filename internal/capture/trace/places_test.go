@@ -7,8 +7,8 @@ import (
 	"thru/internal/capture/frame"
 )
 
-// TestTwoPlacesInOneFile: what was captured at both ends and merged is followed at
-// one of them, whether the handshake is in the file or not.
+// TestTwoPlacesInOneFile: merged captures of both ends are followed at one of
+// them, whether the handshake is in the file or not.
 func TestTwoPlacesInOneFile(t *testing.T) {
 	const size, segments, lost = 1448, 4000, 3000
 	type sighting struct {
@@ -69,8 +69,8 @@ func TestTwoPlacesInOneFile(t *testing.T) {
 	}
 }
 
-// TestGreetedTwice: a span port's copy of a SYN-ACK, which Linux sends without an
-// IP identification, is not a SYN-ACK that was sent again.
+// TestGreetedTwice: a mirror port's copy of a SYN-ACK, which Linux sends
+// without an IP identification, is no retransmission.
 func TestGreetedTwice(t *testing.T) {
 	answer := func(p *frame.Packet) { p.ID, p.Options.HasScale, p.Options.Scale = 0, true, 7 }
 	for _, test := range []struct {
@@ -90,8 +90,9 @@ func TestGreetedTwice(t *testing.T) {
 	}
 }
 
-// TestMerged: captures of two places that were merged into one interface are told
-// from the copies of a span port and from a SYN that the path doubled.
+// TestMerged: captures of two places merged into one interface are
+// distinguished from the copies of a mirror port and from a SYN that the path
+// duplicated.
 func TestMerged(t *testing.T) {
 	option := func(p *frame.Packet) { p.ID, p.Options.TSVal = uint16(p.Flags), 7 }
 	for _, test := range []struct {

@@ -8,8 +8,8 @@ import (
 	"thru/internal/capture/pcapfile"
 )
 
-// TestSnap: what was kept of a packet is told by the packets that were cut,
-// whatever the file's header says.
+// TestSnap: the snap length comes from the packets that were cut, whatever
+// the file's header has.
 func TestSnap(t *testing.T) {
 	for _, test := range []struct{ header, kept, want int }{
 		{100, 68, 68}, {0, 68, 68}, {100, 100, 100}, {100, 1000, 0}, {0, 1000, 0}, {65535, 1000, 0},

@@ -7,7 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// tape makes the packets of a connection by hand. Times are in microseconds,
+// tape builds the packets of a connection. Times are in microseconds,
 // sequence numbers count from the first byte of each end's data. a opens the
 // connection and sends, b answers.
 type tape struct {

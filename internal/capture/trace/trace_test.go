@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// counts are what a test says of a direction: all that is not 0.
+// counts are the expected counts of a direction that are not 0.
 func counts(w *measure.Direction) string {
 	s := ""
 	for _, c := range []struct {
@@ -28,8 +28,8 @@ func counts(w *measure.Direction) string {
 	return s
 }
 
-// overtakenByCopy plays what a receiver sees where a segment comes later than what
-// its sender, told of the gap, has sent again.
+// overtakenByCopy plays a receiver's view of a segment that comes later than
+// its retransmission.
 func overtakenByCopy(x *tape, late int64) {
 	const size = 1448
 	us, _ := x.open(10, 10_000).bulk(11_000, 20)
@@ -50,8 +50,8 @@ func overtakenByCopy(x *tape, late int64) {
 	x.ack(us+late+1, 24*size, x.sack(20*size, 21*size))
 }
 
-// TestRoundTripOfOrder: an acknowledgement that waited for data which came out of
-// order tells how late that was, not what the path takes.
+// TestRoundTripOfOrder: an acknowledgement that waited for reordered data
+// shows how late the data was, not the time of the path.
 func TestRoundTripOfOrder(t *testing.T) {
 	const ms, size = 1000, 1448
 	x := newTape(Options{})
@@ -303,8 +303,8 @@ func sorted(s string) string {
 	return fmt.Sprint(words)
 }
 
-// TestHandshakeWithoutItsEnd: a filter kept only what opens and closes
-// connections; the last packet says nothing of the round trip.
+// TestHandshakeWithoutItsEnd: a filter kept only packets that open and close
+// connections; the last one does not show the round-trip time.
 func TestHandshakeWithoutItsEnd(t *testing.T) {
 	x := newTape(Options{})
 	x.packet(0, fromA, frame.SYN, -1, 0, 0)
@@ -358,7 +358,7 @@ func TestFigures(t *testing.T) {
 	check("placed", capture.Place, measure.AtSender)
 }
 
-// TestScales: a window is scaled only where both ends say so.
+// TestScales: a window is scaled only where both ends offer a scale.
 func TestScales(t *testing.T) {
 	for _, test := range []struct {
 		a, z     int
@@ -395,7 +395,7 @@ func TestScales(t *testing.T) {
 	}
 }
 
-// TestCutOptions: of options that were not captured nothing is known.
+// TestCutOptions: options that were not captured are unknown.
 func TestCutOptions(t *testing.T) {
 	x := newTape(Options{})
 	cut := func(p *frame.Packet) { p.Options.Cut = true }
@@ -408,7 +408,8 @@ func TestCutOptions(t *testing.T) {
 	}
 }
 
-// TestTwice: copies of a span port or of another interface count apart.
+// TestTwice: copies by a mirror port or another interface are counted
+// separately.
 func TestTwice(t *testing.T) {
 	const size = 1448
 	tests := []struct {
@@ -460,8 +461,8 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// TestSegmentsAgain: what was sent again counts in segments too, whether the
-// handshake told their size or not.
+// TestSegmentsAgain: retransmissions are counted in segments too, whether the
+// handshake showed their size or not.
 func TestSegmentsAgain(t *testing.T) {
 	const size = 1448
 	for _, opened := range []bool{true, false} {
@@ -490,8 +491,8 @@ func TestSegmentsAgain(t *testing.T) {
 	}
 }
 
-// TestClockGoesBack: small steps are of packets written out of order; a large
-// one does not make the capture last for ever.
+// TestClockGoesBack: small steps come from packets written out of order; a
+// large one does not make the capture endless.
 func TestClockGoesBack(t *testing.T) {
 	x := newTape(Options{})
 	x.open(1000, 1010)
@@ -532,7 +533,7 @@ func TestReusedPorts(t *testing.T) {
 	}
 }
 
-// TestSYNsAlone: a connection that is never answered is told.
+// TestSYNsAlone: a connection that is never answered is reported.
 func TestSYNsAlone(t *testing.T) {
 	x := newTape(Options{})
 	for i := range int64(4) {
@@ -557,7 +558,8 @@ func TestMidFlow(t *testing.T) {
 	}
 }
 
-// TestSizesMidFlow: without the handshake, the sizes tell what a full segment is.
+// TestSizesMidFlow: without the handshake, packet sizes determine the full
+// segment.
 func TestSizesMidFlow(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -6,8 +6,8 @@ import (
 	"thru/internal/capture/frame"
 )
 
-// TestSegmentsInStepAreNoCopies: segments of 64 KiB whose sequence number and IP
-// identification grow together differ in both, and are told apart.
+// TestSegmentsInStepAreNoCopies: segments of 64 KiB whose sequence number and
+// IP identification grow together differ in both, and are no copies.
 func TestSegmentsInStepAreNoCopies(t *testing.T) {
 	var w twice
 	for i := range uint32(1000) {

@@ -57,7 +57,7 @@ func (s sample) Run(ctx context.Context, name string, args ...string) ([]byte, e
 	return nil, fmt.Errorf("running %s: %w", name, exec.ErrNotFound)
 }
 
-// values are all of a part of an inventory, as JSON has it.
+// values returns a part of an inventory as JSON has it.
 func values(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -107,12 +107,12 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// TestContract holds the source to what every source keeps.
+// TestContract runs the contract of all sources.
 func TestContract(t *testing.T) {
 	hypervisortest.Suite{Open: func(t *testing.T) hypervisor.Source { return New(load(t, "esxi-8"), "ssh://root@esx1") }}.Run(t)
 }
 
-// What is chosen by an address has its host and networks; nothing chosen, nothing.
+// A choice by address has its host and networks; an empty choice has nothing.
 func TestInventoryChooses(t *testing.T) {
 	h := New(load(t, "esxi-8"), "esx1")
 	v, err := h.Inventory(t.Context(), func(g *measure.Guest) bool { return len(g.Addrs) > 0 && g.Addrs[0] == "10.0.0.21" }, nil)
@@ -152,7 +152,7 @@ func (h hanging) Run(ctx context.Context, name string, args ...string) ([]byte, 
 	return nil, fmt.Errorf("platform: running ssh: %w", ctx.Err())
 }
 
-// What hangs is waited for once, and named.
+// A hanging service costs one wait, and is named.
 func TestInventoryHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

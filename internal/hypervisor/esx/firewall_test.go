@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// walls are the tables of a host, after the ESXCLI reference.
+// walls are the tables of a host, by the ESXCLI reference.
 func walls(gdb, custom string) Walls {
 	return Walls{
 		State: "   Default Action: DROP\n   Enabled: true\n   Loaded: true\n",

@@ -15,18 +15,19 @@ import (
 	"thru/internal/measure"
 )
 
-// moving is a host whose counters rise: each reading is 5 s after the one before,
-// as far as its counters tell.
+// moving is a host with rising counters: each reading is 5 s after the one
+// before by its counters.
 type moving struct {
 	sample
 	rounds atomic.Int64
-	begun  atomic.Int64      // times that esxtop was
-	top    func(w io.Writer) // what esxtop prints; nil: it cannot be run
+	begun  atomic.Int64      // how often esxtop was run
+	top    func(w io.Writer) // output of esxtop; nil: it cannot be run
 	mute   bool              // ports and NICs cannot be read
 }
 
-// Run adds the script of counters to what the sample has. The format of its parts:
-// vsish as VMware's KB articles print it (1010071, 2039495), esxcli's reference.
+// Run adds the counter script to the sample's commands. The format of its
+// parts: vsish as VMware's KB articles print it (1010071, 2039495), esxcli by
+// its reference.
 func (m *moving) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	if name != "/bin/sh" {
 		return m.sample.Run(ctx, name, args...)
@@ -78,7 +79,7 @@ func (m *moving) Stream(ctx context.Context, name string, args ...string) (io.Re
 	return program{r, done}, nil
 }
 
-// program is one whose output is read; Close returns when it has ended.
+// program is a running program with output; Close returns when it has ended.
 type program struct {
 	*io.PipeReader
 	done chan struct{}
@@ -90,7 +91,7 @@ func (p program) Close() error {
 	return nil
 }
 
-// topHeading is a part of the columns of esxtop -b of a host with two guests.
+// topHeading is a part of the columns of esxtop -b on a host with two guests.
 const topHeading = `"(PDH-CSV 4.0) (UTC)(0)","\\esx1.example\Memory\Memory Overcommit (1 Minute Avg)","\\esx1.example\Physical Cpu(_Total)\% Util Time","\\esx1.example\Physical Cpu(0)\% Util Time",` +
 	`"\\esx1.example\Group Cpu(44561:web 1)\% Used","\\esx1.example\Group Cpu(44561:web 1)\% Ready","\\esx1.example\Group Cpu(44561:web 1)\% CoStop","\\esx1.example\Group Cpu(44561:web 1)\% Max Limited",` +
 	`"\\esx1.example\Vcpu(44561:web 1:1051275:vmx-vcpu-0:web 1)\% Ready","\\esx1.example\Group Cpu(99:NetWorld-VM-1051275)\% Used","\\esx1.example\Group Cpu(99:NetWorld-VM-1051275)\% Ready","\\esx1.example\Group Cpu(7:db)\% Ready",` +
@@ -111,7 +112,7 @@ func topLines(w io.Writer) {
 	}
 }
 
-// TestMain verifies that no watch leaves anything behind.
+// TestMain verifies that no watch leaves a goroutine.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func seriesOf(all []measure.Series, of, instance, counter string) *measure.Series {
@@ -180,7 +181,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// What cannot be read is said, and the rest is there.
+// What cannot be read is reported, and the rest is read.
 func TestWatchLacks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		host *moving
@@ -209,7 +210,7 @@ func TestWatchLacks(t *testing.T) {
 	}
 }
 
-// A test that is over before two readings has no counters, and says so.
+// A test that ends before two readings has no counters, and reports it.
 func TestWatchIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := New(&moving{sample: load(t, "esxi-8"), top: topLines, mute: false}, "esx1").Watch(t.Context(), nil)
@@ -223,7 +224,7 @@ func TestWatchIsShort(t *testing.T) {
 	})
 }
 
-// Lines of megabytes are read without being kept, and a cut one is none.
+// Lines of megabytes are read without being kept, and a cut line is dropped.
 func TestTopIsBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`"(PDH-CSV 4.0) (UTC)(0)"`)
@@ -247,8 +248,8 @@ func TestTopIsBounded(t *testing.T) {
 	}
 }
 
-// Two guests of one name: the worlds in the headings tell whose a group is, and
-// where they do not, nothing is said of either.
+// Two guests of one name: the worlds in the headings show the guest of a
+// group; where they do not, there are no values for either.
 func TestWatchTwins(t *testing.T) {
 	const columns = `"(PDH-CSV 4.0) (UTC)(0)","\\esx1\Group Cpu(100:web 1)\% Ready","\\esx1\Group Memory(100:web 1)\Memctl MBytes","\\esx1\Group Cpu(200:web 1)\% Ready","\\esx1\Group Memory(200:web 1)\Memctl MBytes",` +
 		`"\\esx1\Vcpu(100:web 1:1051301:vmx-vcpu-0:web 1)\% Ready","\\esx1\Vcpu(200:web 1:1051275:vmx-vcpu-0:web 1)\% Ready"`
@@ -301,8 +302,8 @@ func TestWatchTwins(t *testing.T) {
 	}
 }
 
-// What ends after an hour is begun again; a context that ends, or the source's
-// end, ends all, and what was counted before is there.
+// esxtop is restarted after its hour; the end of the context or of the source
+// ends all, and what was counted before is returned.
 func TestWatchLasts(t *testing.T) {
 	hour := func(w io.Writer) {
 		io.WriteString(w, topHeading)
@@ -348,8 +349,8 @@ func TestWatchLasts(t *testing.T) {
 	}
 }
 
-// A connection that breaks off costs the counters of that time, which is said,
-// and who ends the watch meanwhile does not wait for any.
+// A broken connection costs the counters of that time, which is reported, and
+// End does not wait for them meanwhile.
 func TestWatchBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &moving{sample: load(t, "esxi-8")}
@@ -378,7 +379,7 @@ func TestWatchBreaks(t *testing.T) {
 	})
 }
 
-// stuck is a host whose counters are told twice, and then no more.
+// stuck is a host whose counters are read twice, and then hang.
 type stuck struct{ moving }
 
 func (s *stuck) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
@@ -389,8 +390,8 @@ func (s *stuck) Run(ctx context.Context, name string, args ...string) ([]byte, e
 	return nil, ctx.Err()
 }
 
-// A command that hangs holds nobody up longer than his context, and costs
-// nothing of what there is.
+// A hanging command delays no caller beyond its context, and costs no
+// counters that exist.
 func TestWatchHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := New(&stuck{moving{sample: load(t, "esxi-8")}}, "esx1").Watch(t.Context(), []string{"1"})
@@ -408,7 +409,7 @@ func TestWatchHangs(t *testing.T) {
 	})
 }
 
-// However long a watch lasts, what it keeps is bounded, and no count is lost.
+// However long a watch lasts, its memory is limited, and no count is lost.
 func TestKeeper(t *testing.T) {
 	late := newKeeper()
 	for n := range 10 {

@@ -45,7 +45,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// BenchmarkTick is what one reading of 50 guests costs.
+// BenchmarkTick is the cost of one reading of 50 guests.
 func BenchmarkTick(b *testing.B) {
 	root, ids := crowd(b, 50)
 	w, err := At(root, "x").prepare(ids)
@@ -58,7 +58,7 @@ func BenchmarkTick(b *testing.B) {
 	b.ReportMetric(float64(len(w.recs[0].meters)+len(w.recs[1].meters)), "series")
 }
 
-// BenchmarkInventory is what an inventory of 50 guests costs.
+// BenchmarkInventory is the cost of an inventory of 50 guests.
 func BenchmarkInventory(b *testing.B) {
 	root, _ := crowd(b, 50)
 	h := At(root, "x")

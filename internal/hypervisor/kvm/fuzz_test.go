@@ -27,7 +27,7 @@ func seeds(f *testing.F, suffix string) {
 	}
 }
 
-// plausible verifies what may be said of a guest, whatever its maker wrote.
+// plausible checks what holds for every guest, whatever its creator wrote.
 func plausible(t *testing.T, g *measure.Guest) {
 	t.Helper()
 	texts := []string{g.ID, g.Name, g.UUID}

@@ -28,7 +28,7 @@ func inventory(t *testing.T, name string) measure.Inventory {
 	return v
 }
 
-// check compares what is got with what is wanted.
+// check compares a result with the expected one.
 func check(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -75,8 +75,8 @@ func TestLibvirt(t *testing.T) {
 	check(t, "host", []any{h.Name, show(h.Guests), show(h.CPUsHanded), show(h.MemHanded)}, []any{"kvm1", 2, 3, int64(6 << 30)})
 }
 
-// TestLibvirtOdd: a guest whose threads have no names, with macvtap, an adapter
-// that was added later, and a thread of the kernel.
+// TestLibvirtOdd: a guest whose threads have no names, with macvtap, an
+// adapter that was added later, and a kernel thread.
 func TestLibvirtOdd(t *testing.T) {
 	v := inventory(t, "libvirt")
 	g := v.Guest("vm:db,1")
@@ -156,8 +156,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestStrangers: who calls himself QEMU and runs another program is no guest; nor
-// is a UUID that many have anybody's.
+// TestStrangers: a process with QEMU's name and another program is no guest;
+// a UUID of several guests identifies none.
 func TestStrangers(t *testing.T) {
 	root := recorded(t, "libvirt")
 	put(t, root, "proc/4001/exe", "-> /home/me/miner")
@@ -170,7 +170,7 @@ func TestStrangers(t *testing.T) {
 	check(t, "zeros", m.UUID, "")
 }
 
-// TestChoice keeps what Source says of one.
+// TestChoice checks what Source requires of a choice.
 func TestChoice(t *testing.T) {
 	h := At(recorded(t, "proxmox"), "pve")
 	v, err := h.Inventory(t.Context(), func(g *measure.Guest) bool { return g.ID == "vm:200" }, nil)
@@ -188,7 +188,8 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestNothing: a host without guests says so, and one without /proc is an error.
+// TestNothing: a host without guests reports it, and one without /proc is an
+// error.
 func TestNothing(t *testing.T) {
 	root := t.TempDir()
 	if _, err := At(root, "x").Inventory(t.Context(), nil, nil); err == nil || strings.Contains(err.Error(), root) {
@@ -201,7 +202,8 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// TestHidden: without root the files of others cannot be seen, which is said.
+// TestHidden: without root the files of others cannot be read, which is
+// reported.
 func TestHidden(t *testing.T) {
 	root := recorded(t, "libvirt")
 	if err := os.Remove(filepath.Join(root, "proc/4001/ns/net")); err != nil {
@@ -220,7 +222,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestContract verifies what every source does.
+// TestContract runs the contract of all sources.
 func TestContract(t *testing.T) {
 	for _, name := range []string{"libvirt", "proxmox"} {
 		t.Run(name, func(t *testing.T) {

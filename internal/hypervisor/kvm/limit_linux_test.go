@@ -7,7 +7,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// TestLimitsOf: what libvirt's <bandwidth>, Proxmox's rate= and people set by tc.
+// TestLimitsOf: limits by libvirt's <bandwidth>, Proxmox's rate= and manual
+// tc.
 func TestLimitsOf(t *testing.T) {
 	root := netlink.QdiscAttrs{Parent: netlink.HANDLE_ROOT}
 	htb := &netlink.Htb{QdiscAttrs: root}

@@ -19,9 +19,9 @@ import (
 // inside tells a copy of this test program that it is in a namespace of its own.
 const inside = "THRU_TEST_INSIDE"
 
-// TestLive reads a real QEMU whose CPUs are stopped, so that it costs nothing,
-// in a network namespace of its own: this program again, since all of its
-// threads must be there.
+// TestLive reads a real QEMU whose CPUs are stopped, so that it costs
+// nothing, in its own network namespace: it runs this program again, since
+// all of its threads must be there.
 func TestLive(t *testing.T) {
 	program, err := exec.LookPath("qemu-system-x86_64")
 	if err != nil {
@@ -48,7 +48,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// testLive has QEMU open one tap by its name and gives it another as a file.
+// testLive makes QEMU open one tap by its name and passes it another one as a
+// file descriptor.
 func testLive(t *testing.T, program string) {
 	files, hasVLANs, err := bridgeWithTaps("named0", "passed0")
 	if err != nil {
@@ -81,7 +82,7 @@ func testLive(t *testing.T, program string) {
 	watchLive(t, h, g.ID)
 }
 
-// waitFor waits until QEMU has opened its taps and begun its threads.
+// waitFor waits until QEMU has opened its taps and started its threads.
 func waitFor(t *testing.T, h *Host, uuid string) measure.Inventory {
 	t.Helper()
 	for {

@@ -45,7 +45,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestMachine reads whole command lines of people who start QEMU by hand.
+// TestMachine reads whole command lines of manually started QEMUs.
 func TestMachine(t *testing.T) {
 	tests := []struct {
 		name, args string

@@ -47,12 +47,13 @@ func put(t testing.TB, root, name, data string) {
 	}
 }
 
-// noted reports whether a fact is among the notes, with a reason that holds some words.
+// noted reports whether a fact is among the notes, with a reason that
+// contains some words.
 func noted(list []measure.NotChecked, fact, why string) bool {
 	return slices.ContainsFunc(list, func(n measure.NotChecked) bool { return n.Fact == fact && strings.Contains(n.Why, why) })
 }
 
-// show is what a pointer points to.
+// show prints the target of a pointer.
 func show[T any](p *T) any {
 	if p == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"thru/internal/measure"
 )
 
-// taken are the values of all series, by what they are of.
+// taken returns the values of all series, by their subject.
 func taken(series []measure.Series) map[string][]float64 {
 	all := map[string][]float64{}
 	for _, s := range series {
@@ -24,7 +24,7 @@ func taken(series []measure.Series) map[string][]float64 {
 	return all
 }
 
-// TestCounters: what rises between two readings, as who has the guest sees it.
+// TestCounters: increases between two readings, in the guest's direction.
 func TestCounters(t *testing.T) {
 	root := recorded(t, "libvirt")
 	h := At(root, "x")
@@ -90,8 +90,8 @@ func TestAdapterEnds(t *testing.T) {
 	}
 }
 
-// TestSharedQuota: what a quota around several guests has held back is nobody's;
-// their own are told.
+// TestSharedQuota: throttling by a quota around several guests belongs to
+// none of them; their own quotas are reported.
 func TestSharedQuota(t *testing.T) {
 	root := recorded(t, "proxmox")
 	put(t, root, "sys/fs/cgroup/qemu.slice/cpu.max", "400000 100000")
@@ -113,7 +113,8 @@ func TestSharedQuota(t *testing.T) {
 	}
 }
 
-// TestCountersGone: what ends, or begins anew, leaves a gap and no wrong value.
+// TestCountersGone: a counter that ends or restarts leaves a gap and no wrong
+// value.
 func TestCountersGone(t *testing.T) {
 	root := recorded(t, "libvirt")
 	h := At(root, "x")
@@ -137,7 +138,7 @@ func TestCountersGone(t *testing.T) {
 	}
 }
 
-// TestRecorder: however long a watch lasts, what it keeps has a bound, and no
+// TestRecorder: however long a watch lasts, its memory is limited, and no
 // count is lost.
 func TestRecorder(t *testing.T) {
 	count := newMeter("x", "", measure.CounterRxDropped, "n", rise, 1)
@@ -185,8 +186,8 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
-// TestRecorders: a host of many CPUs leaves the guests' counters as fine as they
-// are for an hour, and what is kept of both has a bound.
+// TestRecorders: the counters of a host with many CPUs do not make the
+// guests' counters coarser for an hour, and both are limited.
 func TestRecorders(t *testing.T) {
 	var meters []*meter
 	for n := range 40 {
@@ -221,7 +222,8 @@ func TestRecorders(t *testing.T) {
 	}
 }
 
-// TestWatchEnds in each way that there is, and leaves nothing (TestMain).
+// TestWatchEnds ends a watch in each possible way, and leaves no goroutine
+// (TestMain).
 func TestWatchEnds(t *testing.T) {
 	h := At(recorded(t, "proxmox"), "x")
 	h.second = 5 * time.Millisecond

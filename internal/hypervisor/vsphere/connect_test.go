@@ -28,8 +28,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// simulated starts a simulated server with TLS, whose objects change may alter
-// before anybody asks.
+// simulated starts a simulated server with TLS; change may alter its objects
+// first.
 func simulated(t *testing.T, model *simulator.Model, change func(*simulator.Model)) Config {
 	t.Helper()
 	if err := model.Create(); err != nil {
@@ -47,7 +47,7 @@ func simulated(t *testing.T, model *simulator.Model, change func(*simulator.Mode
 
 func secret(s string) func() (string, error) { return func() (string, error) { return s, nil } }
 
-// dial connects to a simulated server for the time of a test.
+// dial connects to a simulated server for the duration of a test.
 func dial(t *testing.T, cfg Config) *Client {
 	t.Helper()
 	c, err := Dial(t.Context(), cfg)
@@ -84,7 +84,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestRefusals verifies what a person is told where no session comes about.
+// TestRefusals verifies the errors where no session is established.
 func TestRefusals(t *testing.T) {
 	cfg := simulated(t, simulator.ESX(), nil)
 	web := httptest.NewTLSServer(http.NotFoundHandler())
@@ -158,8 +158,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// stuck are servers that speak TLS and do not answer as one should: not at all, a
-// byte now and then, without an end, by hanging up.
+// stuck are servers with TLS that do not answer properly: not at all, a byte
+// now and then, without end, or by closing the connection.
 func stuck(t *testing.T) (mute, drips, endless, hangsUp *httptest.Server) {
 	t.Helper()
 	serve := func(answer http.HandlerFunc) *httptest.Server {
@@ -189,7 +189,8 @@ func stuck(t *testing.T) (mute, drips, endless, hangsUp *httptest.Server) {
 	return mute, drips, endless, hangsUp
 }
 
-// TestPinned verifies that a certificate is asked about before the password is.
+// TestPinned verifies that the certificate is checked before the password is
+// asked for.
 func TestPinned(t *testing.T) {
 	cfg := simulated(t, simulator.ESX(), nil)
 	var asked []string
@@ -214,8 +215,9 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestLostSession verifies that a session which the server has ended is begun
-// anew once, and that what fails for another reason is not repeated.
+// TestLostSession verifies that a session which the server has ended is
+// started again once, and that a call which fails for another reason is not
+// repeated.
 func TestLostSession(t *testing.T) {
 	c := dial(t, simulated(t, simulator.VPX(), nil))
 	if _, err := methods.Logout(t.Context(), c.vim, &types.Logout{This: *c.vim.ServiceContent.SessionManager}); err != nil {
@@ -242,8 +244,8 @@ func TestLostSession(t *testing.T) {
 	}
 }
 
-// TestDirection verifies that what goes wrong on the way is told without the words of Go's
-// requests and sockets.
+// TestDirection verifies that connection errors are reported without Go's
+// words about requests and sockets.
 func TestDirection(t *testing.T) {
 	get := func(err error) error {
 		return &url.Error{Op: "Get", URL: "https://vc.example/sdk/vimServiceVersions.xml", Err: err}

@@ -9,7 +9,7 @@ import (
 	"thru/internal/hypervisor/hypervisortest"
 )
 
-// TestContract verifies that vCenter and ESXi are sources as all are.
+// TestContract runs the contract of all sources on vCenter and ESXi.
 func TestContract(t *testing.T) {
 	for name, model := range map[string]func() *simulator.Model{"vcenter": small, "esxi": simulator.ESX} {
 		t.Run(name, func(t *testing.T) {

@@ -129,8 +129,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestForms verifies that what comes in a form of its own is said, and that a part is
-// refused with the whole.
+// TestForms verifies the conversion of special value types, and that the
+// refusal of a whole refuses its parts.
 func TestForms(t *testing.T) {
 	r := &reader{object: &types.ObjectContent{PropSet: []types.DynamicProperty{{Name: "name", Val: int32(7)}, {Name: "empty", Val: " "}},
 		MissingSet: []types.MissingProperty{{Path: "config", Fault: types.LocalizedMethodFault{Fault: &types.NoPermission{}}},
@@ -152,8 +152,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestLegacyCPU verifies that a processor which was let in is seen where the host
-// tells how it was booted, and not checked where it does not.
+// TestLegacyCPU verifies that an admitted unsupported processor is detected
+// where the host reports its boot options, and not checked where it does not.
 func TestLegacyCPU(t *testing.T) {
 	for name, tc := range map[string]struct {
 		line, set string
@@ -177,8 +177,8 @@ func TestLegacyCPU(t *testing.T) {
 	}
 }
 
-// TestControlled verifies that the limit of an adapter counts where its switch has
-// Network I/O Control, and nowhere else.
+// TestControlled verifies that an adapter's limit applies only where its
+// switch has Network I/O Control.
 func TestControlled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		s    *measure.VirtualSwitch

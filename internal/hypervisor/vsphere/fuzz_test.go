@@ -9,8 +9,8 @@ import (
 	"github.com/vmware/govmomi/vim25/xml"
 )
 
-// FuzzObjects verifies that no object that a server may send, whatever stands in
-// it, breaks what makes our records of it.
+// FuzzObjects verifies that no object of a server, whatever it holds, breaks
+// the conversion.
 func FuzzObjects(f *testing.F) {
 	for _, o := range seeds(f) {
 		var text bytes.Buffer
@@ -40,7 +40,7 @@ func FuzzObjects(f *testing.F) {
 	})
 }
 
-// seeds are objects as the simulator has them.
+// seeds are objects of the simulator.
 func seeds(f *testing.F) []types.ObjectContent {
 	m := simulator.VPX()
 	if err := m.Create(); err != nil {
@@ -63,7 +63,7 @@ func seeds(f *testing.F) []types.ObjectContent {
 	}
 }
 
-// FuzzVersions verifies the same of what a server says that it speaks.
+// FuzzVersions verifies the same for a server's list of versions.
 func FuzzVersions(f *testing.F) {
 	f.Add([]byte(`<?xml version="1.0"?><namespaces version="1.0"><namespace><name>urn:vim25</name><version>8.0.3.0</version><priorVersions><version>8.0.2.0</version></priorVersions></namespace></namespaces>`))
 	f.Fuzz(func(t *testing.T, text []byte) {

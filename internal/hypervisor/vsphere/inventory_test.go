@@ -17,7 +17,7 @@ import (
 // The simulator lacks much of what is read. These functions set it in its
 // objects, as the vSphere Web Services API Reference describes each property.
 
-// dressGuest makes of the first machine of the model one with everything.
+// dressGuest sets all properties of the first machine of the model.
 func dressGuest(m *simulator.Model) *simulator.VirtualMachine {
 	vm := m.Map().Any("VirtualMachine").(*simulator.VirtualMachine)
 	vm.Name = "web%2f1"
@@ -50,7 +50,8 @@ func dressGuest(m *simulator.Model) *simulator.VirtualMachine {
 	return vm
 }
 
-// guestDevices are a vmxnet3 and an SR-IOV adapter, and a linked clone at an NVMe adapter.
+// guestDevices are a vmxnet3 and an SR-IOV adapter, and a linked clone at an
+// NVMe adapter.
 func guestDevices(had []types.BaseVirtualDevice) []types.BaseVirtualDevice {
 	had = slices.DeleteFunc(slices.Clone(had), func(d types.BaseVirtualDevice) bool {
 		_, disk := d.(*types.VirtualDisk)
@@ -80,8 +81,8 @@ func guestDevices(had []types.BaseVirtualDevice) []types.BaseVirtualDevice {
 	return append(had, nvme, fast, passed, disk)
 }
 
-// dressSwitch sets what a distributed switch and its port group are, with a port
-// of its own.
+// dressSwitch sets the properties of a distributed switch and its port group,
+// with a port with its own settings.
 func dressSwitch(m *simulator.Model) {
 	dvs := m.Map().Any("DistributedVirtualSwitch").(*simulator.DistributedVirtualSwitch)
 	dvs.Uuid = "dvs-uuid"
@@ -128,7 +129,7 @@ func portSetting() *types.VMwareDVSPortSetting {
 	return s
 }
 
-// dressHost makes of a host one with options, NUMA nodes and a distributed switch.
+// dressHost sets a host's options, NUMA nodes and distributed switch.
 func dressHost(m *simulator.Model, h *mo.HostSystem) {
 	h.Config.Option = []types.BaseOptionValue{
 		&types.OptionValue{Key: "Net.UseHwTSO", Value: int64(0)}, &types.OptionValue{Key: "Net.TcpipHeapMax", Value: int64(1024)},
@@ -169,7 +170,7 @@ func dressHost(m *simulator.Model, h *mo.HostSystem) {
 	h.Hardware.CpuPowerManagementInfo = &types.HostCpuPowerManagementInfo{CurrentPolicy: "High performance"}
 }
 
-// dressed is a vCenter of one machine and one host with everything.
+// dressed is a vCenter of one machine and one host with all properties.
 func dressed(t *testing.T) Config {
 	t.Helper()
 	m := simulator.VPX()

@@ -17,8 +17,8 @@ import (
 	"thru/internal/measure"
 )
 
-// table is a perf that knows the counters of the table by their rows' numbers,
-// and a guest of four CPUs and a host.
+// table is a perf with the counters of the table by their rows' numbers, a
+// guest of four CPUs and a host.
 func table() *perf {
 	p := &perf{now: time.Now, byID: map[int32]counter{}, hosts: map[string]*stamper{}, samples: map[column][]sample{}}
 	for i, row := range counters() {
@@ -31,7 +31,7 @@ func table() *perf {
 	return p
 }
 
-// id is the number of a counter in table.
+// id returns the number of a counter in table.
 func (p *perf) id(t *testing.T, native string) int32 {
 	t.Helper()
 	for id, row := range p.byID {
@@ -43,7 +43,8 @@ func (p *perf) id(t *testing.T, native string) int32 {
 	return 0
 }
 
-// TestUnits verifies what becomes of each kind of unit, for the whole and for a part.
+// TestUnits verifies the conversion of each unit, for the whole and for a
+// part.
 func TestUnits(t *testing.T) {
 	for _, tc := range []struct {
 		of, native, instance, value string
@@ -95,8 +96,8 @@ func told(of, info string, id int32, instance, value string) *types.PerfEntityMe
 	}
 }
 
-// TestKeep verifies that what is told again is not there twice, that what there
-// is no value of is absent, and that what cannot be placed is refused.
+// TestKeep verifies that repeated samples are kept once, that a missing value
+// is absent, and that a sample without a time is refused.
 func TestKeep(t *testing.T) {
 	p := table()
 	ready := p.id(t, "cpu.ready.summation")
@@ -105,7 +106,7 @@ func TestKeep(t *testing.T) {
 		told("vm-42", three, ready, "0", "1,-1,3"),
 		told("vm-42", "20,2026-03-01T12:01:20Z,"+three, ready, "0", "4,1,-1,3"), // newest first, too
 		told("vm-42", three, 9999, "0", "1,2,3"),                                // a counter that is not in the table
-		told("vm-77", three, ready, "0", "1,2,3"),                               // nobody asked
+		told("vm-77", three, ready, "0", "1,2,3"),                               // not requested
 		told("vm-42", "", ready, "0", ""),
 	} {
 		if p.keep(x); p.entities[0].odd != nil {
@@ -124,7 +125,7 @@ func TestKeep(t *testing.T) {
 			t.Errorf("taken: %+v", x)
 		}
 	}
-	both := told("vm-42", three, ready, "1", "1,2") // the good beside the odd
+	both := told("vm-42", three, ready, "1", "1,2") // good samples among odd ones
 	both.Value = append(both.Value, told("vm-42", three, ready, "0", "1,-1,3").Value...)
 	p.keep(both)
 	end := time.Date(2026, 3, 1, 12, 2, 0, 0, time.UTC)
@@ -144,8 +145,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestChoose verifies which of what is offered is read: of two names of one figure
-// the first, and of a guest its own adapters alone.
+// TestChoose verifies which offered counters are read: the first of two names
+// of one figure, and only a guest's own adapters.
 func TestChoose(t *testing.T) {
 	p := table()
 	offer := func(pairs ...string) (ids []types.PerfMetricId) {
@@ -153,7 +154,7 @@ func TestChoose(t *testing.T) {
 			native, instance, _ := strings.Cut(pair, "@")
 			ids = append(ids, types.PerfMetricId{CounterId: p.id(t, native), Instance: instance})
 		}
-		return append(ids, types.PerfMetricId{CounterId: 10042}) // one that nobody knows
+		return append(ids, types.PerfMetricId{CounterId: 10042}) // unknown
 	}
 	for _, tc := range []struct {
 		kind          string
@@ -176,8 +177,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestCounters verifies that the table says each thing once, and in the unit that
-// the name of ours has.
+// TestCounters verifies that the table has each counter once, and in the unit
+// of its measure name.
 func TestCounters(t *testing.T) {
 	seen := map[string]bool{}
 	for _, row := range counters() {
@@ -198,7 +199,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestClocks verifies what a reading of a clock says, and how sure it is.
+// TestClocks verifies the offset of a clock reading, and its error limit.
 func TestClocks(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 1000, time.UTC)
 	// Two round trips, of 800 and of 100 ms; the clock is 5 s ahead of the middle.
@@ -222,7 +223,7 @@ func TestClocks(t *testing.T) {
 		want string
 	}{
 		{clock{ahead: 900 * time.Millisecond}, ""},
-		{clock{ahead: 2 * time.Second, bound: 1500 * time.Millisecond}, ""}, // not told from right
+		{clock{ahead: 2 * time.Second, bound: 1500 * time.Millisecond}, ""}, // within the error limit
 		{clock{ahead: 4230 * time.Millisecond, bound: 120 * time.Millisecond}, "it is 4.2 s (±0.1 s) ahead of the clock here: corrected"},
 		{clock{ahead: -time.Hour}, "it is 3600 s (±0.0 s) behind the clock here: corrected"},
 	} {
@@ -238,7 +239,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// FuzzCSV verifies that whatever a server tells, a value has its moment or is refused.
+// FuzzCSV verifies that every value of a server has a time or is refused.
 func FuzzCSV(f *testing.F) {
 	f.Add("20,2026-03-01T12:00:20Z,20,2026-03-01T12:00:40.5+02:00", "1,-1")
 	f.Add("", "")
@@ -259,8 +260,8 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// TestBusiest verifies that of a host with many CPUs the busiest of each part of a
-// watch are kept, that what was left out does not come back, and that it is said.
+// TestBusiest verifies that the busiest CPUs of a host in each part of a
+// watch are kept, that others do not come back, and that it is reported.
 func TestBusiest(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	p := table()
@@ -280,7 +281,7 @@ func TestBusiest(t *testing.T) {
 		return n
 	}
 	for cpu := range 256 {
-		tell(host, 1, cpu, float64(min(cpu, 90))) // many are as busy as each other
+		tell(host, 1, cpu, float64(min(cpu, 90))) // many are equally busy
 		tell(guest, 1, cpu, 1)
 	}
 	tell(host, 1, 7, 99) // known already
@@ -303,8 +304,8 @@ func TestBusiest(t *testing.T) {
 	}
 }
 
-// TestKeptBounded verifies that a watch of any length keeps what a result can hold:
-// single CPUs are the first to be left out, and that is said.
+// TestKeptBounded verifies that a watch of any length keeps what fits in a
+// result: single CPUs are left out first, and that is reported.
 func TestKeptBounded(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	p := table()
@@ -324,7 +325,7 @@ func TestKeptBounded(t *testing.T) {
 	}
 }
 
-// TestParted verifies that many entities, and many values, are asked for in
+// TestParted verifies that many entities, and many values, are split into
 // several calls, none too large and each entity once.
 func TestParted(t *testing.T) {
 	for _, tc := range []struct {
@@ -359,8 +360,8 @@ func TestParted(t *testing.T) {
 	}
 }
 
-// TestSpec verifies that each question asks for some samples and for no more than a
-// host keeps, wherever its clock is.
+// TestSpec verifies that each query requests some samples and no more than a
+// host keeps, whatever its clock.
 func TestSpec(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	p := table()
@@ -372,7 +373,8 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// TestMissing verifies what is said of an entity that was not read until the end.
+// TestMissing verifies the report on an entity that was not read until the
+// end.
 func TestMissing(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	p := table()
@@ -403,8 +405,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestGaps verifies that a beginning without samples, and counters that are not
-// there, are said; and of many entities the same once.
+// TestGaps verifies that a beginning without samples, and missing counters,
+// are reported; the same gap of many entities once.
 func TestGaps(t *testing.T) {
 	p := table()
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -18,8 +18,8 @@ import (
 	"thru/internal/measure"
 )
 
-// between stands between a client and its server, and may alter both what is
-// asked and what is answered.
+// between is a proxy between a client and its server, which may alter
+// requests and answers.
 type between struct {
 	soap.RoundTripper
 	before func(req soap.HasFault) error
@@ -39,7 +39,7 @@ func (b between) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	return err
 }
 
-// objects are those of a page of properties.
+// objects returns the objects of a page of properties.
 func objects(res soap.HasFault) []types.ObjectContent {
 	switch r := res.(type) {
 	case *methods.RetrievePropertiesExBody:
@@ -54,8 +54,8 @@ func objects(res soap.HasFault) []types.ObjectContent {
 	return nil
 }
 
-// refuse turns properties into refused ones, as a server does where an account
-// lacks a privilege.
+// refuse turns properties into refused ones, as a server does for an account
+// without a privilege.
 func refuse(paths ...string) func(soap.HasFault) {
 	return func(res soap.HasFault) {
 		list := objects(res)
@@ -73,8 +73,8 @@ func refuse(paths ...string) func(soap.HasFault) {
 	}
 }
 
-// TestReadOnly verifies that what an account may not read is named, once a kind, and
-// nothing stands empty in its place.
+// TestReadOnly verifies that facts which an account may not read are named,
+// once for each kind, and that no empty value replaces them.
 func TestReadOnly(t *testing.T) {
 	c := dial(t, simulated(t, small(), nil))
 	c.vim.RoundTripper = between{RoundTripper: c.vim.RoundTripper, after: refuse("config.option", "config.network.pnic", "config.hardware.device", "config.uuid", "hardware.systemInfo")}
@@ -110,7 +110,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestRefusedStep verifies that what a server refuses as a whole leaves the rest.
+// TestRefusedStep verifies that the refusal of one step leaves the rest.
 func TestRefusedStep(t *testing.T) {
 	c := dial(t, simulated(t, small(), nil))
 	c.vim.RoundTripper = between{RoundTripper: c.vim.RoundTripper, before: func(req soap.HasFault) error {
@@ -137,8 +137,8 @@ func TestRefusedStep(t *testing.T) {
 	}
 }
 
-// TestSomeMachines verifies that of a host whose machines are told in part, or not at
-// all, nobody says how many run on it.
+// TestSomeMachines verifies that the number of running machines is not
+// reported for a host with machines that are not visible.
 func TestSomeMachines(t *testing.T) {
 	c := dial(t, simulated(t, small(), nil))
 	direct := c.vim.RoundTripper
@@ -192,8 +192,8 @@ func refusedIf(is bool) error {
 	return nil
 }
 
-// TestChanging verifies that a session which is lost between two questions, and a machine
-// that is removed between two questions, cost nothing but themselves.
+// TestChanging verifies that a session lost between two requests, and a
+// machine removed between two requests, affect nothing else.
 func TestChanging(t *testing.T) {
 	c := dial(t, simulated(t, small(), nil))
 	pages, direct := 0, c.vim.RoundTripper
@@ -225,7 +225,7 @@ func TestChanging(t *testing.T) {
 	}
 }
 
-// crowd answers as a server of n machines would, that are all like one.
+// crowd answers like a server of n equal machines.
 type crowd struct {
 	soap.RoundTripper
 	n, sent int
@@ -259,7 +259,7 @@ func (c *crowd) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	return c.RoundTripper.RoundTrip(ctx, req, res)
 }
 
-// page makes the next page, of as many as were asked for at a time.
+// page returns the next page, with as many objects as requested.
 func (c *crowd) page() ([]types.ObjectContent, string) {
 	c.each(c.sent)
 	var list []types.ObjectContent
@@ -286,8 +286,8 @@ func (c *crowd) page() ([]types.ObjectContent, string) {
 	return list, "crowd"
 }
 
-// TestManyMachines verifies that of 5,000 machines no more is kept than our own
-// records: what is in use while they are read stays below what their pages are.
+// TestManyMachines verifies that of 5,000 machines only the records are kept:
+// the memory in use while they are read stays below the size of their pages.
 func TestManyMachines(t *testing.T) {
 	c := dial(t, simulated(t, small(), nil))
 	var most, first uint64
@@ -318,7 +318,7 @@ func TestManyMachines(t *testing.T) {
 	runtime.KeepAlive(v)
 }
 
-// TestImageAndDrivers verifies what the simulator has no objects for: the image
+// TestImageAndDrivers covers what the simulator has no objects for: the image
 // that a host was installed from and the parameters of its drivers
 // (HostImageConfigGetProfile, QueryConfiguredModuleOptionString).
 func TestImageAndDrivers(t *testing.T) {
@@ -357,7 +357,7 @@ func TestImageAndDrivers(t *testing.T) {
 	}
 }
 
-// answering answers some calls itself.
+// answering is a proxy that answers some calls itself.
 type answering struct {
 	soap.RoundTripper
 	answer func(req, res soap.HasFault) bool
@@ -398,8 +398,8 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// TestHostAlone verifies what an ESXi host knows of a distributed switch, whose
-// vCenter is not asked.
+// TestHostAlone verifies what an ESXi host knows about a distributed switch
+// without its vCenter.
 func TestHostAlone(t *testing.T) {
 	c := dial(t, simulated(t, simulator.ESX(), func(m *simulator.Model) {
 		dressGuest(m)

@@ -23,22 +23,22 @@ import (
 	"thru/internal/measure"
 )
 
-// simulation is a data center with a time of its own, which moves on by a step with
-// each query of counters. Its hosts sample every 20 s of their own clocks
-// and tell that late; they forget after an hour. It stands before the
-// simulator's own answers, which are random and never late.
+// simulation is a data center with its own time, which advances by a step
+// with each query of counters. Its hosts sample every 20 s of their own
+// clocks, publish late, and keep an hour. It answers in place of the
+// simulator, whose answers are random and never late.
 type simulation struct {
 	simulator.PerformanceManager
 	mu      sync.Mutex
 	now     time.Time
 	step    time.Duration
-	late    time.Duration            // that a sample comes after its end
+	late    time.Duration            // delay from the end of a sample until it is published
 	ahead   map[string]time.Duration // clock by host; "": of the vCenter
 	stamp   string                   // whose clock stamps all samples: "vc"; else each host's own
 	values  map[string]int64         // by name of a counter
 	queries int
 	on      func(w *simulation)                       // called with each query
-	host    func(types.ManagedObjectReference) string // where an entity is
+	host    func(types.ManagedObjectReference) string // host of an entity
 	names   map[int32]string
 }
 
@@ -54,7 +54,7 @@ func (w *simulation) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// pace reads by the time of the world, and does not wait in ours.
+// pace reads by the simulation's time, without real waits.
 func (w *simulation) pace() pace {
 	return pace{round: time.Hour, poll: time.Millisecond, now: w.time}
 }
@@ -80,17 +80,17 @@ type simulatedClock struct {
 
 func (c *simulatedClock) Reference() types.ManagedObjectReference { return c.Self }
 
-// CurrentTime is what the vCenter's shows.
+// CurrentTime returns the vCenter's time.
 func (c *simulatedClock) CurrentTime(*types.CurrentTime) soap.HasFault {
 	return &methods.CurrentTimeBody{Res: &types.CurrentTimeResponse{Returnval: c.w.time().Add(c.w.ahead[c.of])}}
 }
 
-// QueryDateTime is what a host's shows.
+// QueryDateTime returns a host's time.
 func (c *simulatedClock) QueryDateTime(*types.QueryDateTime) soap.HasFault {
 	return &methods.QueryDateTimeBody{Res: &types.QueryDateTimeResponse{Returnval: c.w.time().Add(c.w.ahead[c.of])}}
 }
 
-// QueryPerf tells the last samples of each entity that have come by now.
+// QueryPerf returns the last published samples of each entity.
 func (w *simulation) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.HasFault {
 	w.enter(ctx) // it may be a new session
 	w.mu.Lock()
@@ -131,7 +131,7 @@ func (w *simulation) entity(spec types.PerfQuerySpec, now time.Time) *types.Perf
 	return told
 }
 
-// begin sets the world to its first moment.
+// begin resets the simulation to its first moment.
 func (w *simulation) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +140,7 @@ func (w *simulation) begin() {
 	w.queries, w.on = 0, nil
 }
 
-// newSimulation starts a simulated vCenter of that world.
+// newSimulation starts a simulated vCenter.
 func newSimulation(t *testing.T, w *simulation) (Config, *simulator.Model) {
 	t.Helper()
 	w.begin()
@@ -167,7 +167,7 @@ func newSimulation(t *testing.T, w *simulation) (Config, *simulator.Model) {
 	}), model
 }
 
-// some are the first VM of the simulator and its host.
+// some returns the ids of the simulator's first VM and of its host.
 func some(m *simulator.Model) (guest, host string) {
 	vms := m.Map().All(guestKind)
 	slices.SortFunc(vms, func(a, b mo.Entity) int { return strings.Compare(a.Reference().Value, b.Reference().Value) })
@@ -175,7 +175,7 @@ func some(m *simulator.Model) (guest, host string) {
 	return vm.Self.Value, vm.Runtime.Host.Value
 }
 
-// find is the series of a counter.
+// find returns the series of a counter.
 func find(t *testing.T, all []measure.Series, of, instance, name string) measure.Series {
 	t.Helper()
 	for _, s := range all {
@@ -187,7 +187,8 @@ func find(t *testing.T, all []measure.Series, of, instance, name string) measure
 	return measure.Series{}
 }
 
-// tells says whether a fact that begins so stands there with a reason that has these words.
+// tells reports whether a fact with that prefix is in the list, with a reason
+// that contains these words.
 func tells(left []measure.NotChecked, fact, words string) bool {
 	return slices.ContainsFunc(left, func(n measure.NotChecked) bool {
 		return strings.HasPrefix(n.Fact, fact) && strings.Contains(n.Why, words)
@@ -202,7 +203,7 @@ func text(left []measure.NotChecked) string {
 	return b.String()
 }
 
-// TestWatch has several watches of one data center.
+// TestWatch runs several watches of one data center.
 func TestWatch(t *testing.T) {
 	w := new(simulation)
 	cfg, m := newSimulation(t, w)
@@ -218,7 +219,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// watchesAll verifies that samples are waited for until they reach the end of
+// watchesAll verifies that End waits for samples until they reach the end of
 // the test, and that they are placed on our clock although host and vCenter
 // have others.
 func watchesAll(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
@@ -267,7 +268,7 @@ func watchesAll(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// vimHost is the name of a host.
+// vimHost returns the name of a host.
 func (c *Client) vimHost(t *testing.T, id string) string {
 	t.Helper()
 	ref := reference(id)
@@ -278,8 +279,8 @@ func (c *Client) vimHost(t *testing.T, id string) string {
 	return of[ref]["name"].(string)
 }
 
-// watchesLate verifies that a vCenter which is slower than the test ends no test:
-// what came is there, and what did not is said.
+// watchesLate verifies that a vCenter which is slower than the test does not
+// fail it: what came is returned, and what did not come is reported.
 func watchesLate(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -304,8 +305,8 @@ func watchesLate(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// watchesShort verifies that a test shorter than a sample has those that reach into
-// it; that they are few is said by who knows the runs.
+// watchesShort verifies that a test shorter than a sample has the samples
+// that overlap it; the caller, who knows the runs, reports that they are few.
 func watchesShort(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	guest, _ := some(m)
 	watch, err := c.watch(t.Context(), []string{guest}, w.pace())
@@ -319,8 +320,8 @@ func watchesShort(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// TestMoved verifies that a guest which moves is followed: what each host sampled
-// is placed by the clock of that host, and the move is said.
+// TestMoved verifies that a guest which moves is followed: the samples of
+// each host are placed by that host's clock, and the move is reported.
 func TestMoved(t *testing.T) {
 	w := new(simulation)
 	cfg, m := newSimulation(t, w)
@@ -361,8 +362,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// watchesLong verifies that a test which outlasts the memory of the hosts has the
-// samples of all its time, though the session is lost meanwhile.
+// watchesLong verifies that a test longer than the hosts keep samples has all
+// samples, though the session is lost meanwhile.
 func watchesLong(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	reached, once := make(chan struct{}), sync.Once{}
 	w.on = func(w *simulation) {
@@ -393,7 +394,8 @@ func watchesLong(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// TestRefused verifies that what cannot be read of one entity takes no other along.
+// TestRefused verifies that unreadable counters of one entity affect no
+// other.
 func TestRefused(t *testing.T) {
 	w := new(simulation)
 	cfg, m := newSimulation(t, w)
@@ -428,8 +430,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// watchesLost verifies that a server which is no longer there is not waited for until
-// the context ends.
+// watchesLost verifies that End stops waiting for an unreachable server
+// before the context ends.
 func watchesLost(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	guest, host := some(m)
 	watch, err := c.watch(t.Context(), []string{guest, host}, w.pace())
@@ -453,8 +455,8 @@ func watchesLost(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// watchesHangs verifies that a server which answers no more costs what it did not
-// tell, and not the time of who waits: the context ends it.
+// watchesHangs verifies that a server which hangs costs only its samples: the
+// context ends the wait.
 func watchesHangs(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -478,8 +480,8 @@ func watchesHangs(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// watchesUnwatched verifies that a watch whose context ends before End leaves nothing
-// behind and still tells what there is.
+// watchesUnwatched verifies that a watch whose context ends before End leaves
+// no goroutine and still returns what there is.
 func watchesUnwatched(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	guest, _ := some(m)
 	ctx, stop := context.WithCancel(t.Context())
@@ -498,7 +500,8 @@ func watchesUnwatched(t *testing.T, w *simulation, c *Client, m *simulator.Model
 	}
 }
 
-// TestSimulated reads what the simulator tells by itself, of a vCenter and of a host.
+// TestSimulated reads the simulator's own answers, for a vCenter and for a
+// host.
 func TestSimulated(t *testing.T) {
 	for name, model := range map[string]*simulator.Model{"vCenter": simulator.VPX(), "ESXi": simulator.ESX()} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 // watchesClockRefused verifies that where a host's clock may not be read, the
-// vCenter's is taken, and that it is said.
+// vCenter's is used, and that it is reported.
 func watchesClockRefused(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	w.stamp = "vc"
 	guest, host := some(m)
@@ -32,8 +32,8 @@ func watchesClockRefused(t *testing.T, w *simulation, c *Client, m *simulator.Mo
 	}
 }
 
-// watchesEarly verifies that a host's clock is not taken where it cannot have stamped
-// the samples: by it, they would end after they were read.
+// watchesEarly verifies that a host's clock is not used where it cannot have
+// stamped the samples: by it, they would end after they were read.
 func watchesEarly(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	w.stamp = "vc"
 	guest, host := some(m)
@@ -54,8 +54,8 @@ func watchesEarly(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// watchesOld verifies that a host's clock is not taken where by it the samples would be
-// too old, and by the vCenter's they are not.
+// watchesOld verifies that a host's clock is not used where by it the samples
+// would be too old, and by the vCenter's they are not.
 func watchesOld(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	w.stamp = "vc"
 	guest, host := some(m)
@@ -76,8 +76,8 @@ func watchesOld(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 }
 
-// watchesAhead verifies that samples of a host that is far ahead, whose clock may not
-// be read, are not placed in the future, and are waited for.
+// watchesAhead verifies that samples of a host whose clock is far ahead and
+// may not be read are not placed in the future, and are waited for.
 func watchesAhead(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	guest, host := some(m)
 	w.ahead = map[string]time.Duration{host: 170 * time.Second}
