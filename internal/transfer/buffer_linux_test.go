@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestBuffer: both buffers are what was asked for; Linux doubles it (socket(7)).
+// TestBuffer: both buffers have the requested size, which Linux doubles
+// (socket(7)).
 func TestBuffer(t *testing.T) {
 	w := NewWires(Config{Buffer: 65535})
 	if _, err := w.Data(t.Context(), quiet(t)); err != nil {

@@ -14,7 +14,8 @@ import (
 	"thru/internal/fault"
 )
 
-// parrot is a server, and its own client, that says in all its words what it has heard.
+// parrot is a server, and its own client, that repeats in all its texts what
+// it has received.
 type parrot struct {
 	cfg  Config
 	says func(password string) string
@@ -40,7 +41,7 @@ func (p *parrot) Get(context.Context, string, io.Writer) (int64, error)     { re
 func (p *parrot) Put(context.Context, string, io.Reader, int64, bool) error { return p.fails(nil) }
 func (p *parrot) Remove(context.Context, string) error                      { return p.fails(nil) }
 
-// program is a parrot that is one of its own.
+// program is a parrot that is a separate program.
 type program struct{ *parrot }
 
 func (p program) Open(ctx context.Context) (Session, error) {
@@ -52,7 +53,7 @@ func (p program) Fetch(context.Context, string, string, func(int64)) (int64, err
 }
 func (p program) Send(context.Context, string, string, bool, func(int64)) error { return p.fails(nil) }
 
-// words are all that a session says.
+// words returns all texts of a session.
 func words(t *testing.T, s Session) (all []string) {
 	ctx := t.Context()
 	_, size := s.Size(ctx, "f")
@@ -71,7 +72,7 @@ func words(t *testing.T, s Session) (all []string) {
 	return append(all, s.Info().Server, s.Info().Details[0])
 }
 
-// TestDiscreet: no server can have the password shown, in whichever of its words.
+// TestDiscreet: no server can make the password appear, in any of its texts.
 func TestDiscreet(t *testing.T) {
 	const password = `S3cr3t&pw/x "é y`
 	for name, says := range map[string]func(string) string{
@@ -111,7 +112,7 @@ func TestDiscreet(t *testing.T) {
 	}
 }
 
-// TestDiscreetText: the words stay, but for what they must not hold.
+// TestDiscreetText: texts stay unchanged, except for what must be hidden.
 func TestDiscreetText(t *testing.T) {
 	for _, c := range []struct{ password, text, want string }{
 		{"", "as it is\nand so on", "as it is\nand so on"},
@@ -128,7 +129,7 @@ func TestDiscreetText(t *testing.T) {
 	}
 }
 
-// FuzzDiscreet: any password compiles, and is gone.
+// FuzzDiscreet: the expression for any password compiles, and hides it.
 func FuzzDiscreet(f *testing.F) {
 	f.Add("S3cr3t&pw/x", "anna")
 	f.Add("\xff(", "")

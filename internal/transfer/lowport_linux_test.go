@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDial: who may has a low port where it is asked for, and who may not connects
-// all the same.
+// TestDial: a privileged process gets a low port where requested, and another
+// one connects anyway.
 func TestDial(t *testing.T) {
 	addr := quiet(t)
 	l, err := net.Listen("tcp", "127.0.0.1:1022")

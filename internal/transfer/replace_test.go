@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestReplace: whatever a server refuses, the old file or the new one has the name,
-// and the old one is lost only when the new one has it.
+// TestReplace: whatever a server refuses, the old file or the new one has the
+// name, and the old one is removed only when the new one has it.
 func TestReplace(t *testing.T) {
 	const temp, name = ".thru-NEW.part", "file"
 	for what, c := range map[string]struct {

@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quiet is a server that accepts and says nothing, and how to reach it.
+// quiet is a server that accepts connections and sends nothing, and its
+// address.
 func quiet(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -28,7 +29,8 @@ func quiet(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestGuard: whatever ends an operation is its error, and ends the session.
+// TestGuard: the cause of an operation's end is its error, and ends the
+// session.
 func TestGuard(t *testing.T) {
 	cause := errors.New("the user had enough")
 	for name, c := range map[string]struct {
@@ -54,7 +56,7 @@ func TestGuard(t *testing.T) {
 		if err = done(err); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
-		// It is over for good, whatever deadline somebody sets.
+		// The session stays ended, whatever deadline is set.
 		conn.SetDeadline(time.Time{})
 		if _, err := conn.Read(make([]byte, 1)); err == nil {
 			t.Errorf("%s: it reads on", name)
@@ -72,7 +74,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestGuardDone: an operation that has ended is ended by nothing.
+// TestGuardDone: nothing ends an operation that is done.
 func TestGuardDone(t *testing.T) {
 	w := NewWires(Config{Timeout: time.Minute})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -158,7 +160,8 @@ type brokenWriter struct{ err error }
 
 func (b brokenWriter) Write([]byte) (int, error) { return 0, b.err }
 
-// TestGreet: a server that never stops at the login ends it, and one that sends a file does not.
+// TestGreet: a server that never stops during the login ends it, and one that
+// sends a file does not.
 func TestGreet(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -68,23 +68,23 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// actor is a server that says what a test wants: replies by command, and a file.
+// actor is a server with replies by command, and a file, as set by a test.
 type actor struct {
 	replies  map[string]string
 	data     string // what RETR sends
-	endless  bool   // again and again
+	endless  bool   // repeatedly
 	quiet    bool   // and waits
-	gone     bool   // it says nothing after the data
+	gone     bool   // no reply after the data
 	greeting string // instead of the usual one
 
 	mu    sync.Mutex
 	heard []string
 }
 
-// endlessReply is the begin of a reply without end.
+// endlessReply is the beginning of a reply without end.
 var endlessReply = strings.Repeat("220-hello\r\n", 20<<10)
 
-// serve answers one client until it goes.
+// serve serves one client until it disconnects.
 func (a *actor) serve(t *testing.T) transfer.Config {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -145,11 +145,11 @@ func (a *actor) talk(conn net.Conn) {
 	}
 }
 
-// TestReplies: servers that lie, or repeat what they should not.
+// TestReplies: servers that lie, or repeat secrets.
 func TestReplies(t *testing.T) {
 	for name, c := range map[string]struct {
 		actor *actor
-		want  string // in the error; none: all is well
+		want  string // in the error; empty: no error
 		is    error
 	}{
 		"as it should be":            {&actor{data: "four"}, "", nil},
@@ -185,7 +185,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestNoLineBreaks: a password cannot be a command.
+// TestNoLineBreaks: a password cannot contain a command.
 func TestNoLineBreaks(t *testing.T) {
 	a := &actor{}
 	cfg := a.serve(t)
@@ -200,7 +200,7 @@ func TestNoLineBreaks(t *testing.T) {
 	}
 }
 
-// TestNoEnd: a server that has sent all, and says nothing of that, is silent.
+// TestNoEnd: a server that has sent all data without a final reply is silent.
 func TestNoEnd(t *testing.T) {
 	a := &actor{data: "four", quiet: true}
 	cfg := a.serve(t)

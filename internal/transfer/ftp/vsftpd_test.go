@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// vsftpd starts one, with more lines of its configuration.
+// vsftpd starts a vsftpd, with more lines of its configuration.
 func vsftpd(t *testing.T, more string) transfertest.Server {
 	t.Helper()
 	transfertest.Program(t, "vsftpd")
@@ -46,7 +46,7 @@ func TestFTP(t *testing.T) {
 	})
 }
 
-// TestReadOnly: a server that takes nothing of anyone.
+// TestReadOnly: a server that accepts no uploads.
 func TestReadOnly(t *testing.T) {
 	server := vsftpd(t, "write_enable=NO\n")
 	s, err := New("ftp", server.Config).Open(t.Context())
@@ -76,7 +76,8 @@ func TestFTPS(t *testing.T) {
 	t.Run("trust", func(t *testing.T) { transfertest.Trust(t, server.Config, raw, ftps) })
 }
 
-// TestImplicit: at port 990 TLS comes first. The test's server has another, which needs no privilege.
+// TestImplicit: on port 990 TLS comes first. The test uses another port,
+// which needs no privilege.
 func TestImplicit(t *testing.T) {
 	cert, key, trusted, _ := transfertest.Certificate(t)
 	server := vsftpd(t, servers.VsftpdTLS(cert, key)+"implicit_ssl=YES\n")
@@ -102,7 +103,7 @@ func TestImplicit(t *testing.T) {
 	}
 }
 
-// TestNoRename: where a server lets nobody rename, what was there stays.
+// TestNoRename: on a server that forbids renames, an existing file stays.
 func TestNoRename(t *testing.T) {
 	server := vsftpd(t, "cmds_denied=RNFR,RNTO\n")
 	file := filepath.Join(server.Folder, "mine")

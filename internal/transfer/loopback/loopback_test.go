@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// count fills with what tells an offset from every other one.
+// count fills b with values that identify each offset.
 func count(b []byte, offset int64) {
 	for i := range b {
 		at := offset + int64(i)
@@ -31,17 +31,18 @@ func count(b []byte, offset int64) {
 	}
 }
 
-// counted are the first size bytes of that.
+// counted returns the first size bytes of these values.
 func counted(size int64) []byte {
 	b := make([]byte, size)
 	count(b, 0)
 	return b
 }
 
-// programs are the servers that are not in this process.
+// programs are the servers that do not run in this process.
 var programs = map[string]string{"rsync": "rsync", "smb": "smbd"}
 
-// serve starts one, and ends it with the test: nothing of it may be left.
+// serve starts a server, and ends it with the test: nothing of it may be
+// left.
 func serve(t *testing.T, protocol string, o Options) *Server {
 	t.Helper()
 	if name := programs[protocol]; name != "" {
@@ -56,7 +57,7 @@ func serve(t *testing.T, protocol string, o Options) *Server {
 			t.Error(err)
 		}
 		if programs[protocol] == "" {
-			return // goleak sees what is left
+			return // goleak finds leftovers
 		}
 		if conn, err := net.Dial("tcp", net.JoinHostPort(s.host, s.port)); err == nil {
 			conn.Close()
@@ -85,7 +86,7 @@ func each(t *testing.T, test func(t *testing.T, s *Server, p clients.Protocol)) 
 	}
 }
 
-// open logs in as the carrier of a transfer does.
+// open logs in like the session of a transfer.
 func open(t *testing.T, s *Server, p clients.Protocol, block int) transfer.Session {
 	t.Helper()
 	real := transfer.Config{Host: "192.0.2.1", Port: "1", Path: "far/away", User: "somebody", Pin: "00", Block: block, Dial: (&net.Dialer{}).DialContext}
@@ -115,7 +116,8 @@ func down(ctx context.Context, s *Server, session transfer.Session, protocol str
 	return nil
 }
 
-// TestRoundTrip: files of every size come and go, over blocks that fit no size.
+// TestRoundTrip: files of every size are moved both ways, with blocks that
+// divide no size.
 func TestRoundTrip(t *testing.T) {
 	each(t, func(t *testing.T, s *Server, p clients.Protocol) {
 		for _, block := range []int{0, 5000} {
@@ -154,7 +156,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestAtOnce: several clients do not meet.
+// TestAtOnce: parallel clients do not affect each other.
 func TestAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, s *Server, p clients.Protocol) {
 		var all sync.WaitGroup
@@ -173,7 +175,8 @@ func TestAtOnce(t *testing.T) {
 	})
 }
 
-// TestClosed: a server that ends takes all with it, whatever is under way.
+// TestClosed: a server that ends closes all connections, whatever is in
+// progress.
 func TestClosed(t *testing.T) {
 	each(t, func(t *testing.T, s *Server, p clients.Protocol) {
 		session := open(t, s, p, 0)
@@ -190,7 +193,7 @@ func TestClosed(t *testing.T) {
 			}))
 			over <- err
 		}()
-		if programs[p.Name] != "" && p.Name != "smb" { // its bytes do not pass here
+		if programs[p.Name] != "" && p.Name != "smb" { // its bytes do not pass through this process
 			once.Do(func() { close(moving) })
 		}
 		<-moving
@@ -203,13 +206,13 @@ func TestClosed(t *testing.T) {
 	})
 }
 
-// writer is a function that takes bytes.
+// writer is a function as an io.Writer.
 type writer func([]byte) (int, error)
 
 // Write calls it.
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-// TestNoise: what is no client does no harm to one that is.
+// TestNoise: connections of other programs do not affect a client.
 func TestNoise(t *testing.T) {
 	each(t, func(t *testing.T, s *Server, p clients.Protocol) {
 		for _, said := range []string{"", "\x00\xff\x80\r\n\r\n", strings.Repeat("A", 100_000), "STOR x\r\nRETR 1\r\nSIZE\r\nRNTO y\r\nEPSV\r\n", "GET /x HTTP/1.0\r\n\r\n",
@@ -268,7 +271,7 @@ func TestAgreed(t *testing.T) {
 	}
 }
 
-// TestNone: what is not there is said.
+// TestNone: a missing server is reported.
 func TestNone(t *testing.T) {
 	if _, err := Serve(t.Context(), "gopher", Options{}); !errors.Is(err, ErrNone) {
 		t.Error(err)
@@ -282,7 +285,7 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// TestProgramFails: one that does not listen leaves nothing behind.
+// TestProgramFails: a program that does not listen leaves nothing behind.
 func TestProgramFails(t *testing.T) {
 	transfertest.Program(t, "rsync")
 	dir := ""

@@ -16,16 +16,16 @@ func (oneFile) Rename(string, string) bool     { return true }
 func (oneFile) Remove(string) bool             { return true }
 func (oneFile) Fill([]byte, int64)             {}
 
-// wire is a connection on which all is said already.
+// wire is a connection with all input ready.
 type wire struct {
 	io.Reader
 	bytes.Buffer
 }
 
-// Read is what was said.
+// Read reads the input.
 func (w *wire) Read(b []byte) (int, error) { return w.Reader.Read(b) }
 
-// asked is a record with a call.
+// asked returns a record with a call.
 func asked(program, number uint32, args []byte) []byte {
 	m := appendUint32(nil, 0, 7, msgCall, rpcVersion, program, 3, number, authNone, 0, authNone, 0)
 	m = append(m, args...)
@@ -33,7 +33,8 @@ func asked(program, number uint32, args []byte) []byte {
 	return m
 }
 
-// TestAnswer: calls that this package's client never makes are refused, each in its way.
+// TestAnswer: calls that this package's client never makes are refused, each
+// with its status.
 func TestAnswer(t *testing.T) {
 	file, root := appendOpaque(nil, "ffile"), appendOpaque(nil, rootHandle)
 	long := string(bytes.Repeat([]byte("x"), 200))

@@ -16,13 +16,13 @@ import (
 	"thru/internal/transfer/transfertest"
 )
 
-// fake is a server in this process, over a folder, for machines on which no real
-// one may run, and for what a real one does not do on request.
+// fake is a server in this process, over a folder, for machines without a
+// real one, and for behaviour that a real one does not show on request.
 type fake struct {
 	root  string // of the file system; it exports all below
 	short bool   // moves at most 1000 bytes a call
-	boots bool   // has another verifier each time
-	busy  int    // calls that it has no time for first
+	boots bool   // changes its verifier each time
+	busy  int    // number of calls that it first answers with JUKEBOX
 
 	mu    sync.Mutex
 	paths []string // by handle
@@ -30,7 +30,7 @@ type fake struct {
 	calls sync.WaitGroup
 }
 
-// serve runs it, and returns the folder files of its root.
+// serve runs the server, and returns the folder files of its root.
 func (f *fake) serve(t *testing.T) transfertest.Server {
 	t.Helper()
 	f.root = t.TempDir()
@@ -121,7 +121,7 @@ func (f *fake) mount(reply []byte, r *reader, number uint32) []byte {
 	return appendUint32(appendOpaque(appendUint32(reply, 0), f.handle(p)), 1, authSys)
 }
 
-// code is the status of an error.
+// code returns the status for an error.
 func code(err error) uint32 {
 	var errno syscall.Errno
 	switch {
@@ -137,7 +137,7 @@ func code(err error) uint32 {
 	return 5
 }
 
-// weak are no attributes before and after.
+// weak adds no attributes before and after.
 func weak(b []byte) []byte { return appendUint32(b, 0, 0) }
 
 func appendAttributes(b []byte, info fs.FileInfo) []byte {

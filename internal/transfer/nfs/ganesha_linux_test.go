@@ -44,7 +44,7 @@ func ganesha(t *testing.T, versions ...string) transfertest.Server {
 	return server
 }
 
-// await returns when the server lets its folder be mounted, or says that it speaks 4.0 alone.
+// await returns when the server mounts its folder, or supports 4.0 only.
 func await(t *testing.T, cfg transfer.Config) {
 	t.Helper()
 	var err error
@@ -60,8 +60,8 @@ func await(t *testing.T, cfg transfer.Config) {
 	t.Fatal(err)
 }
 
-// TestContractGanesha: both versions pass the whole contract, and where a server offers
-// 4.1 alone it is spoken without being asked for.
+// TestContractGanesha: both versions pass the whole contract, and 4.1 is used
+// where a server offers only that.
 func TestContractGanesha(t *testing.T) {
 	for name, c := range map[string]struct {
 		versions []string
@@ -78,7 +78,8 @@ func TestContractGanesha(t *testing.T) {
 	}
 }
 
-// TestGanesha verifies what is said of a session to what the server was told.
+// TestGanesha verifies what a session reports against the server's
+// configuration.
 func TestGanesha(t *testing.T) {
 	server := ganesha(t, "3", "4.1")
 	for _, c := range []struct {
@@ -97,11 +98,11 @@ func TestGanesha(t *testing.T) {
 		}
 	}
 	server.Config.Path = "nowhere/x"
-	unopened(t, New, server.Config, transfer.ErrLogin) // for what it does not export it says that access is denied
+	unopened(t, New, server.Config, transfer.ErrLogin) // it answers "access denied" for what it does not export
 	unopened(t, NewFour, server.Config, transfer.ErrMissing)
 }
 
-// unopened fails where a session opens, or nothing is said of what can be done.
+// unopened fails where a session opens, or its error has no hint.
 func unopened(t *testing.T, client func(transfer.Config) transfer.Client, cfg transfer.Config, want error) {
 	t.Helper()
 	s, err := client(cfg).Open(t.Context())
@@ -113,8 +114,8 @@ func unopened(t *testing.T, client func(transfer.Config) transfer.Client, cfg tr
 	}
 }
 
-// TestGaneshaVersions: a server without what is asked for is told apart from one that is
-// no server of NFS, with what to do.
+// TestGaneshaVersions: a server without the requested version is
+// distinguished from one that is no NFS server, with a hint.
 func TestGaneshaVersions(t *testing.T) {
 	for name, c := range map[string]struct {
 		versions []string
@@ -144,7 +145,8 @@ func TestGaneshaVersions(t *testing.T) {
 	}
 }
 
-// TestGaneshaHighPort: a server that asks for a port below 1024 says so by any version.
+// TestGaneshaHighPort: a server that requires a port below 1024 is reported
+// so by any version.
 func TestGaneshaHighPort(t *testing.T) {
 	server := ganesha(t, "3", "4.1")
 	low := server.Config.Dial
@@ -155,8 +157,8 @@ func TestGaneshaHighPort(t *testing.T) {
 	unopened(t, NewFour, server.Config, transfer.ErrMissing) // it shows nothing of such an export
 }
 
-// high is a context that asks for no port.
+// high is a context without the request for a low port.
 type high struct{ context.Context }
 
-// Value is none.
+// Value returns nil.
 func (high) Value(any) any { return nil }

@@ -32,7 +32,7 @@ func opened(t *testing.T, client func(transfer.Config) transfer.Client, cfg tran
 	return s
 }
 
-// TestPieces: a server may do less than it is asked for, call by call.
+// TestPieces: a server may move less than requested in each call.
 func TestPieces(t *testing.T) {
 	server := (&fake{short: true}).serve(t)
 	server.Config.Block = 65535
@@ -48,7 +48,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestRebooted: what was written before a restart of the server is not believed in.
+// TestRebooted: data written before a restart of the server is not trusted.
 func TestRebooted(t *testing.T) {
 	server := (&fake{boots: true}).serve(t)
 	s := opened(t, New, server.Config)
@@ -61,7 +61,7 @@ func TestRebooted(t *testing.T) {
 	}
 }
 
-// TestBusy: a server that has no time (JUKEBOX) is asked again.
+// TestBusy: a call to a busy server (JUKEBOX) is repeated.
 func TestBusy(t *testing.T) {
 	server := (&fake{busy: 2}).serve(t)
 	s := opened(t, New, server.Config)
@@ -70,7 +70,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestMounts: the deepest folder that is exported is mounted, others when they are asked for.
+// TestMounts: the deepest exported folder is mounted, others when they are
+// needed.
 func TestMounts(t *testing.T) {
 	server := (&fake{}).serve(t)
 	s := opened(t, New, server.Config).(*session)

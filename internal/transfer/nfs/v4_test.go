@@ -17,11 +17,11 @@ import (
 	"thru/internal/transfer"
 )
 
-// moody is a server of version 4.1 in this process that does as a test says, and holds the
-// client to the numbers of its slots.
+// moody is a server of version 4.1 in this process with behaviour set by a
+// test; it checks the numbers of the client's slots.
 type moody struct {
-	refuse func(op uint32) (code uint32) // 0: it answers as it should
-	slots  uint32                        // that it gives; 0: as many as one likes
+	refuse func(op uint32) (code uint32) // 0: normal answers
+	slots  uint32                        // slots that it grants; 0: as many as requested
 	block  uint32                        // bytes of a call; 0 likewise
 	gives  bool                          // a delegation with each open
 
@@ -74,7 +74,7 @@ func (m *moody) connection(conn net.Conn) {
 	}
 }
 
-// answer is answers.compound with the moods of this server.
+// answer is answers.compound with this server's special behaviour.
 func (m *moody) answer(r *reader) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,7 +108,7 @@ func (m *moody) answer(r *reader) []byte {
 	return reply
 }
 
-// twist looks at a slot's number, and changes what a session is given.
+// twist checks a slot's number, and changes what a session is granted.
 func (m *moody) twist(op uint32, args, result []byte) {
 	switch op {
 	case opSequence:
@@ -127,22 +127,22 @@ func (m *moody) twist(op uint32, args, result []byte) {
 	}
 }
 
-// Size is that of a file.
+// Size returns the size of a file.
 func (m *moody) Size(name string) (int64, bool) { size, ok := m.sizes[name]; return size, ok }
 
-// Grow makes a file.
+// Grow creates a file.
 func (m *moody) Grow(name string, size int64) { m.sizes[name] = max(size, m.sizes[name]) }
 
-// Rename gives it another name.
+// Rename renames a file.
 func (m *moody) Rename(from, to string) bool {
 	m.sizes[to] = m.sizes[from]
 	return m.Remove(from)
 }
 
-// Remove forgets it.
+// Remove removes a file.
 func (m *moody) Remove(name string) bool { _, ok := m.sizes[name]; delete(m.sizes, name); return ok }
 
-// Fill leaves what is there.
+// Fill leaves the memory as it is.
 func (m *moody) Fill([]byte, int64) {}
 
 // once refuses an operation the first n times.
@@ -156,8 +156,8 @@ func once(op, code uint32, n int) func(uint32) uint32 {
 	}
 }
 
-// TestPatience: a server that asks for time gets it, wherever it asks, and the numbers of
-// the slots stay right (moody looks).
+// TestPatience: calls to a server that asks for time are repeated, whichever
+// they are, and the slots' numbers stay right (moody checks them).
 func TestPatience(t *testing.T) {
 	for _, op := range []uint32{opExchangeID, opCreateSession, opReclaimComplete, opSequence, opPutRoot, opLookup, opOpen, opRead, opWrite, opCommit, opClose, opRename, opRemove} {
 		m := &moody{refuse: once(op, codeDelay, 2), slots: 2}
@@ -177,7 +177,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPatienceEnds: one that asks for time without end gets as much as a silence.
+// TestPatienceEnds: a server that always asks for time gets as much as a
+// silence.
 func TestPatienceEnds(t *testing.T) {
 	for code, hint := range map[uint32]string{codeDelay: "", codeGrace: "started a moment ago"} {
 		m := &moody{refuse: once(opOpen, code, -1)}
@@ -190,8 +191,8 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-// TestRefusals: what a server refuses is what callers know, and an upload that fails
-// leaves nothing, or says what.
+// TestRefusals: a server's refusal is an error that callers know, and a
+// failed upload leaves no file, or names it.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		op, code uint32
@@ -227,8 +228,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestForgotten: a session that is lost while a file moves ends that, and what is left of it
-// is named for another session to remove.
+// TestForgotten: a session that is lost during a transfer ends it, and the
+// incomplete file is named for another session to remove.
 func TestForgotten(t *testing.T) {
 	for _, code := range []uint32{10052, 10078} {
 		lost := false
@@ -248,8 +249,8 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// TestSlots: no more calls are in flight than the server has slots, of no more than a
-// call holds, and slots of calls that were given up come back.
+// TestSlots: no more calls are in flight than the server has slots, none
+// larger than the session allows, and slots of abandoned calls are reused.
 func TestSlots(t *testing.T) {
 	m := &moody{refuse: once(0, 0, 0), slots: 3, block: 2048}
 	s := opened(t, NewFour, m.serve(t))
@@ -267,13 +268,14 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// failing is a writer that takes nothing.
+// failing is a writer that fails.
 type failing struct{ err error }
 
 // Write fails.
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
-// TestNoDelegation: what was not asked for could not be given back.
+// TestNoDelegation: a delegation that was not requested could not be
+// returned, so it is refused.
 func TestNoDelegation(t *testing.T) {
 	m := &moody{refuse: once(0, 0, 0), gives: true}
 	if _, err := opened(t, NewFour, m.serve(t)).Get(t.Context(), "file", io.Discard); !errors.Is(err, errReply) {
@@ -281,7 +283,8 @@ func TestNoDelegation(t *testing.T) {
 	}
 }
 
-// FuzzFour: whatever a server says by version 4.1, what is taken of it is within bounds.
+// FuzzFour: whatever a server answers by version 4.1, the parsed values are
+// within limits.
 func FuzzFour(f *testing.F) {
 	ops := []uint32{opSequence, opPutHandle, opRead}
 	f.Add(appendUint32(nil, 0, 0, 3, opSequence, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, opPutHandle, 0, opRead, 0, 1, 4, 0x01020304))

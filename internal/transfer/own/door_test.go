@@ -11,8 +11,8 @@ import (
 	"thru/internal/transfer/own"
 )
 
-// TestDoorStrangers: a client gets in though more than there are places for have
-// connected before it and say nothing.
+// TestDoorStrangers: a client is admitted although more silent connections
+// than there is room for came before it.
 func TestDoorStrangers(t *testing.T) {
 	door, err := own.OpenDoor(t.Context(), sock.Range{Addrs: []string{"127.0.0.1"}}, "", 0, netip.Addr{})
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"thru/internal/transfer/own"
 )
 
-// fake is an agent that answers what its fields say.
+// fake is an agent with answers by its fields.
 type fake struct {
 	mu       sync.Mutex
 	heard    []string
-	refusals int // of the turn, before it is granted
+	refusals int // requests for the turn before it is granted
 	err      error
 	port     int
 	token    string
@@ -72,7 +72,7 @@ func endOf(f *fake, privileges ...string) *own.End {
 	return own.NewEnd(c, bus.HelloReply{Hostname: "h", Thru: "v1", Privileges: privileges}, []string{"127.0.0.1"})
 }
 
-// TestTurn: all sessions share one turn, which goes with the last of them.
+// TestTurn: all sessions share one turn, which the last one gives back.
 func TestTurn(t *testing.T) {
 	f := &fake{refusals: 1}
 	end := endOf(f, bus.PrivilegeFiles)
@@ -113,7 +113,7 @@ func TestTurn(t *testing.T) {
 	again.Close()
 }
 
-// TestNotLet: without the privilege nothing is asked.
+// TestNotLet: without the privilege no request is sent.
 func TestNotLet(t *testing.T) {
 	f := &fake{}
 	_, err := endOf(f, bus.PrivilegeMeasure).Client(transfer.Config{}).Open(t.Context())
@@ -122,7 +122,8 @@ func TestNotLet(t *testing.T) {
 	}
 }
 
-// TestReasons: callers tell the agent's errors apart, and see its words and hint.
+// TestReasons: callers can distinguish the agent's errors, with their texts
+// and hints.
 func TestReasons(t *testing.T) {
 	for reason, want := range map[bus.Reason]error{
 		bus.ReasonMissing: transfer.ErrMissing, bus.ReasonExists: transfer.ErrExists, bus.ReasonDenied: transfer.ErrDenied, bus.ReasonReadOnly: transfer.ErrReadOnly,
@@ -145,7 +146,7 @@ func TestReasons(t *testing.T) {
 }
 
 // TestStranger: no byte of a file goes to a program that cannot prove that it
-// holds the token, nor is one taken from it.
+// has the token, nor is one accepted from it.
 func TestStranger(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 	"thru/internal/transfer/transfertest"
 )
 
-// serveFolder has this program be an agent that lets files be moved below it.
+// serveFolder makes this program an agent that allows transfers below a
+// folder.
 const serveFolder = "THRU_TEST_SERVE_FOLDER"
 
 func TestMain(m *testing.M) {
@@ -36,7 +37,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve serves until it is killed. Its join string is in the file join beside the folder.
+// serve serves until it is killed. Its join string is in the file join in the
+// parent folder.
 func serve(dir string) error {
 	s, _, err := bus.Listen(context.Background(), bus.ServerConfig{Addrs: []string{"127.0.0.1:0"}, Allow: bus.Privileges()})
 	if err != nil {
@@ -99,10 +101,10 @@ func start(t *testing.T) (transfertest.Server, *own.End) {
 	return server, own.NewEnd(c, hello, []string{host})
 }
 
-// gone is a client of an agent that is not there.
+// gone is a client of an unreachable agent.
 type gone struct{ addr string }
 
-// Open connects.
+// Open fails.
 func (g gone) Open(ctx context.Context) (transfer.Session, error) {
 	c, err := bus.Dial(ctx, bus.DialConfig{Addrs: []string{g.addr}})
 	if err == nil {
@@ -112,7 +114,7 @@ func (g gone) Open(ctx context.Context) (transfer.Session, error) {
 	return nil, err
 }
 
-// TestContract: against an agent in a process of its own.
+// TestContract runs the contract against an agent in another process.
 func TestContract(t *testing.T) {
 	server, end := start(t)
 	transfertest.Run(t, transfertest.Suite{

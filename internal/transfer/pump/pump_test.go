@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// content is a file of n bytes in which no two blocks are alike.
+// content returns a file of n bytes in which no two blocks are equal.
 func content(n int) []byte {
 	b := make([]byte, n)
 	chacha := rand.NewChaCha8([32]byte{1})
@@ -86,8 +86,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestDepth shows that as many requests are in flight as may be: each waits for
-// the others.
+// TestDepth shows that the whole depth is used: each request waits for the
+// others.
 func TestDepth(t *testing.T) {
 	const depth = 8
 	var wait sync.WaitGroup
@@ -119,7 +119,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// bad fails to be written to after a while.
+// bad is a writer that fails after a while.
 type bad struct{ left int }
 
 func (b *bad) Write(p []byte) (int, error) {

@@ -42,7 +42,8 @@ func opened(t *testing.T, cfg transfer.Config) *session {
 	return s.(*session)
 }
 
-// TestOutside: the program moves files of this machine by itself, and says how far it is.
+// TestOutside: the program moves files of this machine by itself, and reports
+// its progress.
 func TestOutside(t *testing.T) {
 	server := daemon(t)
 	server.Config.Buffer = 2000000
@@ -120,7 +121,7 @@ func TestRefused(t *testing.T) {
 		t.Error(err)
 	}
 	cfg = server.Config
-	cfg.User, cfg.Path = "", "open/files/x" // read-only by the daemon's own word, and for everyone
+	cfg.User, cfg.Path = "", "open/files/x" // read-only by the daemon's configuration, even for root
 	s := opened(t, cfg)
 	if err := s.Put(t.Context(), "open/files/y", strings.NewReader("x"), 1, false); !errors.Is(err, transfer.ErrReadOnly) {
 		t.Error(err)
@@ -133,8 +134,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestEnds: when the context ends, so do the program and its children, and what
-// they had half written goes.
+// TestEnds: at the end of the context the program and its children end, and
+// incomplete files are removed.
 func TestEnds(t *testing.T) {
 	server, dir := daemon(t), t.TempDir()
 	if err := os.WriteFile(filepath.Join(server.Folder, "huge"), nil, 0o644); err != nil {

@@ -2,7 +2,7 @@ package runner
 
 import "testing"
 
-// TestMemoryIsBounded: what all clients hold together.
+// TestMemoryIsBounded limits the memory of all clients together.
 func TestMemoryIsBounded(t *testing.T) {
 	for _, clients := range []int{1, 2, 4, 7, 64} {
 		each := len(Memory(clients).(*memory).kept)

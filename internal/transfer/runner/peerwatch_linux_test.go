@@ -11,8 +11,8 @@ import (
 	"thru/internal/transfer"
 )
 
-// plug gets what a server sends on a connection that is open beforehand, and on
-// one that it makes for each file, as FTP does.
+// plug receives a server's data on an existing connection, and on a new one
+// for each file, as FTP does.
 type plug struct {
 	addr   string
 	dialer *Dialer
@@ -43,7 +43,7 @@ func (p plugged) Get(ctx context.Context, _ string, w io.Writer) (int64, error) 
 	return io.Copy(w, c)
 }
 
-// witness notes what it could see of the connections.
+// witness records the connections that it is told.
 type witness struct {
 	conns     func() []measure.Addresses
 	began     []measure.Addresses
@@ -58,8 +58,9 @@ func (w *witness) Begin(_ context.Context, conns func() []measure.Addresses) {
 
 func (w *witness) End() { w.ended = w.conns() }
 
-// TestBeside: who looks at the other end hears of the begin when all are logged
-// in, of each connection, and of the end; a connection of an earlier run is none.
+// TestBeside: the observer of the other end is told the start when all
+// clients are logged in, each connection, and the end; a connection of an
+// earlier run is left out.
 func TestBeside(t *testing.T) {
 	const size = 100_000
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,7 +74,7 @@ func TestBeside(t *testing.T) {
 			if err != nil {
 				return
 			}
-			go func() { // nobody reads what the commands' connections bring
+			go func() { // nobody reads from the command connections
 				c.Write(make([]byte, size))
 				c.Close()
 			}()

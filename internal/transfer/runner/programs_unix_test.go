@@ -11,7 +11,7 @@ import (
 	"thru/internal/transfer"
 )
 
-// worker is a program that takes time of a CPU, in a process of its own child.
+// worker is a program whose child process uses CPU time.
 type worker struct {
 	program
 	used time.Duration
@@ -35,8 +35,8 @@ func (l labour) Fetch(ctx context.Context, path, local string, progress func(int
 	return l.errand.Fetch(ctx, path, local, progress)
 }
 
-// TestProgramCPU: what a program and its children take is counted with this process,
-// also where its bytes pass through here.
+// TestProgramCPU: the CPU time of a program and its children is added to this
+// process's, even where the bytes pass through here.
 func TestProgramCPU(t *testing.T) {
 	w := &worker{program: program{shelf{files: map[string][]byte{"f": make([]byte, 1<<20)}}}}
 	job := download(w, nil, func(int, int) (Sink, error) { return Nowhere(), nil })

@@ -31,14 +31,15 @@ func (v stubbornVisit) Remove(ctx context.Context, path string) error {
 	return v.visit.Remove(ctx, path)
 }
 
-// TestRemove: what is left is said, and one file or session that fails costs no other.
+// TestRemove: files that are left are reported, and one failed file or
+// session affects no other.
 func TestRemove(t *testing.T) {
 	const files = 300
 	denied := errors.New("denied")
 	for name, c := range map[string]struct {
 		refuse   map[string]error
 		sessions int
-		shut     int // of them are not let in
+		shut     int // sessions that are not admitted
 		left     int
 		cause    error
 	}{

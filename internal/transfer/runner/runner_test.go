@@ -30,9 +30,9 @@ type shelf struct {
 	mu    sync.Mutex
 	files map[string][]byte
 	cut   int   // bytes after which a Get fails; 0: it does not
-	deny  error // what Open fails with
-	spoil bool  // one bit of each Get is turned
-	leave bool  // a Put breaks, and cannot remove its part
+	deny  error // error of Open
+	spoil bool  // one bit of each Get is inverted
+	leave bool  // a Put breaks, and cannot remove its incomplete file
 }
 
 func (s *shelf) Open(context.Context) (transfer.Session, error) {
@@ -127,8 +127,8 @@ func read(t *testing.T, r io.Reader) []byte {
 	return b
 }
 
-// TestStream: every part of a stream is the same however it is read, and no
-// other key has it.
+// TestStream: every part of a stream is the same however it is read, and
+// differs from that of any other key.
 func TestStream(t *testing.T) {
 	s := stream(t, 7)
 	whole := read(t, s.Reader(0, 1<<20))
@@ -155,7 +155,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestRun moves up and down, several at once.
+// TestRun moves up and down, with parallel clients.
 func TestRun(t *testing.T) {
 	server := &shelf{files: map[string][]byte{}}
 	s := stream(t, 1)
@@ -188,7 +188,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestSpoiled: a bit that was turned on the way is seen.
+// TestSpoiled: an inverted bit is detected.
 func TestSpoiled(t *testing.T) {
 	s := stream(t, 1)
 	server := &shelf{files: map[string][]byte{"f": read(t, s.Reader(0, 1<<20))}, spoil: true}
@@ -205,7 +205,8 @@ func download(server transfer.Client, same *Stream, sink func(int, int) (Sink, e
 	}
 }
 
-// TestBroken: what a session leaves that broke is told, for another to remove.
+// TestBroken: what a broken session leaves is reported, for another to
+// remove.
 func TestBroken(t *testing.T) {
 	out, err := Run(t.Context(), Job{
 		Direction: measure.Upload, Clients: []transfer.Client{&shelf{leave: true}}, Files: 1, Bytes: 3,
@@ -217,7 +218,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestTooLong: nothing beyond what was said gets into a file, and none is left.
+// TestTooLong: no byte beyond the announced size gets into a file, and no
+// file is left.
 func TestTooLong(t *testing.T) {
 	server := &shelf{files: map[string][]byte{"f": bytes.Repeat([]byte("x"), 1<<20)}}
 	kept := 0
@@ -241,8 +243,8 @@ type counting struct {
 
 func (c counting) Write(p []byte) (int, error) { *c.n += len(p); return c.Sink.Write(p) }
 
-// TestFile: a download has its name when it is whole, and nothing is left of one
-// that failed.
+// TestFile: a download gets its name when it is complete, and a failed one
+// leaves nothing.
 func TestFile(t *testing.T) {
 	data := read(t, stream(t, 1).Reader(0, 1<<20))
 	sum := fmt.Sprintf("%08x", crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)))
@@ -295,7 +297,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestLeft: what a killed run has left is removed, unless somebody writes it.
+// TestLeft: what a killed run has left is removed, unless another process is
+// writing it.
 func TestLeft(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "got")
 	os.WriteFile(PartName(target), []byte("half"), 0o600)
@@ -325,7 +328,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestLongName: a name of any length that the system takes can be a target.
+// TestLongName: a name of any length that the system allows can be a target.
 func TestLongName(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{strings.Repeat("a", 255), strings.Repeat("a", 254) + "b", strings.Repeat("é", 127), strings.Repeat("a", 237)} {
@@ -346,7 +349,7 @@ func TestLongName(t *testing.T) {
 	}
 }
 
-// TestRace: what came to have the name meanwhile is not replaced.
+// TestRace: a file created under the name meanwhile is not replaced.
 func TestRace(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "got")
 	f, _, err := NewFile(target, false)
@@ -380,7 +383,8 @@ func TestCheckTarget(t *testing.T) {
 	}
 }
 
-// TestDialer: what comes over its connections is the stream, and they are seen.
+// TestDialer: its connections carry the stream, and their statistics are
+// read.
 func TestDialer(t *testing.T) {
 	s := stream(t, 3)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.Copy(w, s.Reader(0, 3_000_000)) }))
@@ -425,7 +429,7 @@ func (e errand) Fetch(_ context.Context, path, local string, progress func(int64
 		b, err = b[:e.cut], transfer.ErrShort
 	}
 	progress(int64(len(b) / 2))
-	if local != "" && b != nil { // as programs do it: a new file with the name of the old
+	if local != "" && b != nil { // like a program: a new file under the old name
 		os.Remove(local)
 		err = errors.Join(err, os.WriteFile(local, b, 0o600))
 	}
@@ -441,7 +445,8 @@ func (e errand) Send(ctx context.Context, local, path string, overwrite bool, pr
 	return e.Put(ctx, path, bytes.NewReader(b), int64(len(b)), overwrite)
 }
 
-// TestOutside: programs move files of this machine, of which nothing is left.
+// TestOutside: programs move files of this machine, which are removed
+// afterwards.
 func TestOutside(t *testing.T) {
 	s := stream(t, 1)
 	data := read(t, s.Reader(0, 1<<20))
@@ -483,7 +488,8 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestLateReader: a client that still reads when its Put has failed gets nothing.
+// TestLateReader: a client that still reads after its Put has failed gets
+// nothing.
 func TestLateReader(t *testing.T) {
 	s := stream(t, 1)
 	o := &outlet{run: &run{}, from: s.Reader(0, 1<<20)}

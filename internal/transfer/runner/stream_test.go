@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNoise: any part is the same however it is read, no two keys have a part in
-// common, and nothing makes it smaller.
+// TestNoise: any part is the same however it is read, no two keys share a
+// part, and no compression makes it smaller.
 func TestNoise(t *testing.T) {
 	const size = 3*longTable + 100
 	s, other := stream(t, 1), stream(t, 2)
@@ -35,7 +35,7 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// BenchmarkStream is what making data takes, which a transfer pays for.
+// BenchmarkStream is the cost of generating data, which a transfer bears.
 func BenchmarkStream(b *testing.B) {
 	s, err := NewStream(1)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"thru/internal/transfer/loopback"
 )
 
-// lone is a transfer as if it had logged in.
+// lone returns a transfer as after login.
 func lone(t *testing.T, at string, o Options, block int) *Transfer {
 	t.Helper()
 	u, err := ParseURL(at)
@@ -27,8 +27,8 @@ func lone(t *testing.T, at string, o Options, block int) *Transfer {
 	return m
 }
 
-// TestCeiling: the client is measured alone, with as many clients as the transfer
-// has, and what it loads is compared where the transfer compares it.
+// TestCeiling: the ceiling is measured with as many clients as the transfer
+// has, and downloads are compared where the transfer compares them.
 func TestCeiling(t *testing.T) {
 	for name, c := range map[string]struct {
 		at    string
@@ -51,7 +51,7 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// TestNoCeiling: where it is not measured, the layer says why.
+// TestNoCeiling: where the ceiling is not measured, the layer has the reason.
 func TestNoCeiling(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -71,7 +71,8 @@ func TestNoCeiling(t *testing.T) {
 	}
 }
 
-// TestAloneJob: a download is compared with the stream only where the transfer is.
+// TestAloneJob: a download is compared with the stream only where the
+// transfer does so.
 func TestAloneJob(t *testing.T) {
 	for _, generated := range []bool{true, false} {
 		o := Options{NoChecksum: generated}

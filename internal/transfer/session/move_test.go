@@ -25,7 +25,7 @@ import (
 type shelf struct {
 	mu     sync.Mutex
 	files  map[string]string
-	locked string // ends the names that nobody may write or remove
+	locked string // suffix of names that nobody may write or remove
 }
 
 func (s *shelf) Open(context.Context) (transfer.Session, error) { return s, nil }
@@ -78,7 +78,7 @@ func (s *shelf) Remove(_ context.Context, path string) error {
 	return nil
 }
 
-// moves does what control does with a carrier of a command and a server.
+// moves runs a transfer like control does, with given options and server.
 func moves(t *testing.T, server *shelf, o Options) (*Transfer, error) {
 	t.Helper()
 	if o.Many == 0 {
@@ -109,7 +109,8 @@ func moves(t *testing.T, server *shelf, o Options) (*Transfer, error) {
 	return m, err
 }
 
-// TestWhatIsThereStays: what is at the server afterwards, whatever was asked for.
+// TestWhatIsThereStays verifies the files at the server afterwards, for each
+// set of options.
 func TestWhatIsThereStays(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte("new"), 0o600); err != nil {
@@ -118,8 +119,8 @@ func TestWhatIsThereStays(t *testing.T) {
 	for name, c := range map[string]struct {
 		cmd   Options
 		there []string // with the text "mine"
-		mine  []string // afterwards still
-		other []string // afterwards with another text
+		mine  []string // unchanged afterwards
+		other []string // replaced afterwards
 		is    error
 		warns bool
 	}{
@@ -166,7 +167,7 @@ func TestWhatIsThereStays(t *testing.T) {
 	}
 }
 
-// TestMadeMeanwhile: a file that came after it was looked for is nobody's to remove.
+// TestMadeMeanwhile: a file created after the check is not removed.
 func TestMadeMeanwhile(t *testing.T) {
 	server := &shelf{files: map[string]string{"f.2": "mine"}}
 	m, err := moves(t, &shelf{files: map[string]string{}}, Options{Upload: true, Overwrite: true, Many: 2})
@@ -183,7 +184,7 @@ func TestMadeMeanwhile(t *testing.T) {
 	}
 }
 
-// TestLeft: what could not be removed is one short line.
+// TestLeft: files that could not be removed are reported in one short line.
 func TestLeft(t *testing.T) {
 	server := &shelf{files: map[string]string{}}
 	m, err := moves(t, server, Options{Upload: true, Small: 300})
@@ -220,7 +221,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestSettledBlock: a block that a server does not take is said, and not reckoned with.
+// TestSettledBlock: a block size that a server reduces is reported, and the
+// smaller one is used.
 func TestSettledBlock(t *testing.T) {
 	for _, tt := range []struct {
 		asked, settled, want int64
@@ -236,7 +238,8 @@ func TestSettledBlock(t *testing.T) {
 	}
 }
 
-// TestServersName: what is made beside a file has a name of its length at most, and one of its own.
+// TestServersName: the name of a generated file is unique, and within the
+// server's limit.
 func TestServersName(t *testing.T) {
 	m := &Transfer{Options: Options{Many: 2}, direction: "upload", mark: "abcdef", target: URL{Path: "dir/" + strings.Repeat("é", 127)}}
 	name := m.name(".thru-memory")

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestSuggested: what is moved lasts 10 s and 100 round trips, within reason.
+// TestSuggested: the suggested size lasts 10 s and 100 round trips, within
+// limits.
 func TestSuggested(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// sshd starts one for the user of the test, who logs in by a key. It returns the
-// host's key too.
+// sshd starts a server for the user of the test, who logs in by a key. It
+// also returns the host key.
 func sshd(t *testing.T) (transfertest.Server, ssh.PublicKey) {
 	t.Helper()
 	t.Setenv(agentVariable, "")
@@ -78,8 +78,8 @@ func TestSFTP(t *testing.T) {
 	})
 }
 
-// TestPassword: servers that ask for it in either way, once; the files are those of
-// OpenSSH's sftp-server, behind a door of our own.
+// TestPassword: servers that ask for the password in either way, once; the
+// files are those of OpenSSH's sftp-server, behind our own SSH server.
 func TestPassword(t *testing.T) {
 	t.Setenv(agentVariable, "")
 	server, dir := transfertest.Program(t, "sftp-server"), t.TempDir()
@@ -128,7 +128,7 @@ func isRight(password string) error {
 	return nil
 }
 
-// door is an SSH server for one client, which has the real server of files behind it.
+// door is an SSH server for one client in front of the real SFTP server.
 func door(t *testing.T, program string, directions func(*ssh.ServerConfig)) transfer.Config {
 	t.Helper()
 	_, secret, err := ed25519.GenerateKey(rand.Reader)

@@ -9,14 +9,14 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// names is a server's files that nothing replaces, and of which only the temporary
-// ones may be renamed to be something else.
+// names is a server's files that a rename never replaces, and of which only
+// the temporary ones may be renamed.
 type names struct {
 	there  map[string]bool
-	locked bool // no file gets its name
+	locked bool // every rename to a file's name fails
 }
 
-// Filecmd renames and removes as version 3 of the protocol has it.
+// Filecmd renames and removes as in version 3 of the protocol.
 func (n names) Filecmd(r *sftp.Request) error {
 	switch {
 	case !n.there[r.Filepath]:
@@ -31,10 +31,11 @@ func (n names) Filecmd(r *sftp.Request) error {
 	return nil
 }
 
-// Filelist knows no sizes.
+// Filelist returns no sizes.
 func (names) Filelist(*sftp.Request) (sftp.ListerAt, error) { return nil, sftp.ErrSSHFxOpUnsupported }
 
-// TestReplaces: a server without OpenSSH's rename. The old file goes only when the new one has its name.
+// TestReplaces: a server without OpenSSH's rename. The old file is removed
+// only when the new one has its name.
 func TestReplaces(t *testing.T) {
 	if err := sftp.SetSFTPExtensions("hardlink@openssh.com"); err != nil { // of the servers of this process
 		t.Fatal(err)

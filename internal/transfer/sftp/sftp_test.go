@@ -53,7 +53,7 @@ func FuzzPrintable(f *testing.F) {
 	})
 }
 
-// lying is a file of a server that tells a size that none has.
+// lying is a file of a server that reports an impossible size.
 type lying struct{ fs.FileInfo }
 
 func (lying) Mode() fs.FileMode { return 0 }

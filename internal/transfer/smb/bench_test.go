@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// zeros gives them without end.
+// zeros reads endless zeros.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkPut and BenchmarkGet are the client alone, as far as a server at its
-// side allows: nothing makes the data, and nothing takes it.
+// BenchmarkPut and BenchmarkGet measure the client alone, up to the rate of a
+// server on this machine: no time goes to making or storing the data.
 func BenchmarkPut(b *testing.B) {
 	const size = 256 << 20
 	server := sambaBelow(b, "/dev/shm")

@@ -11,8 +11,8 @@ import (
 	"thru/internal/transfer/transfertest"
 )
 
-// samba is a smbd of its own, in a temporary folder, with one share "data".
-// options are further lines of its [global] section.
+// samba starts a smbd in a temporary folder, with one share "data". options
+// are further lines of its [global] section.
 func samba(t testing.TB, options ...string) transfertest.Server {
 	t.Helper()
 	return sambaBelow(t, "/tmp", options...)

@@ -31,7 +31,8 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestAgreed verifies what is said of a session to what the server was told to do.
+// TestAgreed verifies what a session reports against the server's
+// configuration.
 func TestAgreed(t *testing.T) {
 	for name, c := range map[string]struct {
 		options []string
@@ -143,7 +144,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestDomain: a user may come with a domain, by either sign.
+// TestDomain: a user may have a domain, with either separator.
 func TestDomain(t *testing.T) {
 	server := samba(t)
 	for _, sign := range []string{";", `\`} {
@@ -180,7 +181,7 @@ func (w writer) Write(b []byte) (int, error) { return w(b) }
 
 var _ io.Writer = writer(nil)
 
-// answer is a negotiate response by the book ([MS-SMB2] 2.2.4).
+// answer is a negotiate response by the specification ([MS-SMB2] 2.2.4).
 func answer(dialect uint16, mode byte, capabilities, reads, writes uint32) []byte {
 	b := make([]byte, header+body+24)
 	copy(b, "\xfeSMB")
@@ -199,7 +200,7 @@ func TestTap(t *testing.T) {
 	first := answer(0x0302, 3, 4, 8<<20, 4<<20)
 	frame := func(b []byte) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...) }
 	stream := slices.Concat(frame(nil), frame(first), frame([]byte("\xfeSMB and more")), frame(append([]byte("\xfdSMB"), make([]byte, 5000)...)))
-	for size := 1; size < 300; size += 7 { // however it comes in pieces
+	for size := 1; size < 300; size += 7 { // in pieces of any size
 		tap := &tap{}
 		for piece := range slices.Chunk(stream, size) {
 			tap.see(piece)
@@ -236,7 +237,7 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// challenge is one by the book ([MS-NLMP] 2.2.1.2).
+// challenge is a message by the specification ([MS-NLMP] 2.2.1.2).
 func challenge(name string) []byte {
 	b := append([]byte("NTLMSSP\x00\x02\x00\x00\x00"), make([]byte, 44)...)
 	little := binary.LittleEndian

@@ -13,7 +13,8 @@ import (
 	"thru/internal/transfer"
 )
 
-// TestFolder: it is private, stays while it is in use, and goes with all it holds.
+// TestFolder: a folder is private, stays while it is in use, and is removed
+// with all its files.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	f, err := In(dir)
@@ -40,7 +41,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestFull: no folder is made for what has no room.
+// TestFull: no folder is created where there is no room.
 func TestFull(t *testing.T) {
 	if _, known := Room(os.TempDir()); !known {
 		t.Skip("the room of a file system is not known here")
@@ -50,11 +51,11 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// inFolder is set for the process of TestKilled that is to be killed.
+// inFolder is set for the process that TestKilled kills.
 const inFolder = "THRU_TEST_STAGE"
 
-// TestKilled: what a killed process leaves goes with the next one; what is not a
-// private folder of this user stays.
+// TestKilled: the next process removes what a killed one has left; anything
+// but a private folder of this user stays.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv(inFolder); dir != "" {
 		f, err := In(dir)
@@ -103,7 +104,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestLockFails: what is no lock of another, and no want of locks, is told.
+// TestLockFails: an error other than a held lock, or missing lock support, is
+// returned.
 func TestLockFails(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no locks of files there")

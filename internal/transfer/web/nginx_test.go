@@ -17,10 +17,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// redirects are places that send a client elsewhere.
+// redirects are locations that redirect a client.
 const redirects = "location /there { return 302 /target; } location /away { return 302 http://192.0.2.1/target; }"
 
-// nginx starts one, with TLS where cert is given.
+// nginx starts an nginx, with TLS where cert is given.
 func nginx(t *testing.T, cert, key string) transfertest.Server {
 	t.Helper()
 	transfertest.Program(t, "nginx")

@@ -11,7 +11,7 @@ import (
 	"thru/internal/transfer"
 )
 
-// TestPutRedirected: a PUT or DELETE that a server sends elsewhere is none that was done.
+// TestPutRedirected: a redirected PUT or DELETE does not count as done.
 func TestPutRedirected(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		s, err := open(t, func(w http.ResponseWriter, r *http.Request) {
@@ -33,15 +33,15 @@ func TestPutRedirected(t *testing.T) {
 				t.Errorf("%d, %d bytes: %v", status, size, err)
 			}
 		}
-		// net/http does a DELETE of 307 and 308 again, as a DELETE.
+		// net/http repeats a DELETE after 307 and 308 as a DELETE.
 		if err := s.Remove(t.Context(), "new"); (err == nil) != (status >= 307) {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
 }
 
-// TestPasswordOfPut: anybody may read, and writing wants a login. hears tells whether
-// the server takes the body before it asks for that.
+// TestPasswordOfPut: reading needs no login, and writing does. hears reports
+// whether the server reads the body before it asks for the login.
 func TestPasswordOfPut(t *testing.T) {
 	for _, c := range []struct {
 		hears bool
@@ -50,7 +50,7 @@ func TestPasswordOfPut(t *testing.T) {
 		fails bool
 	}{
 		{false, "me", 64 << 10, false}, {false, "me", 1 << 20, false}, {false, "me", 9 << 20, false},
-		{true, "me", 64 << 10, false}, {true, "me", 1 << 20, false}, {true, "me", 9 << 20, true}, // more than is remembered
+		{true, "me", 64 << 10, false}, {true, "me", 1 << 20, false}, {true, "me", 9 << 20, true}, // more than is kept
 	} {
 		got := []byte{}
 		s, err := open(t, func(w http.ResponseWriter, r *http.Request) {

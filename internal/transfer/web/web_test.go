@@ -31,7 +31,7 @@ func open(t *testing.T, h http.HandlerFunc, set func(*transfer.Config)) (transfe
 	return s, err
 }
 
-// TestAnswers: what servers answer, and what is made of it.
+// TestAnswers: servers' responses, and the resulting errors.
 func TestAnswers(t *testing.T) {
 	put := func(ctx context.Context, s transfer.Session) error {
 		return s.Put(ctx, "new", strings.NewReader("some"), 4, false)
@@ -68,7 +68,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestShort: a server that says more than it sends.
+// TestShort: a server that announces more than it sends.
 func TestShort(t *testing.T) {
 	s, err := open(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "1000")
@@ -84,10 +84,11 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestPassword: asked for once and only where the server wants one, sent in the clear only where that is said.
+// TestPassword: the password is asked for once and only where the server
+// needs it, and sent without encryption only with a warning.
 func TestPassword(t *testing.T) {
 	for name, c := range map[string]struct {
-		scheme string // of the server's challenge; none: no login
+		scheme string // of the server's challenge; empty: no login
 		asked  int
 		fails  bool
 	}{
@@ -114,8 +115,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestPutElsewhere: what is to be sent is sent to nobody else, and nothing but what was
-// put by us is removed.
+// TestPutElsewhere: an upload is not sent to another server, and only files
+// that we have created are removed.
 func TestPutElsewhere(t *testing.T) {
 	var wrong atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { wrong.Add(1) }))
@@ -141,7 +142,8 @@ func TestPutElsewhere(t *testing.T) {
 	}
 }
 
-// TestBrokenOverwrite: a server that keeps its old file when a PUT breaks still has it.
+// TestBrokenOverwrite: a server that keeps its old file when a PUT breaks
+// still has it.
 func TestBrokenOverwrite(t *testing.T) {
 	var removed atomic.Bool
 	s, err := open(t, func(w http.ResponseWriter, r *http.Request) {
