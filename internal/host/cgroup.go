@@ -139,7 +139,8 @@ func relativeTo(at, root string) (rest string, ok bool) {
 }
 
 // hiddenAbove reports whether the host has groups above the highest one
-// shown: only the host's root group lacks these files (cgroups(7)).
+// shown. Only the host's root group has no cgroup.type (version 2), and only
+// it has release_agent (version 1) (cgroups(7)).
 func (f FS) hiddenAbove(l levels) bool {
 	if len(l.dirs) == 0 {
 		return false

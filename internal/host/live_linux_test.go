@@ -120,7 +120,7 @@ func TestQueuesOfLoopback(t *testing.T) {
 	}
 }
 
-// Each reading asks the kernel with its own sockets.
+// Each reading asks the kernel with its own sockets, and closes them.
 func TestReadLeavesNoFiles(t *testing.T) {
 	files := func() int {
 		list, err := os.ReadDir("/proc/self/fd")

@@ -63,7 +63,7 @@ func (h *Host) RouteFrom(dst, src netip.Addr, device string) (measure.Route, err
 
 // nextHops returns the next hops of the routing table entry that dst matches,
 // where it has several, and the hash policy that chooses one. Kernels before
-// 4.13 report no hash policy.
+// 4.13 report no next hops.
 func (h *Host) nextHops(dst, src netip.Addr, device string) (all []measure.NextHop, hash string) {
 	o := routeOptions(src, device)
 	o.FIBMatch = true

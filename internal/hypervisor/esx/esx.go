@@ -107,8 +107,8 @@ func (r *reading) lacks(fact, why string) {
 	}
 }
 
-// ask returns the output of a command, without incomplete parts; where it
-// fails, its fact is not checked.
+// ask returns the output of a command; where the command fails, its fact is
+// not checked. It drops the output of a command that did not end by itself.
 func (r *reading) ask(fact, name string, args ...string) string {
 	out, err := r.run.Run(r.ctx, name, args...)
 	if err != nil {

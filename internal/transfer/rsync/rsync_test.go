@@ -121,7 +121,7 @@ func TestRefused(t *testing.T) {
 		t.Error(err)
 	}
 	cfg = server.Config
-	cfg.User, cfg.Path = "", "open/files/x" // read-only by the daemon's configuration, even for root
+	cfg.User, cfg.Path = "", "open/files/x" // read-only by the daemon's configuration, and open to everyone
 	s := opened(t, cfg)
 	if err := s.Put(t.Context(), "open/files/y", strings.NewReader("x"), 1, false); !errors.Is(err, transfer.ErrReadOnly) {
 		t.Error(err)
