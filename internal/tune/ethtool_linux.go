@@ -74,8 +74,8 @@ func driverRows(d driver, privilege func() string) []row {
 
 const ringWords = 8 // struct ethtool_ringparam without the command
 
-// ringRow is the number of descriptors of one direction: most is the word
-// with the maximum, now that with the present value.
+// ringRow returns the row of the number of descriptors of one direction: most
+// is the word with the maximum, now that with the present value.
 func ringRow(d driver, id string, most, now int) row {
 	return row{
 		knob: id, form: amounts(1),

@@ -98,7 +98,8 @@ func lockHost(file string) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// listen holds the socket, unless a user who can tune holds it.
+// listen takes the socket. It fails where a user who can tune holds it; any
+// other holder is ignored.
 func listen(socket string) (release func(), err error) {
 	l, err := net.Listen("unix", socket)
 	switch {

@@ -101,7 +101,8 @@ func each(before, value string, set func(pair) error) error {
 	return nil
 }
 
-// pairsOf returns the form of a value whose elements all have the same form.
+// pairsOf returns a form function for values whose elements all have the same
+// form.
 func pairsOf(form func(string) (string, error)) func(string) (string, error) {
 	return namedPairs(func(_, value string) (string, error) { return form(value) })
 }
@@ -152,8 +153,7 @@ func amounts(n int) func(string) (string, error) {
 	}
 }
 
-// word is the form of a name: of a congestion control, a discipline, a
-// governor.
+// word checks a name: of a congestion control, a discipline, a governor.
 func word(value string) (string, error) {
 	value = strings.TrimSpace(value)
 	if value == "" || len(value) > 32 || strings.Trim(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" {
@@ -162,7 +162,7 @@ func word(value string) (string, error) {
 	return value, nil
 }
 
-// onOff is the form of a switch.
+// onOff checks a value of "on" or "off".
 func onOff(value string) (string, error) {
 	if value != "on" && value != "off" {
 		return "", fmt.Errorf(`%.80q is neither "on" nor "off"`, value)
@@ -170,7 +170,7 @@ func onOff(value string) (string, error) {
 	return value, nil
 }
 
-// mask is the form of a CPU mask as in /sys, without leading zeros:
+// mask returns a CPU mask in the form of /sys, without leading zeros:
 // hexadecimal, in groups of 8 digits, the highest first (lib/vsprintf.c,
 // bitmap_string).
 func mask(value string) (string, error) {
@@ -194,13 +194,14 @@ func mask(value string) (string, error) {
 	return strings.Join(groups, ","), nil
 }
 
-// cpus is the form of a list of CPUs: "0-3,8".
+// cpus returns a list of CPUs in its canonical form: "0-3,8".
 func cpus(value string) (string, error) {
 	list, err := unit.ParseList(value, unit.MaxCPU)
 	return unit.List(list), err
 }
 
-// queueTable is the form of an indirection table: a queue for each entry.
+// queueTable returns an indirection table in its canonical form: a queue for
+// each entry.
 func queueTable(value string) (string, error) {
 	if n := len(strings.Fields(value)); n == 0 || len(value) > maxText {
 		return "", errors.New("it is no table of queues")

@@ -114,8 +114,8 @@ func (l *login) answer(_, _ string, questions []string, shown []bool) ([]string,
 	return []string{password}, err
 }
 
-// refusals are the library's texts for a refused login, since it has no type
-// for that. 51 is SSH_MSG_USERAUTH_FAILURE (RFC 4252, section 6).
+// refusals returns the library's texts for a refused login, since it has no
+// type for that. 51 is SSH_MSG_USERAUTH_FAILURE (RFC 4252, section 6).
 func refusals() []string {
 	return []string{"unable to authenticate", "too many authentication failures", "unexpected message type 51"}
 }
