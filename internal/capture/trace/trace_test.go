@@ -28,8 +28,7 @@ func counts(w *measure.Direction) string {
 	return s
 }
 
-// overtakenByCopy plays a receiver's view of a segment that comes later than
-// its retransmission.
+// overtakenByCopy plays a receiver's view of a segment that comes later than its retransmission.
 func overtakenByCopy(x *tape, late int64) {
 	const size = 1448
 	us, _ := x.open(10, 10_000).bulk(11_000, 20)
@@ -408,8 +407,7 @@ func TestCutOptions(t *testing.T) {
 	}
 }
 
-// TestTwice: copies by a mirror port or another interface are counted
-// separately.
+// TestTwice: copies by a mirror port or another interface are counted separately.
 func TestTwice(t *testing.T) {
 	const size = 1448
 	tests := []struct {
@@ -558,8 +556,7 @@ func TestMidFlow(t *testing.T) {
 	}
 }
 
-// TestSizesMidFlow: without the handshake, packet sizes determine the full
-// segment.
+// TestSizesMidFlow: without the handshake, packet sizes determine the full segment.
 func TestSizesMidFlow(t *testing.T) {
 	for _, test := range []struct {
 		name    string
