@@ -39,8 +39,8 @@ func (*checkCmd) takes() (string, map[string]option.Flag) {
 
 // gateFlags choose which gates to check.
 type gateFlags struct {
-	Only []string `group:"Gates" name:"only" placeholder:"GATE" help:"Only these gates (thru check --list)."`
-	Skip []string `group:"Gates" name:"skip" placeholder:"GATE" help:"All but these gates."`
+	Only []string `group:"Gates" name:"only" placeholder:"GATE" list:"thru check --list" help:"Only these gates (thru check --list)."`
+	Skip []string `group:"Gates" name:"skip" placeholder:"GATE" list:"thru check --list" help:"All but these gates."`
 }
 
 // gating converts the flags to control.Gating and refuses unknown ids.

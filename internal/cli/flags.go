@@ -41,7 +41,7 @@ func above[T ~int64](parse func(string) (T, error)) kong.MapperFunc {
 		}
 		name, tag := flagName(ctx.Value.Flag), ctx.Value.Tag
 		if text == "" {
-			return noValue(name)
+			return noValue(ctx.Value.Flag)
 		}
 		v, err := parse(text)
 		if err == nil && v <= 0 {
@@ -73,7 +73,7 @@ func refuseEmpty(k *kong.Context) error {
 	for _, p := range k.Path {
 		switch {
 		case p.Flag != nil && isEmpty(p.Flag.Target):
-			return noValue(flagName(p.Flag))
+			return noValue(p.Flag)
 		case p.Positional != nil && isEmpty(p.Positional.Target):
 			switch name, _, _ := strings.Cut(p.Positional.Name, "|"); name {
 			case "end-point", "source":
@@ -84,8 +84,14 @@ func refuseEmpty(k *kong.Context) error {
 	return nil
 }
 
-func noValue(flag string) error {
-	return fault.Usagef("leave "+flag+" out, or give it a value; where the shell put one there, it is unset", "%s has no value", flag)
+// noValue refuses a flag without a value. The flag's tag `list` is the command that lists the values.
+func noValue(f *kong.Flag) error {
+	name := flagName(f)
+	hint := "leave " + name + " out, or give it a value; where the shell put one there, it is unset"
+	if list := f.Tag.Get("list"); list != "" {
+		hint += "; `" + list + "` names all"
+	}
+	return fault.Usagef(hint, "%s has no value", name)
 }
 
 // isEmpty reports whether a text, or a list of texts, is empty.
@@ -154,7 +160,7 @@ func readOnce(ctx *kong.DecodeContext, to reflect.Value) error {
 		return err
 	}
 	if value == "" {
-		return noValue(flagName(ctx.Value.Flag))
+		return noValue(ctx.Value.Flag)
 	}
 	to.SetString(value)
 	return nil

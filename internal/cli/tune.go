@@ -36,7 +36,7 @@ type tuneCmd struct {
 	Yes      bool          `group:"Tuning" name:"yes" help:"Try changes that may cut the connection to a host without asking. They are undone by themselves where it is lost."`
 	Target   int64         `group:"Tuning" name:"target" type:"rate" like:"9G or 950M" none:"a target of nothing is met by anything" placeholder:"RATE" help:"End when each direction carries this much, such as 9G (exit code 3 where it does not, 4 where a busy host could not show it)."`
 	Budget   time.Duration `group:"Tuning" name:"budget" type:"time" like:"5m or 600" none:"a budget of 0 s holds nothing" default:"10m" placeholder:"TIME" help:"Time for all of it, such as 5m (default: 10m). No change is begun that it does not hold, and one under way is undone when it ends."`
-	Only     []string      `group:"Tuning" name:"only" placeholder:"KNOB" help:"Change only these (thru tune --list)."`
+	Only     []string      `group:"Tuning" name:"only" placeholder:"KNOB" list:"thru tune --list" help:"Change only these (thru tune --list)."`
 	Try      []string      `group:"Tuning" name:"try" sep:"none" placeholder:"KNOB=VALUE" help:"Try this setting first: KNOB=VALUE[@END POINT][:INTERFACE], such as tcp-rmem='4096 131072 8388608'@esx2 or gro=on:eth0. Can be repeated."`
 	AA       *int          `group:"Tuning" name:"aa" placeholder:"N" help:"Compare the state N times with itself, and change nothing: how far can the comparisons be trusted?"`
 	Rollback bool          `group:"Tuning" name:"rollback" help:"Undo what thru has changed at the end point (without one: here), by its journal: also after a crash or a boot."`

@@ -149,7 +149,7 @@ const leastLink = 9600
 func link() Value {
 	return parsed("10G, 2.5G or 1G/l2", func(s string) (l plan.Link, err error) {
 		if strings.ContainsAny(s, ",=") {
-			return l, fault.Usagef("state one rate, such as 10G; RUNG=RATE,RUNG=RATE is for a ladder of several rungs", "this is of one path")
+			return l, fault.Usagef("state one rate, such as 10G; RUNG=RATE,RUNG=RATE is for a ladder of several rungs", "a path has one rate")
 		}
 		if l.RateBps, l.Layer, err = unit.ParseLinkRate(s); err == nil && l.RateBps < leastLink {
 			err = fmt.Errorf("%d bit/s is less than any link has", l.RateBps)
