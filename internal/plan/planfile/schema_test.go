@@ -178,7 +178,7 @@ func TestKeysAreDescribed(t *testing.T) {
 	sections := map[string]map[string]any{
 		"The file": root.Properties, "End points": root.Defs["end_point"].Properties, "Pairs": root.Defs["pairs"].Properties,
 		"Traffic": root.Defs["settings"].Properties, "Targets": root.Defs["target"].Properties, "Rungs": root.Defs["rung"].Properties,
-		"By hand": root.Defs["by_hand"].Properties,
+		"Manual steps": root.Defs["by_hand"].Properties,
 	}
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
 	for name, keys := range sections {
