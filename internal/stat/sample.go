@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 
 	"thru/internal/unit"
 )
@@ -31,9 +31,23 @@ func MeanInterval(xs []float64) (Interval, bool) {
 	return Interval{Mean: m, Low: m - half, High: m + half, N: n}, true
 }
 
-// TQuantile returns the quantile p of Student's t distribution.
-func TQuantile(p float64, degrees int) float64 {
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(degrees)}.Quantile(p)
+// TQuantile returns the quantile p, at least one half, of Student's t distribution.
+func TQuantile(p float64, degrees int) float64 { return tQuantile(p, float64(degrees)) }
+
+// tQuantile inverts the incomplete beta function (NIST Digital Library of Mathematical Functions, 8.17): degrees
+// of Welch are no whole number.
+func tQuantile(p, degrees float64) float64 {
+	x := mathext.InvRegIncBeta(degrees/2, 0.5, 2*(1-p))
+	return math.Sqrt(degrees * (1 - x) / x)
+}
+
+// covariance returns the sum of products of deviations from the means.
+func covariance(xs, ys []float64) float64 {
+	x, y, total := Mean(xs), Mean(ys), 0.0
+	for i := range xs {
+		total += (xs[i] - x) * (ys[i] - y)
+	}
+	return total
 }
 
 // Limits of the interval within one run.

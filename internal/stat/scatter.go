@@ -3,8 +3,6 @@ package stat
 import (
 	"math"
 
-	gonum "gonum.org/v1/gonum/stat"
-
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -34,7 +32,7 @@ func ScatterOf(cells []*measure.Cell) (s Scatter) {
 		}
 	}
 	if s.Runs = len(logs); s.Runs > 1 {
-		s.Pct = 100 * math.Expm1(gonum.StdDev(logs, nil))
+		s.Pct = 100 * math.Expm1(math.Sqrt(variance(logs)))
 	}
 	return s
 }
@@ -57,6 +55,6 @@ func (s Scatter) String() string {
 
 // Correlation returns Pearson's coefficient; false if one of the series does not vary.
 func Correlation(xs, ys []float64) (float64, bool) {
-	c := gonum.Correlation(xs, ys, nil)
+	c := covariance(xs, ys) / math.Sqrt(squares(xs)*squares(ys))
 	return c, !math.IsNaN(c) && !math.IsInf(c, 0)
 }

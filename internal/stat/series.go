@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	gonum "gonum.org/v1/gonum/stat"
-
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -230,7 +228,8 @@ func aroundSlope(xs []float64, rising bool) float64 {
 		for i := range time {
 			time[i] = float64(min(i, end))
 		}
-		start, slope := gonum.LinearRegression(time, xs, nil, false)
+		slope := covariance(time, xs) / squares(time)
+		start := Mean(xs) - slope*Mean(time)
 		for i := range rest {
 			rest[i] = xs[i] - start - slope*time[i]
 		}

@@ -3,7 +3,7 @@ package stat
 import (
 	"math"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 
 	"thru/internal/measure"
 )
@@ -61,8 +61,7 @@ func halfWidth(square, degrees, level float64) float64 {
 	if !(square > 0) {
 		return 0
 	}
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}
-	return t.Quantile(0.5+level/2) * math.Sqrt(square)
+	return tQuantile(0.5+level/2, degrees) * math.Sqrt(square)
 }
 
 // pooledHalf returns the half-width for a common variance; 0 if the larger side varies less.
@@ -132,7 +131,7 @@ func RunSpread(sessions bool) Spread {
 // least returns the least half-width of the interval of n values against m at a level, whatever their observed
 // scatter. One value proves no more against many than against one.
 func (s Spread) least(n, m int, level float64) float64 {
-	z := distuv.UnitNormal.Quantile(0.5 + level/2)
+	z := mathext.NormalQuantile(0.5 + level/2)
 	switch min(n, m) {
 	case 1:
 		return z * s.Value * math.Sqrt2
@@ -200,7 +199,7 @@ func SingleRuns(a, b *measure.Figure, level float64) (difference, low, high floa
 		return difference, math.NaN(), math.NaN(), false
 	}
 	const spread = RunSpreadPct / 100.0
-	half := distuv.UnitNormal.Quantile(0.5+level/2) * math.Sqrt(x*x+y*y+2*spread*spread)
+	half := mathext.NormalQuantile(0.5+level/2) * math.Sqrt(x*x+y*y+2*spread*spread)
 	return difference, difference - half, difference + half, true
 }
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 )
 
 // exactSigns is the highest number of differences for which the distribution of ranks is computed exactly; beyond
@@ -86,7 +86,7 @@ func normalTail(ranks []int, atMost int) float64 {
 		m += float64(r) / 2
 		v += float64(r) * float64(r) / 4
 	}
-	return distuv.UnitNormal.CDF((float64(atMost) + 1 - m) / math.Sqrt(v))
+	return math.Erfc((m-float64(atMost)-1)/math.Sqrt(2*v)) / 2
 }
 
 // HodgesLehmann returns an estimate of the center of differences, the median of the means of all pairs of them,
@@ -133,7 +133,7 @@ func orderOf(n int, tail float64) (at int, found bool) {
 	}
 	if n > exactSigns {
 		m, v := float64(n*(n+1))/4, float64(n*(n+1)*(2*n+1))/24
-		return max(0, int(m+distuv.UnitNormal.Quantile(tail)*math.Sqrt(v)-0.5)), true
+		return max(0, int(m+mathext.NormalQuantile(tail)*math.Sqrt(v)-0.5)), true
 	}
 	left := 0.0
 	for s, p := range signChances(ranks) {
