@@ -8,10 +8,7 @@
 // which all three printers must then implement. Prefer the existing kinds.
 package doc
 
-import (
-	"html/template"
-	"slices"
-)
+import "slices"
 
 // Block is one part of a report. A printer skips a block that is empty for its audience.
 type Block interface {
@@ -58,7 +55,7 @@ type Report struct {
 	Body    []Block
 	Foot    string // the program and its version
 	Signed  *Signature
-	Kept    template.HTML // on a page: the embedded document, which thru report reads
+	Kept    Markup // on a page: the embedded document, which thru report reads
 }
 
 // Signature describes the signer of a page. The signature itself follows the page and covers all of its
@@ -100,6 +97,9 @@ type List struct {
 // Code is lines to type or paste as they are.
 type Code struct{ Lines []string }
 
+// Markup is HTML or SVG that a page prints as it is: our own elements, with foreign text escaped.
+type Markup string
+
 // Pairs is a list of names with values.
 type Pairs struct {
 	Name string // caption
@@ -114,14 +114,14 @@ type Charts struct{ Charts []Chart }
 
 // Chart is a drawing with its caption and legend.
 type Chart struct {
-	SVG     template.HTML // safe: our own elements and escaped text
+	SVG     Markup // safe: our own elements and escaped text
 	Caption string
 	Legend  []Legend
 }
 
 // Legend is the sample of a line or colour, and its meaning.
 type Legend struct {
-	Key  template.HTML
+	Key  Markup
 	Name string
 }
 
@@ -135,7 +135,7 @@ type Bars struct {
 // BarRow is a bar with its name and value.
 type BarRow struct {
 	Name, Value string
-	Track       template.HTML // safe: our own elements
+	Track       Markup // safe: our own elements
 }
 
 // Matrix is a matrix of figures of pairs, coloured by value.

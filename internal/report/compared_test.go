@@ -149,7 +149,7 @@ func TestComparedBadge(t *testing.T) {
 				class = cmp.Or(string(b.Verdict.Tone), class)
 			}
 		}
-		if !strings.Contains(string(blocks.Style()), ".badge."+class+" {") {
+		if !strings.Contains(blocks.Style(), ".badge."+class+" {") {
 			t.Errorf("%s: the style has no badge %q", name, class)
 		}
 	}

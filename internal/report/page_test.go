@@ -163,7 +163,7 @@ func TestRepeating(t *testing.T) {
 // TestContrast computes the contrast of each pair of colours that the page combines (WCAG 2.2: 4.5 for text,
 // 3 for drawings), light, dark and printed.
 func TestContrast(t *testing.T) {
-	schemes := regexp.MustCompile(`(?s):root \{(.*?)\n?\s*\}`).FindAllStringSubmatch(string(blocks.Style()), -1)
+	schemes := regexp.MustCompile(`(?s):root \{(.*?)\n?\s*\}`).FindAllStringSubmatch(blocks.Style(), -1)
 	if len(schemes) != 3 {
 		t.Fatalf("%d schemes of colours, want light, dark and print", len(schemes))
 	}
@@ -188,7 +188,7 @@ func TestContrast(t *testing.T) {
 		for _, line := range []string{"c0", "c1", "c2", "c3"} {
 			check(3, line, "back", c[line], c["back"])
 		}
-		for _, m := range regexp.MustCompile(`(?m)(?:^|\} )\.h(\d) \{ --heat: (\d+)%`).FindAllStringSubmatch(string(blocks.Style()), -1) { // text in a cell of a matrix
+		for _, m := range regexp.MustCompile(`(?m)(?:^|\} )\.h(\d) \{ --heat: (\d+)%`).FindAllStringSubmatch(blocks.Style(), -1) { // text in a cell of a matrix
 			share, _ := strconv.ParseFloat(m[2], 64)
 			check(4.5, "text", "heat "+m[1], c["text"], mixed(c["c0"], c["back"], share/100))
 		}

@@ -6,9 +6,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 
+	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -25,7 +25,7 @@ const (
 )
 
 // rawOf returns the document as the page embeds it.
-func rawOf(d *measure.Document) (template.HTML, error) {
+func rawOf(d *measure.Document) (doc.Markup, error) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	if err := JSON(z, d); err != nil {
@@ -43,7 +43,7 @@ func rawOf(d *measure.Document) (template.HTML, error) {
 		text = text[n:]
 	}
 	b.WriteString("\n" + rawEnd)
-	return template.HTML(b.String()), nil
+	return doc.Markup(b.String()), nil
 }
 
 // Embedded reads the document from a page made with HTMLOptions.Raw. It does not trust the page: it limits

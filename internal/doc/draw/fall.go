@@ -2,7 +2,6 @@ package draw
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 	"strings"
@@ -132,12 +131,12 @@ func (w *Fall) drawn() (shown *Fall, logarithmic bool) {
 	return shown, true
 }
 
-func barKey(shape string) template.HTML {
-	return template.HTML(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true">` + shape + `</svg>`)
+func barKey(shape string) doc.Markup {
+	return doc.Markup(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true">` + shape + `</svg>`)
 }
 
 // Track returns the bar as SVG, in shares of the page's width; its row has the same in words.
-func (r Rung) Track() template.HTML {
+func (r Rung) Track() doc.Markup {
 	var c strings.Builder
 	rect := func(class string, share float64) {
 		fmt.Fprintf(&c, `<rect class="%s" width="%.2f%%" height="100%%"/>`, class, 100*share)
@@ -174,5 +173,5 @@ func (r Rung) Track() template.HTML {
 		upright("roof", r.Mark, -20, 120)
 	}
 	c.WriteString("</svg>")
-	return template.HTML(c.String())
+	return doc.Markup(c.String())
 }

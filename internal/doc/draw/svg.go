@@ -4,7 +4,6 @@ package draw
 import (
 	"fmt"
 	"html"
-	"html/template"
 	"math"
 	"strings"
 
@@ -114,7 +113,7 @@ func (c *Canvas) stroke(class string, x1, y1, x2, y2 float64) {
 }
 
 // svg renders the drawing. The result contains only our own elements and escaped text.
-func (d Drawing) svg() template.HTML {
+func (d Drawing) svg() doc.Markup {
 	height := axisHeight
 	for _, p := range d.Panels {
 		height += titleHeight + p.Height
@@ -134,7 +133,7 @@ func (d Drawing) svg() template.HTML {
 	}
 	c.Text("axis", "middle", (leftMargin+Width-rightMargin)/2, top+42, d.X.Title)
 	c.Add("</svg>")
-	return template.HTML(c.String())
+	return doc.Markup(c.String())
 }
 
 func (x XAxis) pixel(v float64) float64 {
@@ -271,18 +270,18 @@ func marker(style int, hollow bool, x, y float64) string {
 }
 
 // Key returns the sample of a line for a legend.
-func Key(l Line) template.HTML {
+func Key(l Line) doc.Markup {
 	if l.Stems {
-		return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><line class="%s stem" x1="17" y1="15" x2="17" y2="1"/></svg>`, l.class()))
+		return doc.Markup(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><line class="%s stem" x1="17" y1="15" x2="17" y2="1"/></svg>`, l.class()))
 	}
 	if l.Marker != NoMarkers {
-		return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><path class="%s" d="%s"/></svg>`, l.class(), l.Marker.path(17, 8)))
+		return doc.Markup(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><path class="%s" d="%s"/></svg>`, l.class(), l.Marker.path(17, 8)))
 	}
 	mark := marker(l.Style, l.Dashed || l.Wide, 17, 8)
 	if l.Thin || l.Bare {
 		mark = ""
 	}
-	return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><polyline class="%s" points="1,8 33,8"/>%s</svg>`, l.class(), mark))
+	return doc.Markup(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><polyline class="%s" points="1,8 33,8"/>%s</svg>`, l.class(), mark))
 }
 
 // Project maps v from one interval to another; values outside are drawn at the edge.

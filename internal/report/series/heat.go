@@ -2,7 +2,7 @@ package series
 
 import (
 	"fmt"
-	"html/template"
+	"html"
 	"math"
 	"slices"
 	"strings"
@@ -287,7 +287,7 @@ func (h *heatmap) chart(of string) doc.Chart {
 	right := draw.Width - heatRight
 	var c draw.Canvas
 	c.Add(`<svg viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="%s-t %s-d">`, draw.Width, height, h.ID, h.ID)
-	c.Add(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, h.ID, template.HTMLEscapeString(h.Title+", "+of), h.ID, template.HTMLEscapeString(h.words()))
+	c.Add(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, h.ID, html.EscapeString(h.Title+", "+of), h.ID, html.EscapeString(h.words()))
 	c.Text("tick", "end", draw.Width, heatTop-8, "mean")
 	for level, path := range h.paths(right) {
 		if path != "" {
@@ -308,7 +308,7 @@ func (h *heatmap) chart(of string) doc.Chart {
 	}
 	c.Text("axis", "middle", (heatLeft+right)/2, bottom+36, "time, s")
 	c.Add("</svg>")
-	return doc.Chart{SVG: template.HTML(c.String()), Caption: h.Title + h.More + ".", Legend: h.legend()}
+	return doc.Chart{SVG: doc.Markup(c.String()), Caption: h.Title + h.More + ".", Legend: h.legend()}
 }
 
 // paths returns the SVG path of each level.
@@ -339,7 +339,7 @@ func (h *heatmap) paths(right float64) []string {
 func (h *heatmap) legend() (all []doc.Legend) {
 	for _, l := range []int{0, heatLevels / 3, 2 * heatLevels / 3, heatLevels} {
 		k := fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><path class="heat h%d" d="M1 1h32v14h-32z"/></svg>`, l)
-		all = append(all, doc.Legend{Key: template.HTML(k), Name: h.print(h.Most * float64(l) / heatLevels)})
+		all = append(all, doc.Legend{Key: doc.Markup(k), Name: h.print(h.Most * float64(l) / heatLevels)})
 	}
 	return all
 }
