@@ -103,8 +103,8 @@ func has(x *measure.Compared, outcome string) bool {
 // equalTable returns the rates for sides that do not differ.
 func equalTable(scale float64) table {
 	t := table{title: "compare: nothing has changed",
-		about: "Two sides of the same. A session has a level of its own for each flow, common to all its runs (standard deviation as named); runs scatter about it.\n" +
-			"\"Two levels\": half of the runs carry 20% less. \"One in ten\": loses a quarter. Rates of several flows: any of them.",
+		about: "Both sides are the same. Each session has its own level for each flow, common to all its runs (standard deviation in the table); runs scatter around it.\n" +
+			"\"Two levels\": half of the runs carry 20% less. \"One in ten\": one run in ten loses a quarter. Rows with several flows count a change of any of them.",
 		head: []string{"sides", "sessions", "runs", "worse", "improved"}}
 	two, session := func(n int) string { return fmt.Sprintf("%d against %d runs", n, n) }, 0.03
 	var all []comparison
@@ -137,8 +137,8 @@ func equalTable(scale float64) table {
 // guardrailsTable returns the rates of `--fail-on any` if nothing has changed.
 func guardrailsTable(scale float64) table {
 	t := table{title: "compare --fail-on any: nothing has changed",
-		about: "How often a rate or any of seven guardrails of any flow ends the command with exit code 3. Sessions scatter by 3%, runs by 1%; each guardrail\n" +
-			"scatters from result to result by so much (standard deviation of the logarithm).",
+		about: "How often a rate or one of seven guardrails of any flow ends the command with exit code 3. Sessions scatter by 3%, runs by 1%; each guardrail\n" +
+			"scatters between results as in the table (standard deviation of the logarithm).",
 		head: []string{"sides", "guardrails", "regression"}}
 	for i, c := range []comparison{
 		{name: "1 against 1 result of one run|10%", runs: 1, guardrails: 0.1},
@@ -158,9 +158,9 @@ func guardrailsTable(scale float64) table {
 // equivalent.
 func foundTable(scale float64) table {
 	t := table{title: "compare: what is found",
-		about: "How often a fall is `worse`; sessions scatter by 3%, runs by 1%. Last, how often a path that has fallen by 5% is called `equivalent`: of one session each\n" +
-			"that word is of the runs that were made, not of the path.",
-		head: []string{"sides", "fall by 5%", "10%", "15%", "20%", "30%", "35%", "40%", "equivalent at 5%"}}
+		about: "How often a drop is `worse`; sessions scatter by 3%, runs by 1%. The last rate is how often a path that has lost 5% is called `equivalent`: with one session on each side\n" +
+			"that outcome refers to the runs, not to the path.",
+		head: []string{"sides", "drop of 5%", "10%", "15%", "20%", "30%", "35%", "40%", "equivalent at 5%"}}
 	var all []comparison
 	for _, n := range []int{1, 2, 3, 5, 10} {
 		all = append(all, comparison{name: fmt.Sprintf("%d against %d runs", n, n), runs: n})

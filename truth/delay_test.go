@@ -80,14 +80,14 @@ func delays(scale float64) table {
 	const barNs = 100e3
 	t := table{title: "Delay variation of datagrams under clock skew",
 		about: "A receiver's clock runs faster than the sender's; 1000 datagrams a second with random gaps, after a ramp of 1 s. " +
-			"The rate is of means that differ from the true one by more than 0.1 ms, and where skew cannot always be told (a queue that is hardly ever empty, or that stands) " +
-			"by more than 0.1 ms and half the drift of the clocks: then nothing is removed, and the result says so.",
-		head: []string{"path", "test", "skew", "mean is wrong"}}
+			"The rate counts means that differ from the true one by more than 0.1 ms. If the skew cannot always be determined (a queue that is rarely or never empty), the limit is " +
+			"0.1 ms and half the drift of the clocks: thru then removes nothing, and the result says so.",
+		head: []string{"path", "test", "skew", "wrong mean"}}
 	for i, p := range []struct {
 		name  string
 		path  func(*rand.Rand) path
 		drift float64 // allowed share of it
-	}{{"no queue", empty, 0}, {"random queue, 50% busy", mm1(0.5), 0}, {"random queue, 90% busy", mm1(0.9), 0}, {"random queue, 97% busy", mm1(0.97), 0.5}, {"bursts of others", bursts, 0}, {"queue of 10 ms that stands", stands, 0.5}} {
+	}{{"no queue", empty, 0}, {"random queue, 50% busy", mm1(0.5), 0}, {"random queue, 90% busy", mm1(0.9), 0}, {"random queue, 97% busy", mm1(0.97), 0.5}, {"bursts of other traffic", bursts, 0}, {"standing queue of 10 ms", stands, 0.5}} {
 		for _, seconds := range []float64{10, 60} {
 			for _, ppm := range []float64{0, 10, 50, 200} {
 				x := delayTrial{seconds: seconds, ppm: 0.99 * ppm, every: 1e6, path: p.path} // 200 ppm is the limit itself

@@ -27,7 +27,7 @@ func pathScatters() []scatterOf {
 		return 1
 	}
 	return []scatterOf{
-		{"CV 12%", normal}, {"half of the runs a fifth less", levels}, {"1 run in 10 a quarter less", rare},
+		{"CV 12%", normal}, {"half of the runs 20% less", levels}, {"1 run in 10 25% less", rare},
 		{"all three", func(r *rand.Rand) float64 { return normal(r) * levels(r) * rare(r) }},
 	}
 }
@@ -36,9 +36,9 @@ func pathScatters() []scatterOf {
 func deceived(scale float64) table {
 	t := table{
 		title: "explain: experiments that carry no more",
-		about: "Share of whole explanations, of four experiments that could each settle a cause, that are certain of one by the scatter of runs alone. " +
-			"What carries more takes turns with the base until its interval says so, five runs at most.",
-		head: []string{"runs scatter by", "certain"},
+		about: "How often `thru explain`, with four experiments that can each confirm a cause, calls one certain only because runs scatter. " +
+			"An experiment that carries more alternates with the baseline until its interval decides, at most five times.",
+		head: []string{"scatter of the runs", "certain"},
 	}
 	for i, s := range pathScatters() {
 		certain := count(explainTrials, scale, uint64(2200+i), func(r *rand.Rand) bool {
@@ -57,8 +57,8 @@ func deceived(scale float64) table {
 func detected(scale float64) table {
 	t := table{
 		title: "explain: an experiment that carries more",
-		about: "Share of explanations that are certain of the cause where windows that the kernels tune carry so many times as much.",
-		head:  []string{"runs scatter by", "1.5 times", "2 times", "5 times"},
+		about: "How often `thru explain` is certain of the cause if windows that the kernel adjusts carry this many times more.",
+		head:  []string{"scatter of the runs", "1.5 times", "2 times", "5 times"},
 	}
 	for i, s := range pathScatters() {
 		x := row{names: []string{s.name}}

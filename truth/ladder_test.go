@@ -65,9 +65,9 @@ func ladderConditions() []climbing {
 // equalCells returns the rates for cells that do not differ.
 func equalCells(scale float64) table {
 	alike := table{title: "ladder: nothing differs",
-		about: "Eight cells (1, 2, 4, 8 streams by two windows) that carry the same, and four rungs of them. How often the advice says that more streams carry more, \"cost\", or that a\n" +
-			"window is \"clearly\" faster or slower, and how often a rung is said to carry more or less than the one below, without \"may be chance\".",
-		head: []string{"runs of a cell", "runs scatter", "cells", "advice claims", "rungs claim"}}
+		about: "Eight cells (1, 2, 4, 8 streams, two windows) that carry the same, and four rungs of such cells. How often the advice claims that more streams carry more or cost\n" +
+			"something, or that a window is clearly faster or slower; and how often a rung is reported to carry more or less than the one below, without \"may be chance\".",
+		head: []string{"runs of a cell", "scatter of the runs", "of the cells", "false advice", "false rungs"}}
 	for i, c := range ladderConditions() {
 		advice := count(3000, scale, uint64(400+i), func(r *rand.Rand) bool { return claims(stat.StreamAdvice(c.cells(r, "", level), 8)) })
 		rungs := count(1000, scale, uint64(450+i), func(r *rand.Rand) bool {
@@ -85,7 +85,7 @@ func equalCells(scale float64) table {
 
 // streamsTable returns the rates for cells with a known effect of more streams.
 func streamsTable(scale float64) table {
-	t := table{title: "ladder: what is found", about: "The same cells, where 2 streams carry more than one by so much, and 4 and 8 as much as 2; runs scatter by 3%. How often the advice is not to use one stream.",
+	t := table{title: "ladder: what is found", about: "The same cells, but 2, 4 and 8 streams carry this much more than one; runs scatter by 3%. How often the advice is to use several streams.",
 		head: []string{"runs of a cell", "10%", "20%", "30%", "50%", "75%", "100%"}}
 	for i, c := range []climbing{{"1", 1, scattering(0.03), 0}, {"3", 3, scattering(0.03), 0}, {"5", 5, scattering(0.03), 0}, {"10", 10, scattering(0.03), 0}} {
 		var rates []rate

@@ -26,8 +26,8 @@ func lengths() []int { return []int{10, 20, 30, 60, 120} }
 func intervals(scale float64) table {
 	t := table{
 		title: "Interval of a single run",
-		about: "How often the 95% interval of one run holds the mean that this run would have had, had it gone on. Its seconds vary by 5%, and each depends on " +
-			"the one before by rho. The width is the mean half-width over that of a mean whose variance is known. Under 30 s there is no bar, under 10 s no interval.",
+		about: "How often the 95% interval of a run contains the mean of the same run if it continued. Its seconds scatter by 5%, and each depends on " +
+			"the one before by rho. The width is the mean half-width, relative to a mean with known variance. Runs below 30 s have no limit, below 10 s no interval.",
 		head: []string{"seconds", "rho", "width", "covered"},
 	}
 	for _, n := range lengths() {
@@ -65,7 +65,7 @@ func covered(seconds int, rho, scale float64) row {
 func calmRuns(scale float64) table {
 	t := table{
 		title: "Steady: false alarms",
-		about: "How often a run is called not stable though nothing changes in it. Where its seconds depend on each other (rho) it wanders, and is called so more often.",
+		about: "How often a run is called not stable although nothing changes. If its seconds depend on each other (rho), its rate wanders, and it is called not stable more often.",
 		head:  []string{"seconds", "rho", "CV", "not stable", "two levels"},
 	}
 	for _, n := range lengths() {
@@ -89,7 +89,7 @@ func calmRuns(scale float64) table {
 func steppedRuns(scale float64) table {
 	t := table{
 		title: "Steady: a step of -20%",
-		about: "How often a fall by 20% is found where it lies at so many percent of the run: not stable, and said to be two levels. The seconds vary by 3%; of more scatter fewer are found.",
+		about: "How often a drop of 20% at this percentage of the run is found: as not stable, and as two levels. The seconds scatter by 3%; with more scatter fewer drops are found.",
 		head:  []string{"seconds", "CV", "at", "not stable", "two levels"},
 	}
 	for _, n := range lengths()[:4] {
@@ -116,8 +116,8 @@ func steppedRuns(scale float64) table {
 func driftingRuns(scale float64) table {
 	t := table{
 		title: "Steady: a linear drift",
-		about: "How often a run that drifts by so much from its first second to its last is called not stable, and how often two levels are seen in it. " +
-			"The seconds vary by 2%. A rise may be taken for a slow start, and left out. Of a drift of five deviations in ten seconds the shape cannot be told well: it has no bar.",
+		about: "How often a run with this drift from its first to its last second is called not stable, and how often it is called two levels. " +
+			"The seconds scatter by 2%. A rise may count as slow start and be left out. A drift of five standard deviations in ten seconds has no clear shape and no limit.",
 		head: []string{"seconds", "drift", "not stable", "two levels"},
 	}
 	for _, n := range lengths()[:4] {
@@ -152,8 +152,8 @@ func repeats(r *rand.Rand, deviation, precisionPct float64, least, most int) []f
 func intervalOfRuns(scale float64) table {
 	t := table{
 		title: "Interval of repeated runs",
-		about: "How often the 95% interval of the runs holds the mean of the path, if runs are normal. --repeat makes a fixed number. " +
-			"--precision 2.5% makes at least 5 and at most 15, until the interval is that narrow: to stop then costs a little coverage (from 3 runs on it would be 91%).",
+		about: "How often the 95% interval of the runs contains the mean of the path, for normally distributed runs. --repeat makes a fixed number of runs. " +
+			"--precision 2.5% makes 5 to 15 runs, until the interval is that narrow. This stop costs a little coverage (with a minimum of 3 runs it would be 91%).",
 		head: []string{"runs", "scatter of the runs", "covered"},
 	}
 	for _, c := range []struct {
@@ -175,8 +175,8 @@ func intervalOfRuns(scale float64) table {
 func groupsOfRuns(scale float64) table {
 	t := table{
 		title: "Two groups of runs",
-		about: "How often runs are said to fall into two groups: of runs of one level that scatter by 10%, and of runs that have one of two levels, 25% apart, by chance, and scatter by 1%. " +
-			"Two runs or more of either level are needed, which chance does not always give.",
+		about: "How often runs are called two groups: runs of one level with a scatter of 10%, and runs with a random one of two levels, 25% apart, and a scatter of 1%. " +
+			"At least two runs of each level are needed, which do not always occur.",
 		head: []string{"runs", "one level", "two levels"},
 	}
 	for _, n := range []int{4, 5, 6, 8, 10, 15} {

@@ -88,21 +88,22 @@ func misses(tables []table) []string {
 
 // words explains the contents of the page's tables.
 const words = `
-- **Interval** of a single run: where the mean of this run would lie, had it gone on. It is not of the path: another run may differ by more.
-- **Interval** of repeated runs: where the mean of many more runs of this path would lie.
-- **Not stable**, of a single run: it has two levels, drifts, or its halves differ, by more than its scatter brings forth.
-- **Not stable**, of repeated runs: their interval is wider than was asked for, or they fall into two groups.
-- **Two levels**: the rate was one value until a second, and another from it on.
-- **Two groups** of runs: some runs carried about one rate and the others about another, so that their mean describes neither.
-- **CV**: the standard deviation in percent of the mean. **rho**: how much of a second's deviation the next one keeps.
-- A rate with a bar says so: "at most" of what is wrong, "at least" of what is to be found. Without a bar it is only reported.
+- **Interval** of a single run: the mean of the same run if it continued. Another run of the path can differ by more.
+- **Interval** of repeated runs: the mean of many more runs of the path.
+- **Not stable**, a single run: it has two levels, drifts, or its halves differ, by more than its scatter explains.
+- **Not stable**, repeated runs: their interval is wider than requested, or they form two groups.
+- **Two levels**: the rate has one value up to some second, and another value after it.
+- **Two groups** of runs: some runs have one rate and the others another, so that their mean describes neither.
+- **CV**: the standard deviation in percent of the mean. **rho**: the correlation of a second with the one before.
+- A rate with a limit has "at most" (wrong verdicts) or "at least" (found changes). Other rates are only reported.
 `
 
 // markdown returns the page.
 func markdown(tables []table) string {
 	var b strings.Builder
 	b.WriteString("# How often thru's verdicts are wrong\n\n" +
-		"`make truth` writes this page: it simulates each verdict with the code that makes it, from fixed seeds.\n" + words)
+		"Each table has the error rates of one verdict. `make truth` writes this page: it simulates each verdict with the code that makes it, from fixed\n" +
+		"seeds.\n" + words)
 	for _, t := range tables {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", t.title, t.about)
 		fmt.Fprintf(&b, "| %s | trials |\n|%s\n", strings.Join(t.head, " | "), strings.Repeat("---|", len(t.head)+1))

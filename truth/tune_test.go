@@ -57,7 +57,7 @@ func scatters() []float64 { return []float64{0.01, 0.02, 0.05, 0.1} }
 
 // keptWrongly returns the rates for tunings in which nothing helps.
 func keptWrongly(scale float64) table {
-	t := table{title: "tune: nothing helps", about: "Tunings of so many changes, none of which does anything. How often any of them is kept, by runs that scatter by so much.",
+	t := table{title: "tune: nothing helps", about: "Tunings with this many changes, none of which has an effect. How often any of them is kept, by the scatter of the runs.",
 		head: []string{"changes", "1%", "2%", "5%", "10%"}}
 	for i, changes := range []int{1, 4, 10} {
 		var rates []rate
@@ -78,7 +78,7 @@ func keptWrongly(scale float64) table {
 
 // keptRightly returns the rates for changes that help.
 func keptRightly(scale float64) table {
-	t := table{title: "tune: what is found", about: "A change that brings so much, one of four. How often it is kept, by runs that scatter by so much.", head: []string{"brings", "1%", "2%", "5%", "10%"}}
+	t := table{title: "tune: what is found", about: "One of four changes has this gain. How often it is kept, by the scatter of the runs.", head: []string{"gain", "1%", "2%", "5%", "10%"}}
 	for i, brings := range []float64{0.03, 0.05, 0.1, 0.2, 0.5} {
 		var rates []rate
 		for k, scatter := range scatters() {
@@ -94,10 +94,10 @@ func keptRightly(scale float64) table {
 
 // gains returns the reported effect of kept changes.
 func gains(scale float64) table {
-	t := table{title: "tune: what a kept change is said to bring",
-		about: "Changes that were kept, one of four: the mean of what they are said to bring, by runs made after the decision, and beside it that of the runs that decided. The last rates are of the\n" +
-			"kept: the interval holds the truth; the estimate is above it (half, where it has no bias). The row misses its bar where the mean is off by more than one point, beyond the doubt of so many.",
-		head: []string{"brings", "runs scatter", "said on average", "by the runs that decided", "mean within 1 point", "interval holds the truth", "estimate above it"}}
+	t := table{title: "tune: the reported gain of a kept change",
+		about: "One of four changes has this gain and was kept. The reported gain comes from runs after the decision; the next column has the gain in the runs that decided. The last rates\n" +
+			"count kept changes: the interval contains the true gain; the estimate is above it (50% without bias). The mean misses its limit if it is off by more than one point and the error of the trials.",
+		head: []string{"gain", "scatter of the runs", "reported on average", "in the runs that decided", "mean within 1 point", "interval contains the gain", "estimate above it"}}
 	for i, x := range []struct{ brings, scatter float64 }{{0.03, 0.01}, {0.03, 0.02}, {0.03, 0.05}, {0.05, 0.02}, {0.05, 0.05}, {0.2, 0.05}, {0.2, 0.1}} {
 		var said, decided []float64
 		holds, above := 0, 0

@@ -12,8 +12,8 @@ import (
 func verdicts(scale float64) table {
 	t := table{
 		title: "Verdict against the link's rate",
-		about: "How often a path that carries so much of the ceiling passes, fails, or is inconclusive, where 95% are required. Runs scatter by so much. " +
-			"One run and 5 runs (--repeat 5, --acceptance); targets of a plan are held against the same figures.",
+		about: "How often a path that carries this share of the ceiling passes, fails, or is inconclusive, if 95% are required. " +
+			"One run and 5 runs (--repeat 5, --acceptance). Targets of a plan use the same figures.",
 		head: []string{"runs", "scatter of the runs", "carries", "pass", "fail", "inconclusive"},
 	}
 	for _, runs := range []int{1, 5} {
