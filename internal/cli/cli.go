@@ -64,6 +64,7 @@ type env struct {
 	*console.Console
 	archive library.Archive // where the result is stored
 	network *remote.Network // connects end points
+	line    *kong.Context   // the parsed command line
 }
 
 // AfterApply implements kong.AfterApply.
@@ -164,6 +165,11 @@ func moveData(in io.Reader, out, errw io.Writer) int {
 	return fault.OK
 }
 
+// command is what a command line selects. kong could call it too, but by names that the linker does not know.
+type command interface {
+	Run(context.Context, *env) error
+}
+
 // helpShown ends the command line after --help.
 type helpShown int
 
@@ -180,7 +186,7 @@ func run(ctx context.Context, e *env) (err error) {
 		}
 	}()
 	var g grammar
-	parser, err := parserOf(ctx, e, &g)
+	parser, err := parserOf(e, &g)
 	if err != nil {
 		return err
 	}
@@ -203,7 +209,8 @@ func run(ctx context.Context, e *env) (err error) {
 	}
 	e.Typed = typedFlags(k)
 	dropRepeats(k)
-	err = option.Spelled(k.Run(), option.AsFlag)
+	e.line = k
+	err = option.Spelled(k.Selected().Target.Addr().Interface().(command).Run(ctx, e), option.AsFlag)
 	if clash := (*fault.Clash)(nil); errors.As(err, &clash) {
 		*clash = clash.Typed(e.Typed)
 	}
@@ -211,12 +218,12 @@ func run(ctx context.Context, e *env) (err error) {
 }
 
 // parserOf builds kong's parser of the command line into g.
-func parserOf(ctx context.Context, e *env, g *grammar) (*kong.Kong, error) {
+func parserOf(e *env, g *grammar) (*kong.Kong, error) {
 	parser, err := kong.New(g,
 		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
 		kong.Writers(e.Out, e.Err), kong.Exit(func(code int) { panic(helpShown(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.NamedMapper("once", kong.MapperFunc(onceFlag)), kong.NamedMapper("place", kong.MapperFunc(placeFlag)), kong.NamedMapper("size", above(unit.ParseSize)), kong.NamedMapper("rate", above(unit.ParseRate)), kong.NamedMapper("time", above(unit.ParseDuration)), kong.PostBuild(withOptions), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
+		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.NamedMapper("once", kong.MapperFunc(onceFlag)), kong.NamedMapper("place", kong.MapperFunc(placeFlag)), kong.NamedMapper("size", above(unit.ParseSize)), kong.NamedMapper("rate", above(unit.ParseRate)), kong.NamedMapper("time", above(unit.ParseDuration)), kong.PostBuild(withOptions), kong.Bind(e))
 	if err != nil {
 		return nil, fmt.Errorf("cli: building the command line: %w", err)
 	}
@@ -284,7 +291,7 @@ func (e *env) document() *measure.Document {
 type versionCmd struct{}
 
 // Run prints the version.
-func (versionCmd) Run(e *env) error {
+func (versionCmd) Run(_ context.Context, e *env) error {
 	_, err := fmt.Fprintf(e.Out, "thru %s\n", e.Version)
 	return err
 }

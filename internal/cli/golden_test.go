@@ -47,7 +47,7 @@ func golden(t *testing.T, name string, got []byte) {
 // command, flag or variable breaks scripts.
 func TestHelp(t *testing.T) {
 	t.Setenv("COLUMNS", "100")
-	parser, err := parserOf(t.Context(), &env{Console: &console.Console{Out: io.Discard, Err: io.Discard}}, &grammar{})
+	parser, err := parserOf(&env{Console: &console.Console{Out: io.Discard, Err: io.Discard}}, &grammar{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func planOf(t *testing.T, args []string) (p plan.Plan, err error) {
 	}
 	var g grammar
 	e := &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Args: args}}
-	parser, err := parserOf(t.Context(), e, &g)
+	parser, err := parserOf(e, &g)
 	if err != nil {
 		return p, err
 	}

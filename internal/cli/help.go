@@ -1,11 +1,10 @@
 package cli
 
 import (
+	"context"
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/alecthomas/kong"
 
 	"thru/docs"
 	"thru/internal/doc/text"
@@ -17,10 +16,10 @@ type helpCmd struct {
 }
 
 // Run prints the pages of a topic, or the options of a command without a page.
-func (c *helpCmd) Run(e *env, k *kong.Context) error {
+func (c *helpCmd) Run(_ context.Context, e *env) error {
 	topic := strings.TrimSuffix(strings.Join(c.Topic, " "), ".md")
 	var commands []string
-	for _, n := range k.Model.Children {
+	for _, n := range e.line.Model.Children {
 		if !n.Hidden {
 			commands = append(commands, n.Name)
 		}
@@ -28,7 +27,7 @@ func (c *helpCmd) Run(e *env, k *kong.Context) error {
 	pages := pagesOf(topic)
 	isCommand := len(c.Topic) > 0 && slices.Contains(commands, c.Topic[0])
 	if len(pages) == 0 && isCommand {
-		_, err := k.Parse(append(c.Topic, "--help"))
+		_, err := e.line.Parse(append(c.Topic, "--help"))
 		return err
 	}
 	if len(pages) == 0 {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ type joined struct {
 const byKey = "by_key"
 
 // Run stores, lists or removes join strings.
-func (c *joinCmd) Run(e *env) error {
+func (c *joinCmd) Run(_ context.Context, e *env) error {
 	keys, err := bus.DefaultKeyring()
 	if err != nil {
 		return err
