@@ -16,9 +16,9 @@ import (
 func newPicture(d *measure.Document, v *view) *draw.Picture {
 	switch {
 	case v.Moving != nil:
-		return v.Moving.Fall.Picture("What each layer carries: the whole carries what the least of them does.")
+		return v.Moving.Fall.Picture("What each layer carries. The slowest layer limits the transfer.")
 	case v.Fleet != nil && v.Fleet.Waterfall != nil:
-		return v.Fleet.Waterfall.Picture("What each layer costs, by the best cell of each rung.")
+		return v.Fleet.Waterfall.Picture("What each layer costs, from the best cell of each rung.")
 	case v.Silent:
 		return nil
 	}
@@ -32,7 +32,7 @@ func newPicture(d *measure.Document, v *view) *draw.Picture {
 		_, high := figureSpan(c)
 		w.Most, directions[result.PathName(c)] = max(w.Most, result.AmountOf(c), high), directions[result.PathName(c)]+1
 		if c.Ceiling != nil {
-			w.Most, caption = max(w.Most, c.Ceiling.Bps), "What each direction carries, against its ceiling: what the link leaves for payload."
+			w.Most, caption = max(w.Most, c.Ceiling.Bps), "What each direction carries, and its ceiling: the payload rate that the link allows."
 		}
 	}
 	for _, c := range cells {

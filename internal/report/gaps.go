@@ -56,33 +56,33 @@ func gaps(d *measure.Document) []doc.Gap {
 // inWords returns the common name of a JSON key's figure; other keys stay as they are.
 func inWords(key string) string {
 	words := map[string]string{
-		"bdp_bytes": "BDP", "ceiling": "ceiling", "cpu_of_each_end": "CPU of each end apart", "goodput_bps": "goodput",
+		"bdp_bytes": "BDP", "ceiling": "ceiling", "cpu_of_each_end": "CPU of each end", "goodput_bps": "goodput",
 		"host": "counters of the host", "interface.driver": "driver counters of the interface", "jain_fairness": "fairness",
-		"mean_packet_bytes": "mean packet", "receiver_cpu": "CPU of the receiver", "receiver_memory": "memory of the receiver",
-		"reconciled": "both ends beside each other", "required_window_bytes": "required window", "retransmits_segments": "retransmits",
+		"mean_packet_bytes": "mean packet size", "receiver_cpu": "CPU of the receiver", "receiver_memory": "memory of the receiver",
+		"reconciled": "comparison of both ends", "required_window_bytes": "required window", "retransmits_segments": "retransmits",
 		"rfc6349.buffer_delay_pct": "buffer delay", "rfc6349.tcp_efficiency_pct": "TCP efficiency", "rfc6349.transfer_time_ratio": "time ratio",
-		"steady_state": "steady state", "streams.mss": "segment size", "streams.tcp.bytes_sent": "bytes sent again",
+		"steady_state": "steady state", "streams.mss": "segment size", "streams.tcp.bytes_sent": "retransmitted bytes",
 		"rtt_idle_ns": "RTT idle", "rtt_loaded_ns": "RTT loaded", "sender_cpu": "CPU of the sender", "sender_memory": "memory of the sender",
 		"streams.blocked_ns": "time blocked in socket calls", "streams.tcp": "TCP_INFO",
-		"transactions_per_s": "requests a second", "datagrams": "figures of the datagrams", "datagrams.sent_packets": "datagrams sent",
-		"latency_under_load": "latency under load", "loss_places": "where datagrams were lost", "latency.histogram": "distribution of the latency", "verified": "comparison of the data",
-		"search.capacity_bps": "capacity", "streams.datagrams": "counts of the datagrams", "host.qdisc": "counters of the queue (qdisc)",
+		"transactions_per_s": "requests a second", "datagrams": "datagram figures", "datagrams.sent_packets": "datagrams sent",
+		"latency_under_load": "latency under load", "loss_places": "location of the loss", "latency.histogram": "latency distribution", "verified": "comparison of the data",
+		"search.capacity_bps": "capacity", "streams.datagrams": "datagram counts", "host.qdisc": "counters of the queue (qdisc)",
 		"sender_cpu.pct_per_gbps": "CPU per Gb/s of the sender", "receiver_cpu.pct_per_gbps": "CPU per Gb/s of the receiver",
-		"end_points.facts": "facts of the host there", "bins": "its seconds", "io": "its data path", "route": "its route", "worker": "CPU time of the program there", "total_bytes": "its bytes with the ramp",
-		"host_idle_baseline": "the host when idle", "streams.window": "its socket buffers", "streams.tcp.rtt_ns": "round trips of the sender there", "streams.datagrams.lost": "losses of the omitted time apart", "worker.resident_bytes": "memory of the program there",
-		"aggregate_bps": "what all carried together", "hosts.cpu": "CPU of the hosts",
+		"end_points.facts": "facts of the remote host", "bins": "figures of each second", "io": "data path", "route": "route", "worker": "CPU time of the remote program", "total_bytes": "bytes including the ramp",
+		"host_idle_baseline": "idle load of the host", "streams.window": "socket buffers", "streams.tcp.rtt_ns": "RTT at the remote sender", "streams.datagrams.lost": "losses during the omitted time", "worker.resident_bytes": "memory of the remote program",
+		"aggregate_bps": "total rate of all flows", "hosts.cpu": "CPU of the hosts",
 		"transfer.runs.there_cpu": "CPU of the server", "transfer.runs.there_cpu.worker_cores_used": "CPU of the server's program", "transfer.runs.there_sockets": "TCP of the server",
-		"transfer.runs.seconds_bps": "the single seconds", "transfer.published": "published figures",
-		"left_capture":                "which capture is nearer to the sender",
-		"bytes_read":                  "what the program there has read",
-		"streams.datagrams.reordered": "datagrams out of order", "streams.datagrams.duplicates": "duplicates", "streams.datagrams.socket_drops": "drops at its socket",
-		"sender_cpu.idle_baseline": "the sender when idle", "receiver_cpu.idle_baseline": "the receiver when idle",
+		"transfer.runs.seconds_bps": "rate of each second", "transfer.published": "published figures",
+		"left_capture":                "order of the captures",
+		"bytes_read":                  "bytes that the remote program read",
+		"streams.datagrams.reordered": "datagrams out of order", "streams.datagrams.duplicates": "duplicates", "streams.datagrams.socket_drops": "drops at the socket",
+		"sender_cpu.idle_baseline": "idle load of the sender", "receiver_cpu.idle_baseline": "idle load of the receiver",
 	}
 	if w, ok := words[key]; ok {
 		return w
 	}
 	if counter, ok := strings.CutPrefix(key, "transfer.runs.there_host."); ok {
-		return "of the server's host: " + counter
+		return "server host: " + counter
 	}
 	return measure.NewVocabulary().Words(key)
 }
@@ -227,14 +227,14 @@ func fileGaps(all []doc.Gap) (out []doc.Gap) {
 		case g.Why == measure.NotInCapture, g.Why == measure.ReadNotInCapture:
 			unseen = true
 		case slices.Contains(g.Facts, "ceiling"):
-			out = append(out, doc.Gap{Why: "--link-rate names the link's", Facts: []string{"ceiling"}})
+			out = append(out, doc.Gap{Why: "set the link rate with --link-rate", Facts: []string{"ceiling"}})
 		case slices.Contains(g.Facts, "time ratio"), slices.Contains(g.Facts, "steady state"): // the ceiling, and a warning, contain them
 		default:
 			out = append(out, g)
 		}
 	}
 	if unseen {
-		out = append(out, doc.Gap{Why: "packets do not show it", Facts: []string{"CPU and memory of both ends", "what the programs read"}})
+		out = append(out, doc.Gap{Why: "not visible in packets", Facts: []string{"CPU and memory of both ends", "bytes that the programs read"}})
 	}
 	return out
 }

@@ -185,7 +185,7 @@ func gatesAnswer(d *measure.Document) string {
 		all = append(all, fmt.Sprintf("%d not checked", n))
 	}
 	if passes+warns+fails == 0 {
-		return "nothing could be checked: " + unit.Plural(len(d.Gates), "gate") + " without the fact that it judges"
+		return "nothing could be checked: " + unit.Plural(len(d.Gates), "gate") + doc.Verb(len(d.Gates), " lacks its fact", " lack their facts")
 	}
 	if fails > 0 {
 		all = append([]string{unit.Plural(fails, "gate") + doc.Verb(fails, " fails", " fail")}, all...)
@@ -193,7 +193,7 @@ func gatesAnswer(d *measure.Document) string {
 	answer := "fit to be measured: "
 	switch {
 	case d.Error != nil && d.Error.ExitCode != fault.Verdict:
-		answer = "not checked to the end: "
+		answer = "check incomplete: "
 	case fails > 0:
 		answer = "not fit to be measured: "
 	}

@@ -214,7 +214,7 @@ func busyCPUs(values []float64) string {
 	if m == most {
 		return m
 	}
-	return m + ", most " + most
+	return m + ", max " + most
 }
 
 func meanRate(values []float64) string { return unit.Rate(stat.Mean(values)) }
@@ -227,7 +227,7 @@ func meanPct(values []float64) string {
 	if m == most {
 		return m
 	}
-	return m + ", most " + most
+	return m + ", max " + most
 }
 
 // total returns the sum of packet counts.
@@ -245,7 +245,7 @@ func greatestSize(values []float64) string {
 
 // counterGrid returns a row for each guest and host with samples within a run.
 func counterGrid(all []guestOrHost) doc.Table {
-	g := doc.Table{Caption: "What they did while it was measured", Columns: []doc.Column{{Name: "machine", Least: 12}}}
+	g := doc.Table{Caption: "Hypervisor counters during the measurement", Columns: []doc.Column{{Name: "machine", Least: 12}}}
 	figures := counterFigures()
 	for _, f := range figures {
 		g.Columns = append(g.Columns, doc.Column{Name: f.name, Right: true, Least: 6})
@@ -267,7 +267,7 @@ func counterGrid(all []guestOrHost) doc.Table {
 }
 
 // aboutCounters explains the columns.
-const aboutCounters = "ready, co-stop, limited: share of the time, of a VM the mean of its virtual CPUs; in, out, dropped: of a VM by the adapter of the test where that is told, of a host by all its adapters"
+const aboutCounters = "ready, co-stop, limited: share of time; for a VM the mean of its virtual CPUs. in, out, dropped: for a VM the adapter under test if it is known, for a host all adapters"
 
 // mostCounterCharts limits the charts of guests and hosts.
 const mostCounterCharts = 8
@@ -308,21 +308,21 @@ func (b guestOrHost) chart(n int) (doc.Chart, bool) {
 			x := draw.Line{Style: i, Dashed: i%2 == 1, Points: points, Markers: series.Markers}
 			p.Lines, p.Max = append(p.Lines, x), max(p.Max, series.Greatest(points))
 			legends = append(legends, doc.Legend{Key: draw.Key(x), Name: l.name})
-			words = append(words, fmt.Sprintf("%s at most %.1f", l.name, series.Greatest(points)))
+			words = append(words, fmt.Sprintf("%s max %.1f", l.name, series.Greatest(points)))
 		}
 		if len(p.Lines) > 0 {
 			p.Lines = append(p.Lines, b.runLine(zero))
 			panels = append(panels, p)
 		}
 	}
-	plot("CPU, % of the time", 5, []counterLine{{measure.CounterReady, "ready, and not run"}, {measure.CounterCoStop, "co-stop"}, {measure.CounterLimited, "kept by a limit"}})
+	plot("CPU, % of the time", 5, []counterLine{{measure.CounterReady, "ready"}, {measure.CounterCoStop, "co-stop"}, {measure.CounterLimited, "limited"}})
 	plot("CPU of the host, %", 100, []counterLine{{measure.CounterUsage, "used"}})
-	plot("packets dropped in each interval", series.LeastCount, []counterLine{{measure.CounterRxDropped, "on the way in"}, {measure.CounterTxDropped, "on the way out"}})
+	plot("dropped packets per interval", series.LeastCount, []counterLine{{measure.CounterRxDropped, "in"}, {measure.CounterTxDropped, "out"}})
 	if len(panels) == 0 {
 		return doc.Chart{}, false
 	}
-	legends = append(legends, doc.Legend{Key: draw.Key(b.runLine(zero)), Name: "a run is measured"})
-	x := draw.XAxis{High: width, Ticks: draw.NiceTicks(width, 6), Title: "time from the first run, s"}
+	legends = append(legends, doc.Legend{Key: draw.Key(b.runLine(zero)), Name: "measured run"})
+	x := draw.XAxis{High: width, Ticks: draw.NiceTicks(width, 6), Title: "time since the first run, s"}
 	x.Ticks = slices.DeleteFunc(x.Ticks, func(t draw.Tick) bool { return t.At > x.High })
 	d := draw.Drawing{ID: fmt.Sprintf("below%d", n), Title: b.name + " during the runs", Desc: strings.Join(words, "; "), X: x, Panels: panels}
 	return draw.Chart(d, b.name+" during the runs.", legends), true

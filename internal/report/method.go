@@ -20,8 +20,8 @@ import (
 func methodLines(d *measure.Document) (all []string) {
 	if result.IsCheck(d) {
 		return []string{
-			"The facts were read from each host's own kernel; the path was probed by some hundred small packets between the end points, in both directions.",
-			"Each gate holds one fact against a bar that its line names. No load was put on the path: a gate that passes says that a measurement counts, not what it will show.",
+			"The facts come from each host's kernel. Some hundred small packets between the end points probed the path in both directions.",
+			"Each gate compares one fact with the threshold in its line. The check put no load on the path: if all gates pass, a measurement is valid; its result is still open.",
 		}
 	}
 	if inventory.Is(d) {
@@ -38,24 +38,24 @@ func methodLines(d *measure.Document) (all []string) {
 	}
 	all = append(all, doubtMethod(c), machineMethod(c))
 	if c.RTTIdle != nil || c.RTTLoaded != nil {
-		all = append(all, "RTT idle: a small message on the test's own connection before the traffic. RTT loaded: smoothed by the sender's kernel under the traffic (tcp_info). The kernel's least RTT: its quickest acknowledgement. RTT of the path's probes: between the agents, including the time to wake both.")
+		all = append(all, "RTT idle: a small message on the test connection before the traffic. RTT loaded: the sender kernel's smoothed RTT under the traffic (tcp_info). Kernel's minimum RTT: the fastest acknowledgement. RTT of path probes: between the agents, including the time to wake both.")
 	}
 	if c.Ceiling != nil {
-		all = append(all, fmt.Sprintf("The ceiling is what the link's rate (%s) leaves for payload at MTU %d, when the headers of Ethernet, IP and %s are taken off.",
+		all = append(all, fmt.Sprintf("The ceiling is the payload rate that the link rate (%s) allows at MTU %d, without the headers of Ethernet, IP and %s.",
 			ceilingSource(c.Ceiling), c.Ceiling.MTU, strings.ToUpper(doc.Clean(c.Protocol))))
 	}
 	if len(d.Findings)+len(c.Findings) > 0 {
-		all = append(all, `Rules judge the causes by the counters of both ends. "Certain": the evidence is there, and similar causes are ruled out; "likely": one of those is not ruled out; "possible": a condition for it holds, its cost was not measured.`)
+		all = append(all, `Rules judge the causes by the counters of both ends. "Certain": the evidence supports the cause, and similar causes are ruled out. "Likely": a similar cause is not ruled out. "Possible": a condition for the cause is met, its effect was not measured.`)
 	}
 	if len(d.Groups) > 0 && len(fleet.Sets(d)) > 0 {
 		if slices.ContainsFunc(fleet.Sets(d), (*fleet.Set).AtOnce) {
-			all = append(all, "Pairs of one group were started at the same moment on clocks that had been compared before; what they carried together counts only the time in which all of them ran.")
+			all = append(all, "The pairs of a group started at the same moment, on clocks that were compared before. Their total counts only the time in which all of them ran.")
 		} else {
-			all = append(all, "Pairs were measured one after the other: no two ran at the same time.")
+			all = append(all, "The pairs were measured one after the other.")
 		}
 	}
 	if len(d.Comparisons) > 0 || result.IsTuning(d) && len(d.Tuning.Attempts) > 0 {
-		all = append(all, "What is compared ran in turns, one with the change and one without, again and again, so that a drift of the network falls on both.")
+		all = append(all, "Comparisons alternate runs with and without the change, so that a drift of the network affects both alike.")
 	}
 	return doc.NonEmpty(all...)
 }
@@ -78,9 +78,9 @@ func methodCell(d *measure.Document) *measure.Cell {
 func filesMethod(d *measure.Document) string {
 	switch {
 	case d.Command == "import":
-		return "These are the figures of another program, read from its output; thru has measured nothing itself."
+		return "The figures come from the output of another program. thru measured nothing itself."
 	case result.OfFiles(d):
-		return "These figures come from captured packets; thru has sent nothing itself."
+		return "The figures come from captured packets. thru sent nothing itself."
 	}
 	return ""
 }
@@ -89,15 +89,15 @@ func filesMethod(d *measure.Document) string {
 func countMethod(c *measure.Cell) string {
 	switch {
 	case c.Spec.Traffic == measure.CRR:
-		return "A connection counts when it was opened, one request was answered on it, and it was closed, by the clock of the end that asks."
+		return "A connection counts if it was opened, carried one request and its response, and was closed. The client's clock measures it."
 	case result.Asks(c) && c.Spec.PerSecond > 0:
-		return "A request's time counts from the moment at which it was due, so that a stall shows in all the requests that it held up (no coordinated omission)."
+		return "The latency of a request counts from the moment at which it was due, so that a stall shows in all requests that it delayed (no coordinated omission)."
 	case result.Asks(c):
-		return "A request's time is that from its sending to the whole response, by the clock of the end that asks; the next request waits for it."
+		return "The latency of a request is the time from sending it to the whole response, by the client's clock. The next request waits for it."
 	case result.IsUDP(c):
-		return "Goodput is the payload of the datagrams that the receiver's program got, by the receiver's own clock. Loss is told by sequence numbers, over the life of the streams."
+		return "Goodput is the payload of the datagrams that the receiving program read, by the receiver's clock. Loss is counted by sequence numbers, over the life of the streams."
 	}
-	return "Goodput is the payload that the receiver's program got, by the receiver's clock: without headers, retransmissions and what only left the sender."
+	return "Goodput is the payload that the receiving program read, by the receiver's clock, without headers, retransmissions and data in flight."
 }
 
 // timeMethod returns the measured time, the ramp, and the number of runs.
@@ -128,18 +128,18 @@ func doubtMethod(c *measure.Cell) string {
 	case f == nil:
 		return ""
 	case f.Runs > 1:
-		return fmt.Sprintf("The interval is that of the mean of %d runs (95%%): it says where the mean of many more runs would lie.", f.Runs)
+		return fmt.Sprintf("The interval is the 95%% confidence interval of the mean of %d runs.", f.Runs)
 	case f.CI95Low != nil:
-		return "There is a single run. Its interval (95%) is of this run, not of the path: it says where the mean of this run would lie had it gone on, not how another one would end. Repeat it to know that (--repeat)."
+		return "There is a single run. Its 95% interval describes this run only: where its mean would lie if it had gone on, not the result of another run. Repeat it to learn how much runs vary (--repeat)."
 	}
-	return "There is a single run, too short for an interval. Repeat it to know how much it varies (--repeat)."
+	return "There is a single run, too short for an interval. Repeat it to learn how much runs vary (--repeat)."
 }
 
 func machineMethod(c *measure.Cell) string {
 	if c.SenderCPU == nil && c.ReceiverCPU == nil {
 		return ""
 	}
-	return "CPU is read at both ends each second, of every core, for the whole machine; cores used are less what it used when no test ran."
+	return "CPU is read at both ends each second, for every core of the machine. The idle load before the test is subtracted from the cores used."
 }
 
 func ceilingSource(c *measure.Ceiling) string {
@@ -182,7 +182,7 @@ func newRepeating(d *measure.Document) repeating {
 	if n := len(d.EndPoints) - facts.MostEndPoints; n > 0 {
 		r.Steps = append(r.Steps, repeatStep{At: fmt.Sprintf("%d more", n), Command: "thru serve", Conclusion: "the same"})
 	}
-	here := repeatStep{At: "where it was measured", Command: command}
+	here := repeatStep{At: "the host that ran the command", Command: command}
 	if d.Thru != "" {
 		here.Conclusion = "thru " + doc.Clean(d.Thru)
 	}
@@ -210,7 +210,7 @@ func farStep(d *measure.Document, e measure.EndPoint) (repeatStep, bool) {
 		return s, false
 	default:
 		s.Command = "thru serve"
-		s.Conclusion = "once, at the other end: thru join NAME takes the join string that it prints"
+		s.Conclusion = "once, at the other end: enter the join string that it prints with thru join NAME"
 		if e.Thru != "" {
 			s.Conclusion = "thru " + doc.Clean(e.Thru) + "; " + s.Conclusion
 		}

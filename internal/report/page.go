@@ -67,7 +67,7 @@ func newPage(d *measure.Document) page {
 			q.Shown = true
 			p.Main = append(p.Main, q)
 		} else if s := why.LimitText(c.Source); s != "" && (!drawn || len(v.Judged) == 0) {
-			q.Rows = append(q.Rows[:len(q.Rows):len(q.Rows)], doc.Row{Name: "held back by", Value: s})
+			q.Rows = append(q.Rows[:len(q.Rows):len(q.Rows)], doc.Row{Name: "limited by", Value: s})
 		}
 		if !q.Shown || len(q.Streams.Rows)+len(q.Seconds.Rows) > 0 {
 			p.Details = append(p.Details, q)
@@ -85,7 +85,7 @@ func drawnRuns(cells []result.Cell) (all []string) {
 		}
 		n++
 		if len(c.Source.Runs) > 1 {
-			all = append(all, c.Name+": drawn is "+result.ShownName(c.Source)+"; the figures are of all runs")
+			all = append(all, c.Name+": the chart shows "+result.ShownName(c.Source)+"; the figures are of all runs")
 		}
 	}
 	return all

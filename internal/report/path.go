@@ -23,7 +23,7 @@ func newPaths(d *measure.Document) []doc.Pairs {
 		p := &d.Paths[i]
 		t := doc.Pairs{Name: doc.Clean("path " + p.From + " -> " + p.To)}
 		if p.Cached {
-			t.Name += " (as it was found lately)"
+			t.Name += " (cached from an earlier probe)"
 		}
 		for _, r := range []doc.Row{
 			{Name: "address", Value: addressText(p)}, {Name: "route", Value: bothDirections(p, "route", routeText)}, {Name: "RTT, probes", Value: pathRTTText(p.RTT)}, {Name: "MTU", Value: bothDirections(p, "mtu", mtuText)},
@@ -45,7 +45,7 @@ func addressText(p *measure.Path) string {
 	}
 	s := p.FromAddr + " -> " + p.ToAddr
 	if p.SeenAs != "" && p.SeenAs != p.FromAddr {
-		s += "; translated on the way (NAT): here it is " + p.SeenAs
+		s += "; translated by NAT: the other end sees " + p.SeenAs
 	}
 	return s
 }
@@ -66,7 +66,7 @@ func bothDirections(p *measure.Path, fact string, print func(measure.DirectionFa
 	case there == "" && back == "":
 		return ""
 	case there == back:
-		return there + ", both ways"
+		return there + ", both directions"
 	case there == "":
 		return "back: " + back
 	case back == "":
@@ -103,7 +103,7 @@ func routeText(w measure.DirectionFacts) string {
 func hashText(policy string) string {
 	switch policy {
 	case "":
-		return "what is not known"
+		return "an unknown hash"
 	case measure.HashLayer3:
 		return "addresses alone (" + policy + ")"
 	case measure.HashLayer4:
@@ -116,7 +116,7 @@ func pathRTTText(r *measure.PathRTT) string {
 	if r == nil || r.Samples == 0 {
 		return ""
 	}
-	return fmt.Sprintf("p50 %s; %s to %s, p99 %s, of %s from program to program", unit.Duration(r.P50), unit.Duration(r.Min), unit.Duration(r.Max), unit.Duration(r.P99), unit.Plural(r.Samples, "round trip"))
+	return fmt.Sprintf("p50 %s, min %s, max %s, p99 %s, of %s between the programs", unit.Duration(r.P50), unit.Duration(r.Min), unit.Duration(r.Max), unit.Duration(r.P99), unit.Plural(r.Samples, "round trip"))
 }
 
 func mtuText(w measure.DirectionFacts) string {
@@ -124,16 +124,16 @@ func mtuText(w measure.DirectionFacts) string {
 	if m == nil {
 		return ""
 	}
-	s := fmt.Sprintf("%d pass unfragmented", m.Bytes)
+	s := fmt.Sprintf("%d bytes pass unfragmented", m.Bytes)
 	switch {
 	case m.Bytes >= m.Claimed:
-		return s + ", as the interface says"
+		return s + ", the interface MTU"
 	case m.Silent:
-		s += fmt.Sprintf(" of %d claimed, larger ones vanish without a word", m.Claimed)
+		s += fmt.Sprintf(" (interface MTU %d; larger packets are dropped without an ICMP error)", m.Claimed)
 	case m.Router != nil:
-		s += fmt.Sprintf(" of %d claimed, a router says %d", m.Claimed, *m.Router)
+		s += fmt.Sprintf(" (interface MTU %d; a router reports %d)", m.Claimed, *m.Router)
 	default:
-		s += fmt.Sprintf(" of %d claimed", m.Claimed)
+		s += fmt.Sprintf(" (interface MTU %d)", m.Claimed)
 	}
 	return s
 }
@@ -173,7 +173,7 @@ func marksText(w measure.DirectionFacts) string {
 		}
 	}
 	if len(changed) == 0 {
-		return "marks arrive as they were sent"
+		return "marks arrive unchanged"
 	}
 	slices.Sort(changed)
 	return strings.Join(slices.Compact(changed), ", ")
@@ -216,9 +216,9 @@ func clockText(p *measure.Path) string {
 	case max(c.OffsetNs, -c.OffsetNs) <= c.BoundNs:
 		return "equal within " + bound
 	case c.OffsetNs > 0:
-		return p.To + " is ahead by " + unit.Duration(c.OffsetNs) + ", give or take " + bound
+		return p.To + " is ahead by " + unit.Duration(c.OffsetNs) + ", ± " + bound
 	}
-	return p.To + " is behind by " + unit.Duration(-c.OffsetNs) + ", give or take " + bound
+	return p.To + " is behind by " + unit.Duration(-c.OffsetNs) + ", ± " + bound
 }
 
 func portsText(s *measure.SourcePorts) string {
@@ -236,5 +236,5 @@ func portsText(s *measure.SourcePorts) string {
 		}
 		groups = append(groups, t)
 	}
-	return fmt.Sprintf("%d tried, %d ways by %s: %s", s.Ports, s.Directions, s.By, strings.Join(groups, "; "))
+	return fmt.Sprintf("%d tried, %d paths by %s: %s", s.Ports, s.Directions, s.By, strings.Join(groups, "; "))
 }

@@ -24,7 +24,7 @@ func newPlacement(d *measure.Document) *whereabouts {
 	if !slices.ContainsFunc(d.EndPoints, func(e measure.EndPoint) bool { return e.Placement != nil || e.NoPlace != "" }) {
 		return nil
 	}
-	p := &whereabouts{Lies: relationLines(d), Ends: doc.Table{Caption: "Where the end points are", Columns: []doc.Column{
+	p := &whereabouts{Lies: relationLines(d), Ends: doc.Table{Caption: "Placement of the end points", Columns: []doc.Column{
 		{Name: "end point", Least: 8}, {Name: "machine", Least: 10}, {Name: "host", Least: 8}, {Name: "network", Least: 8}, {Name: "adapter", Least: 8}, {Name: "uplink", Least: 6},
 		{Name: "cluster", Least: 8}, {Name: "data center", Least: 8}, {Name: "known by", Least: 8}}}}
 	for _, e := range d.EndPoints {
@@ -41,7 +41,7 @@ func newPlacement(d *measure.Document) *whereabouts {
 	}
 	p.Ends = p.Ends.WithoutEmpty().First(mostPlacements)
 	if n := len(p.Notes) - mostPlacements; n > 0 {
-		p.Notes = append(p.Notes[:mostPlacements], fmt.Sprintf("and %d more that were not found", n))
+		p.Notes = append(p.Notes[:mostPlacements], fmt.Sprintf("and %d more not found", n))
 	}
 	below := hypervisorRuns(d)
 	p.Counters = counterGrid(below)
@@ -133,5 +133,5 @@ func (x *whereabouts) blocks() []doc.Block {
 	if x == nil {
 		return nil
 	}
-	return []doc.Block{doc.Titled("Where they are, and what their hosts did", x.Ends, doc.List{Lines: slices.Concat(x.Lies, x.Notes), Notes: true}, x.Counters, doc.Charts{Charts: x.Charts})}
+	return []doc.Block{doc.Titled("Host placement and load", x.Ends, doc.List{Lines: slices.Concat(x.Lies, x.Notes), Notes: true}, x.Counters, doc.Charts{Charts: x.Charts})}
 }

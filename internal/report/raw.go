@@ -49,7 +49,7 @@ func rawOf(d *measure.Document) (doc.Markup, error) {
 // Embedded reads the document from a page made with HTMLOptions.Raw. It does not trust the page: it limits
 // sizes, and refuses a page without a document or with two.
 func Embedded(r io.Reader) (*measure.Document, error) {
-	const hint = "a page has its result inside where `thru report --html FILE --with-raw` made it"
+	const hint = "write the page with its result: `thru report --html FILE --with-raw`"
 	refuse := func(err error) (*measure.Document, error) {
 		return nil, fault.Failf(hint, "report: reading the result inside a page: %w", err)
 	}
@@ -64,9 +64,9 @@ func Embedded(r io.Reader) (*measure.Document, error) {
 	text, after, closed := bytes.Cut(rest, []byte(rawEnd))
 	switch {
 	case !found:
-		return refuse(errors.New("there is none"))
+		return refuse(errors.New("the page has no result"))
 	case !closed:
-		return refuse(errors.New("it is cut off"))
+		return refuse(errors.New("it is truncated"))
 	case bytes.Contains(after, []byte(rawBegin)):
 		return refuse(errors.New("there are two"))
 	}

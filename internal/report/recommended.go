@@ -19,15 +19,15 @@ func recommendedTexts(d *measure.Document) (all []string) {
 		use, most := result.SetName(r.Use, ""), result.SetName(r.Best, "")
 		s := "use " + use + ": " + unit.Rate(r.Bps)
 		if use == most {
-			s += fmt.Sprintf(", the most of %d settings", r.Settings)
+			s += fmt.Sprintf(", the highest rate of %d settings", r.Settings)
 		} else {
-			s += fmt.Sprintf("; the most of %d settings, %s with %s, is hardly more", r.Settings, unit.Rate(r.BestBps), most)
+			s += fmt.Sprintf("; the highest rate of %d settings, %s with %s, is hardly higher", r.Settings, unit.Rate(r.BestBps), most)
 		}
 		if others := r.Equal - 1; use == most && others > 0 {
-			s += fmt.Sprintf(", of which %d may carry as much", others)
+			s += fmt.Sprintf("; %d others may carry as much", others)
 		}
 		if r.Runs == 1 {
-			s += " (one run each: --repeat 5 tells more)"
+			s += " (one run each; repeat for certainty: --repeat 5)"
 		}
 		if len(d.Recommended) > 1 {
 			s = doc.Join(doc.Clean(r.Rung), doc.Clean(r.From+" -> "+r.To)) + ": " + s

@@ -46,9 +46,9 @@ func (p *page) brief() []doc.Block {
 func (p *page) gateBlocks() []doc.Block {
 	unchecked, passed := p.Gates.Unchecked(), p.Gates.Passed()
 	body := []doc.Block{p.Warned().Table(), doc.Details{Title: fmt.Sprintf("%d not checked", len(unchecked)), Body: []doc.Block{doc.GapTable(unchecked)}}}
-	switch title := fmt.Sprintf("%d that pass", len(passed)); {
+	switch title := fmt.Sprintf("%d passed", len(passed)); {
 	case len(passed) > 0 && len(p.Ladders) > 0:
-		body = append(body, doc.Para{Text: fmt.Sprintf("%d pass: %s", len(passed), p.Gates.PassedNames())})
+		body = append(body, doc.Para{Text: fmt.Sprintf("%d passed: %s", len(passed), p.Gates.PassedNames())})
 	case len(passed) > 0:
 		body = append(body, doc.Details{Title: title, Brief: true, Paper: p.Gates.PassedNames(), Body: []doc.Block{passed.Short().Table()}})
 	}
@@ -66,7 +66,7 @@ func (p *page) pathBlocks() []doc.Block {
 		body = h.Table()
 	}
 	if p.Fleet != nil {
-		body = doc.Details{Title: fmt.Sprintf("%d of the paths", len(p.Paths)), Body: []doc.Block{body}}
+		body = doc.Details{Title: fmt.Sprintf("%d paths", len(p.Paths)), Body: []doc.Block{body}}
 	}
 	if len(p.Paths) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func (p *page) figureBlocks() []doc.Block {
 	}
 	title := "Figures"
 	if p.Slowest() {
-		title = "The slowest pairs"
+		title = "Slowest pairs"
 	}
 	drawn := doc.OnScreen(doc.Titled("Over time", doc.List{Lines: p.Drawn, Notes: true}, doc.Charts{Charts: p.Charts}))
 	all := []doc.Block{drawn, doc.Titled(title, doc.SideBySide{Body: figures})}
@@ -110,7 +110,7 @@ func (p *page) cellBlocks() []doc.Block {
 	for _, c := range p.Details {
 		what := c.What
 		if c.Baseline {
-			what += " (beside)"
+			what += " (baseline)"
 		}
 		d := doc.Details{Title: doc.Join(c.Name, what+doc.Spaced(doc.Bracket(doc.Prefixed("experiment ", c.Experiment()))))}
 		if !c.Shown {

@@ -62,7 +62,7 @@ func newStep(s *measure.Step, number int) step {
 	if s.Bps != nil && s.BaseBps != nil {
 		v.Against = unit.Rate(*s.BaseBps)
 		if change := 100 * (*s.Bps - *s.BaseBps) / *s.BaseBps; *s.BaseBps > 0 && change < 1e6 {
-			v.Against += " (" + result.SignedPct(change) + ")"
+			v.Against += " (" + result.Change(change) + ")"
 		}
 	}
 	if s.Error != "" {
@@ -125,7 +125,7 @@ func stepBlocks(steps []step, ended string) []doc.Block {
 		meters = append(meters, s.Bar)
 		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d. %s", s.Number, doc.Join(s.Title, s.Direction)), s.Figure, doc.OrDash(s.Against), doc.OrDash(s.Conclusion), s.Took})
 	}
-	t.Columns = []doc.Column{{Name: "tried", Least: 12}, {Name: "figure", Least: 10, Meters: meters}, {Name: "against", Least: 9}, {Name: "what it says", Least: 20}, {Name: "took"}}
+	t.Columns = []doc.Column{{Name: "tried", Least: 12}, {Name: "figure", Least: 10, Meters: meters}, {Name: "against", Least: 9}, {Name: "conclusion", Least: 20}, {Name: "took"}}
 	return []doc.Block{doc.Titled("What was tried", doc.OnPages(t), doc.OnTerminal(doc.List{Lines: lines}), doc.Para{Text: doc.Prefixed("ended: ", ended)})}
 }
 

@@ -118,19 +118,19 @@ func newAcceptance(d *measure.Document) acceptance {
 	case fleet.FailedTargets(d) > 0:
 		return acceptance{Word: "not accepted", Tone: doc.ToneBad, Why: fleet.TargetsLine(d)}
 	case v != nil && d.BrokeOff():
-		return acceptance{Word: "no verdict", Why: "what was measured would pass, but it did not run to its end"}
+		return acceptance{Word: "no verdict", Why: "the measurement ended early; what was measured would pass"}
 	case v != nil && len(d.Targets) > 0:
 		return acceptance{Word: "accepted", Tone: doc.ToneGood, Why: doc.Join(fleet.TargetsLine(d), forcedText(d))}
 	case v != nil:
 		return acceptance{Word: "accepted", Tone: doc.ToneGood, Why: doc.Join(judgedText(v), doc.Clean(v.Reason), forcedText(d))}
 	case result.IsDisk(d) && !result.IsTransfer(d):
-		return acceptance{Word: "no verdict", Why: "a disk is measured, and held against nothing"}
+		return acceptance{Word: "no verdict", Why: "a disk test has no target"}
 	case transfer.Moved(d):
-		return acceptance{Word: "no verdict", Why: "a transfer is held against the layers below it, and against no rate"}
+		return acceptance{Word: "no verdict", Why: "a transfer is compared with the layers below it, not with a target rate"}
 	case inventory.Is(d): // it is only read, and compared with nothing
 		return acceptance{}
 	case !measured(d) && countGates(d.Gates, measure.GateFail) > 0:
-		return acceptance{Word: "no verdict", Why: "nothing was measured: a gate fails, so it would not have counted"}
+		return acceptance{Word: "no verdict", Why: "nothing was measured, because a gate fails"}
 	case !measured(d):
 		return acceptance{Word: "no verdict", Why: "nothing was measured"}
 	}
@@ -160,15 +160,15 @@ func targetAcceptance(d *measure.Document) acceptance {
 func checkAcceptance(d *measure.Document) acceptance {
 	switch fail := countGates(d.Gates, measure.GateFail); {
 	case fail == 1:
-		return acceptance{Word: "not fit", Tone: doc.ToneBad, Why: "a gate fails: a measurement would not count"}
+		return acceptance{Word: "not fit", Tone: doc.ToneBad, Why: "a gate fails: a measurement would be invalid"}
 	case fail > 1:
-		return acceptance{Word: "not fit", Tone: doc.ToneBad, Why: fmt.Sprintf("%d gates fail: a measurement would not count", fail)}
+		return acceptance{Word: "not fit", Tone: doc.ToneBad, Why: fmt.Sprintf("%d gates fail: a measurement would be invalid", fail)}
 	case d.BrokeOff() || countGates(d.Gates, measure.GatePass) == 0:
-		return acceptance{Word: "no verdict", Why: "it could not be checked to the end"}
+		return acceptance{Word: "no verdict", Why: "the check is incomplete"}
 	}
-	a := acceptance{Word: "fit", Tone: doc.ToneGood, Why: "no gate fails: a measurement counts"}
+	a := acceptance{Word: "fit", Tone: doc.ToneGood, Why: "no gate fails: a measurement is valid"}
 	if n := countGates(d.Gates, measure.GateWarn); n > 0 {
-		a.But = []string{unit.Plural(n, "gate") + doc.Verb(n, " warns", " warn") + ": what is measured may be less than the path carries"}
+		a.But = []string{unit.Plural(n, "gate") + doc.Verb(n, " warns", " warn") + ": a measurement may show less than the path carries"}
 	}
 	return a
 }
@@ -178,7 +178,7 @@ func forcedText(d *measure.Document) string {
 	if !d.Forced || countGates(d.Gates, measure.GateFail) == 0 {
 		return ""
 	}
-	return "although a gate fails (--force)"
+	return "despite a failed gate (--force)"
 }
 
 // noVerdictText explains why there is no verdict.
@@ -186,11 +186,11 @@ func noVerdictText(d *measure.Document) string {
 	first, _, _ := result.MainCells(d)
 	switch {
 	case first != nil && result.Asks(first):
-		return "requests have no link's rate to be held against; a plan can set targets for them"
+		return "requests have no link rate to compare with; set targets in a plan"
 	case first != nil && first.From == first.To:
-		return "traffic within one host has no link that it could be held against"
+		return "traffic within one host has no link rate to compare with"
 	}
-	return "no rate is known that this could be held against"
+	return "the link rate is not known"
 }
 
 // verdictCommands returns the commands to repeat the measurement with a link rate; the reader replaces the
@@ -275,7 +275,7 @@ func carriedLines(d *measure.Document) (all []string) {
 	}
 	if first != nil && !result.Asks(first) {
 		if s := result.RTTText(first.RTTIdle, first.RTTLoaded); s != "" {
-			all = append(all, "round trip on its own connections "+s)
+			all = append(all, "round trip on the test connections "+s)
 		}
 	}
 	return all
@@ -325,9 +325,9 @@ func limitLines(d *measure.Document, v *view) (all []string) {
 	case first == nil || result.Asks(first):
 		return nil
 	case fillsLink(d, first):
-		return []string{"the link itself: it carries what its rate leaves for payload"}
+		return []string{"the link itself: it is full"}
 	}
-	return []string{"not known: nothing in this result says it"}
+	return []string{"not known"}
 }
 
 // pairsLimit returns what limits most pairs of a plan, unless the judged one has the same finding.
@@ -366,7 +366,7 @@ func limitLine(w *why.Diagnosis, f *why.Finding) string {
 	s := result.Unended(f.Summary)
 	switch {
 	case f.Cause == measure.CauseNone:
-		s = "nothing was found that holds it back"
+		s = "no limit was found"
 	case f.Cause == result.CauseLinkRate:
 		s = "the link itself: it is full"
 	case s == "":
@@ -427,11 +427,11 @@ func repeatText(d *measure.Document) string {
 	switch d.Command {
 	case "test", "ladder":
 	case "run":
-		return fmt.Sprintf("to be sure of it, measure it %d times (repeat: %d in the plan)", stat.AcceptanceRuns, stat.AcceptanceRuns)
+		return fmt.Sprintf("for a reliable verdict, measure %d times (repeat: %d in the plan)", stat.AcceptanceRuns, stat.AcceptanceRuns)
 	default:
 		return ""
 	}
-	return fmt.Sprintf("to be sure of it, measure it %d times (--repeat %d)", stat.AcceptanceRuns, stat.AcceptanceRuns)
+	return fmt.Sprintf("for a reliable verdict, measure %d times (--repeat %d)", stat.AcceptanceRuns, stat.AcceptanceRuns)
 }
 
 // warned adds the warnings of the gates, a line for each gate.
@@ -453,7 +453,7 @@ func (r *summaryRow) warned(v *view) {
 			advice = ""
 		}
 		if len(r.Items) == 0 {
-			r.addText("nothing has to be done: it may be measured. Better first:")
+			r.addText("nothing is required before a measurement. Recommended:")
 		}
 		r.addText(strings.Join(doc.NonEmpty(g.ID+" ("+where+"): "+g.Fact, advice, g.At), "; "), g.Fix...)
 		said[g.ID] = 0
@@ -467,7 +467,7 @@ func (r *summaryRow) against(f *why.Finding) {
 		r.add(summaryItem{strings.Join(doc.NonEmpty(f.Advice, f.At), "; "), f.Advice, doc.NonEmpty(f.Host), f.Commands})
 	case f.Advice+f.At != "":
 	case f.Next != "":
-		r.addText("to be sure: " + f.Next)
+		r.addText("to confirm: " + f.Next)
 	}
 }
 
@@ -489,10 +489,10 @@ func (r *summaryRow) joins(f *why.Finding) bool {
 // tuned adds what a tuning leaves to its reader; nothing if the link is full.
 func (r *summaryRow) tuned(t *tuning.View, full bool) {
 	if len(t.Persistent) > 0 {
-		r.addText("make what was kept last beyond the next boot (below)")
+		r.addText("make the kept changes persistent (below)")
 	}
 	if full && len(t.Advice) > 0 {
-		r.addText("nothing has to be changed: the link is full. What could be tried is below")
+		r.addText("no change is needed: the link is full. Further options are below")
 		return
 	}
 	for _, a := range t.Advice {
@@ -500,7 +500,7 @@ func (r *summaryRow) tuned(t *tuning.View, full bool) {
 		case a.Change:
 			r.addText("try " + a.Title)
 		case !said: // with its commands, against what limits it
-			r.addText("see to this: " + a.Title)
+			r.addText("check: " + a.Title)
 		}
 	}
 }
@@ -510,9 +510,9 @@ func nothingToDo(a acceptance, d *measure.Document) string {
 	case !measured(d) && !result.IsCheck(d) && !result.IsDisk(d) && !transfer.Moved(d):
 		return "see the error below"
 	case a.Tone == doc.ToneGood:
-		return "nothing: it does what was asked of it"
+		return "nothing: the result meets its target"
 	case a.Tone == doc.ToneBad && !result.IsCheck(d), len(a.How) > 0 && len(d.Findings) == 0:
-		return "let `thru explain` find by experiment what holds it back"
+		return "run `thru explain` to find the limit by experiment"
 	}
-	return "nothing was found that a setting would mend"
+	return "nothing: no setting was found that would help"
 }

@@ -79,7 +79,7 @@ func (p *printer) answer(v *view) {
 	}
 	answer := v.Answer
 	if answer == "" {
-		answer = "no result, only parts of it"
+		answer = "no complete result"
 	}
 	for _, s := range []string{answer, v.Back} {
 		if s != "" {
@@ -127,7 +127,7 @@ func (p *printer) baselines(v *view) {
 			p.WriteByte('\n')
 			first = false
 		}
-		p.Wrap("", 9, "beside:", baselineText(c))
+		p.Wrap("", 9, "baseline:", baselineText(c))
 	}
 }
 
@@ -158,7 +158,7 @@ func (p *printer) lists(v *view) {
 	}
 	warned := v.Warnings
 	if n := len(warned) - result.FleetLines; v.Fleet != nil && n > 0 {
-		warned = append(warned[:result.FleetLines:result.FleetLines], fmt.Sprintf("%d more, see the HTML report", n))
+		warned = append(warned[:result.FleetLines:result.FleetLines], fmt.Sprintf("and %d more, see the HTML report", n))
 	}
 	for _, s := range warned {
 		p.Wrap(text.Yellow, 9, "warning:", s)
@@ -173,7 +173,7 @@ func gapsText(v *view) string {
 	var all []string
 	for i, g := range v.Missing {
 		if v.Fleet != nil && i == result.FleetLines {
-			all = append(all, fmt.Sprintf("%d more reasons, see the HTML report", len(v.Missing)-i))
+			all = append(all, fmt.Sprintf("and %d more reasons, see the HTML report", len(v.Missing)-i))
 			break
 		}
 		all = append(all, g.Text(result.GapFacts))
@@ -248,7 +248,7 @@ func (p *printer) gateLines(v *view) {
 		p.Wrap(text.Yellow, 9, "gate:", s)
 	}
 	if more := len(open) - maxGateLines; more > 0 {
-		p.Wrap("", 9, "gate:", fmt.Sprintf("%d more: `thru check` has all, with reasons", more))
+		p.Wrap("", 9, "gate:", fmt.Sprintf("and %d more, see `thru check`", more))
 	}
 }
 

@@ -21,8 +21,8 @@ func Report(x *measure.Compared) doc.Report {
 		doc.Pairs{Rows: v.Sides},
 		doc.Notice{Title: "Warnings", Name: "warning", Tone: doc.ToneWarn, Lines: v.Warnings},
 		doc.Titled("The change", v.Flows, doc.List{Lines: flatRows("", v.Reasons), Notes: true}),
-		doc.Titled("What changed beside it", v.facts()...),
-		doc.Titled("Beside the rate", v.Guardrails, doc.Para{Text: v.AsBefore}),
+		doc.Titled("Other changes", v.facts()...),
+		doc.Titled("Guardrails", v.Guardrails, doc.Para{Text: v.AsBefore}),
 		doc.Titled("Settings that differ", v.Settings),
 		doc.Titled("Gates", v.Gates),
 		doc.Titled("Measured on one side only", doc.List{Lines: v.Alone}),
@@ -37,12 +37,12 @@ func Report(x *measure.Compared) doc.Report {
 func (v *view) facts() []doc.Block {
 	all := []doc.Block{v.Facts}
 	if len(v.Facts.Rows) == 0 {
-		all = []doc.Block{doc.OnPages(doc.Para{Text: "No fact of the hosts or of the path that bears on a rate."})}
+		all = []doc.Block{doc.OnPages(doc.Para{Text: "No changed fact of the hosts or the path affects the rate."})}
 	}
-	all = append(all, doc.List{Lines: flatRows("Held back ", v.Causes)})
+	all = append(all, doc.List{Lines: flatRows("Limit ", v.Causes)})
 	if n := len(v.Minor.Rows); n > 0 {
-		more := "and " + unit.Plural(n, "fact") + " that hardly " + map[bool]string{true: "bears", false: "bear"}[n == 1] + " on a rate, see --html or --json"
-		all = append(all, doc.Details{Title: "Facts that hardly bear on a rate", Body: []doc.Block{v.Minor}}, doc.OnTerminal(doc.Para{Text: more}))
+		more := "and " + unit.Plural(n, "fact") + " that hardly " + doc.Verb(n, "affects", "affect") + " the rate, see --html or --json"
+		all = append(all, doc.Details{Title: "Facts that hardly affect the rate", Body: []doc.Block{v.Minor}}, doc.OnTerminal(doc.Para{Text: more}))
 	}
 	return all
 }

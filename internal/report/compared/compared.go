@@ -101,7 +101,7 @@ func worstRail(cells []measure.ComparedCell) string {
 	}
 	text := fmt.Sprintf("%s %s -> %s", worst.Name, railText(worst.Unit, worst.Before), railText(worst.Unit, worst.After))
 	if worst.ChangePct != nil {
-		text += " (" + signedPct(*worst.ChangePct) + ")"
+		text += " (" + result.Change(*worst.ChangePct) + ")"
 	}
 	text += " " + direction + ": worse"
 	if more > 0 {
@@ -151,7 +151,7 @@ func hasDetails(x *measure.Compared) bool {
 	return main > 1 || x.Outcome == measure.NotCompared
 }
 
-// comparedAnswer returns "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse", and "changed: MTU of
+// comparedAnswer returns "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2%): worse", and "changed: MTU of
 // eth0 9000 -> 1500 at peer". Of several flows it describes the worst.
 func comparedAnswer(x *measure.Compared) (answer, changed string) {
 	if len(x.Cells) == 0 {
@@ -213,7 +213,7 @@ func flowAnswer(c *measure.ComparedCell, named bool) string {
 	if c.Before == nil || c.After == nil || c.ChangePct == nil {
 		return direction + ": " + c.Outcome + ", " + c.Reason
 	}
-	return flowChange(c) + " " + direction + ", " + signedPct(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(rangeText(c))) + ": " + c.Outcome
+	return flowChange(c) + " " + direction + ", " + result.Change(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(result.ChangeRange(c.LowPct, c.HighPct))) + ": " + c.Outcome
 }
 
 // flowChange returns "956 -> 812 Mb/s", for requests "204 000 -> 180 000/s", for a disk "3.21 GB/s -> 2.87
@@ -269,7 +269,7 @@ func followsMTU(all []measure.FactChange, p measure.FactChange) bool {
 	})
 }
 
-// changedAt returns "at peer", "at both ends" of a flow, or for a path "on local -> peer" and "both ways".
+// changedAt returns "at peer", "at both ends" of a flow, or for a path "on local -> peer" and "in both directions".
 func changedAt(places []string, of *measure.ComparedCell) string {
 	are := func(a, b string) bool {
 		return len(places) == 2 && slices.Contains(places, a) && slices.Contains(places, b)
@@ -278,7 +278,7 @@ func changedAt(places []string, of *measure.ComparedCell) string {
 	case are(of.From, of.To):
 		return "at both ends"
 	case are(measure.PairName(of.From, of.To), measure.PairName(of.To, of.From)):
-		return "both ways"
+		return "in both directions"
 	case strings.Contains(places[0], " -> "):
 		return "on " + strings.Join(places, " and ")
 	}
@@ -310,7 +310,7 @@ func sideText(s measure.ComparedSide) string {
 	}
 	failed := ""
 	if first.Error != "" {
-		failed = "which failed: " + first.Error
+		failed = "failed: " + first.Error
 	}
 	return doc.Clean(doc.Join(called, doc.Prefixed("thru ", first.Command), when(first.StartedAt), machinesText(first), failed))
 }
@@ -320,7 +320,7 @@ func machinesText(r measure.ComparedResult) string {
 	names := r.Hosts[:min(len(r.Hosts), result.FleetLines)]
 	more := ""
 	if n := len(r.Hosts) - len(names); n > 0 {
-		more = fmt.Sprintf("%d hosts more", n)
+		more = fmt.Sprintf("%d more hosts", n)
 	}
 	return doc.Join(strings.Join(names, ", "), more)
 }

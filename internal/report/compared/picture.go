@@ -21,7 +21,7 @@ func picture(x *measure.Compared) *draw.Picture {
 			if s == c.After {
 				b.Name, b.Was = "after", false
 				if c.ChangePct != nil {
-					b.Change = signedPct(*c.ChangePct)
+					b.Change = result.Change(*c.ChangePct)
 				}
 				b.Change = doc.Join(b.Change, doc.Clean(c.Outcome))
 			}

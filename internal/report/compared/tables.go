@@ -13,7 +13,7 @@ import (
 // names it.
 func flowsGrid(x *measure.Compared) doc.Table {
 	g := doc.Table{Tone: outcomeTone, Columns: []doc.Column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "outcome"},
-		{Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "interval, %", Right: true}}}
+		{Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "interval", Right: true}}}
 	alike := len(x.Cells) > 0 && !slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.What != x.Cells[0].What || c.Baseline })
 	direction := commonDirection(x.Cells)
 	if g.Caption = doc.Clean(direction); alike {
@@ -23,12 +23,12 @@ func flowsGrid(x *measure.Compared) doc.Table {
 		c := &x.Cells[i]
 		change, what := "-", whatCompared(c)
 		if c.ChangePct != nil {
-			change = signedPct(*c.ChangePct)
+			change = result.Change(*c.ChangePct)
 		}
 		if alike {
 			what = ""
 		}
-		g.Rows = append(g.Rows, []string{doc.Clean(comparedDirection(c)), doc.OrDash(doc.Clean(what)), doc.Clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, doc.OrDash(rangeText(c))})
+		g.Rows = append(g.Rows, []string{doc.Clean(comparedDirection(c)), doc.OrDash(doc.Clean(what)), doc.Clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, doc.OrDash(result.ChangeRange(c.LowPct, c.HighPct))})
 	}
 	if direction != "" && !alike {
 		g.Columns = g.Columns[1:]
@@ -64,8 +64,8 @@ func flowReasons(x *measure.Compared) (all []doc.Row) {
 // factsGrid returns the facts that changed: main and minor ones.
 func factsGrid(all []measure.FactChange) (main, minor doc.Table) {
 	columns := []doc.Column{{Name: "at", Least: 8}, {Name: "fact", Least: 14}, {Name: "before", Least: 12}, {Name: "after", Least: 12}}
-	main = doc.Table{Caption: "Facts that changed; what bears most on a rate comes first", Columns: columns}
-	minor = doc.Table{Caption: "Facts that changed and hardly bear on a rate", Columns: columns}
+	main = doc.Table{Caption: "Changed facts, by their effect on the rate", Columns: columns}
+	minor = doc.Table{Caption: "Changed facts that hardly affect the rate", Columns: columns}
 	for _, f := range all {
 		to := &main
 		if f.Minor {
@@ -78,7 +78,7 @@ func factsGrid(all []measure.FactChange) (main, minor doc.Table) {
 
 // guardrailsGrid returns the guardrails that changed, the worse first, and the names of those that did not.
 func guardrailsGrid(cells []measure.ComparedCell) (g doc.Table, asBefore string) {
-	g = doc.Table{Caption: "Beside the rate; more is worse", Tone: outcomeTone,
+	g = doc.Table{Caption: "Guardrails; higher is worse", Tone: outcomeTone,
 		Columns: []doc.Column{{Name: "figure", Least: 12}, {Name: "outcome"}, {Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "flow", Least: 14}}}
 	var better [][]string
 	var same []string
@@ -86,7 +86,7 @@ func guardrailsGrid(cells []measure.ComparedCell) (g doc.Table, asBefore string)
 		for _, r := range cells[i].Guards {
 			change := "-"
 			if r.ChangePct != nil {
-				change = signedPct(*r.ChangePct)
+				change = result.Change(*r.ChangePct)
 			}
 			line := []string{doc.Clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), change, doc.Clean(comparedName(cells, &cells[i]))}
 			switch {
@@ -102,9 +102,9 @@ func guardrailsGrid(cells []measure.ComparedCell) (g doc.Table, asBefore string)
 	}
 	g.Rows = append(g.Rows, better...)
 	if len(same) > 0 && len(g.Rows) > 0 {
-		asBefore = "others are as before: " + strings.Join(same, "; ")
+		asBefore = "unchanged: " + strings.Join(same, "; ")
 	} else if len(same) > 0 {
-		asBefore = "as before: " + strings.Join(same, "; ")
+		asBefore = "unchanged: " + strings.Join(same, "; ")
 	}
 	if g = g.First(maxFlowRows); len(g.Rows) > 0 && g.More == "" {
 		g.More, asBefore = asBefore, ""
@@ -114,7 +114,7 @@ func guardrailsGrid(cells []measure.ComparedCell) (g doc.Table, asBefore string)
 
 // settingsGrid returns the settings that differ, each once.
 func settingsGrid(cells []measure.ComparedCell) doc.Table {
-	g := doc.Table{Caption: "Settings of the measurement that were not the same",
+	g := doc.Table{Caption: "Different settings of the measurement",
 		Columns: []doc.Column{{Name: "setting", Least: 12}, {Name: "before", Least: 10}, {Name: "after", Least: 10}, {Name: "flow", Least: 14}}}
 	for i := range cells {
 		for _, s := range cells[i].Settings {
@@ -132,7 +132,7 @@ func settingsGrid(cells []measure.ComparedCell) doc.Table {
 }
 
 func gatesGrid(all []measure.GateChange) doc.Table {
-	g := doc.Table{Caption: "Gates that are not what they were", Tone: gateTone,
+	g := doc.Table{Caption: "Changed gates", Tone: gateTone,
 		Columns: []doc.Column{{Name: "gate"}, {Name: "of", Least: 8}, {Name: "before"}, {Name: "after"}, {Name: "found", Least: 20}}}
 	for _, x := range all {
 		g.Rows = append(g.Rows, []string{doc.Clean(x.ID), doc.OrDash(doc.Clean(x.Of)), doc.Clean(x.Before), doc.Clean(x.After), doc.OrDash(doc.Clean(x.Fact))})

@@ -1,9 +1,7 @@
 package compared
 
 import (
-	"fmt"
 	"math"
-	"strings"
 
 	"thru/internal/doc"
 	"thru/internal/measure"
@@ -61,7 +59,7 @@ func comparedName(cells []measure.ComparedCell, c *measure.ComparedCell) string 
 // whatCompared returns the traffic of a cell, marked if it is a baseline.
 func whatCompared(c *measure.ComparedCell) string {
 	if c.Baseline {
-		return c.What + " (beside)"
+		return c.What + " (baseline)"
 	}
 	return c.What
 }
@@ -102,25 +100,6 @@ func bitRate(bps float64) string {
 		return doc.Digits(bps) + " b/s"
 	}
 	return unit.Rate(bps)
-}
-
-// rangeText returns the interval of a change: "-16.0..-14.2".
-func rangeText(c *measure.ComparedCell) string {
-	if c.LowPct == nil || c.HighPct == nil {
-		return ""
-	}
-	return strings.TrimSuffix(signedPct(*c.LowPct), "%") + ".." + strings.TrimSuffix(signedPct(*c.HighPct), "%")
-}
-
-// signedPct returns a change with its sign: "-15.1%"; a hundredfold and more as a factor.
-func signedPct(pct float64) string {
-	switch {
-	case math.IsNaN(pct) || math.IsInf(pct, 0):
-		return "?"
-	case pct >= 9900:
-		return doc.Digits(1+pct/100) + " times"
-	}
-	return fmt.Sprintf("%+.1f%%", pct)
 }
 
 func railText(of string, x float64) string {

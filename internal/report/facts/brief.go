@@ -28,7 +28,7 @@ func Brief(d *measure.Document) []doc.Pairs {
 			}
 		}
 		if len(f.RootAdds) > 0 {
-			rows = append(rows, doc.Row{Name: "as root", Value: "thru would also know " + strings.Join(f.RootAdds, ", ")})
+			rows = append(rows, doc.Row{Name: "as root", Value: "thru could also read " + strings.Join(f.RootAdds, ", ")})
 		}
 		if len(f.Commands) > 0 {
 			rows = append(rows, doc.Row{Name: "read by", Value: strings.Join(f.Commands, "; ")})

@@ -84,7 +84,7 @@ func Frequency(c *measure.Processors) string {
 	for _, x := range []struct {
 		hz   *int64
 		name string
-	}{{c.CurrentHz, "now"}, {c.BaseHz, "base"}, {c.MaxHz, "at most"}} {
+	}{{c.CurrentHz, "now"}, {c.BaseHz, "base"}, {c.MaxHz, "max"}} {
 		if x.hz != nil && *x.hz > 0 {
 			all = append(all, fmt.Sprintf("%s %s GHz", x.name, doc.Digits(float64(*x.hz)/1e9)))
 		}
@@ -102,7 +102,7 @@ func idleText(c *measure.Processors) string {
 	}
 	s := "down to " + *c.IdleState
 	if c.IdleExit != nil {
-		s += ", " + unit.Duration(*c.IdleExit) + " to leave it"
+		s += ", exit latency " + unit.Duration(*c.IdleExit)
 	}
 	if c.IdleDriver != nil {
 		s += " " + doc.Bracket(*c.IdleDriver)
@@ -131,7 +131,7 @@ func ramText(r *measure.RAM) string {
 	size := func(n *int64, words string) {
 		all = said(all, n, func(n int64) string { return unit.Size(n) + " " + words })
 	}
-	size(r.Total, "in all")
+	size(r.Total, "total")
 	size(r.Available, "available")
 	if r.SwapTotal != nil && r.SwapUsed != nil && *r.SwapTotal > 0 {
 		all = append(all, unit.Size(*r.SwapUsed)+" of "+unit.Size(*r.SwapTotal)+" swap used")
@@ -141,9 +141,9 @@ func ramText(r *measure.RAM) string {
 	}
 	all = said(all, r.THP, func(s string) string { return "transparent huge pages " + s })
 	if r.Balloon != nil && *r.Balloon > 0 {
-		size(r.Balloon, "taken back by the hypervisor")
+		size(r.Balloon, "reclaimed by the hypervisor (balloon)")
 	}
-	size(r.TCPMax, "at most for TCP")
+	size(r.TCPMax, "max for TCP")
 	return strings.Join(all, ", ")
 }
 
@@ -157,11 +157,11 @@ func Cgroup(c *measure.Cgroup) string {
 		all = append(all, c.Container)
 	}
 	if c.QuotaCPUs != nil {
-		all = append(all, doc.Digits(*c.QuotaCPUs)+" CPUs at most")
+		all = append(all, "max "+doc.Digits(*c.QuotaCPUs)+" CPUs")
 	} else {
 		all = append(all, "no CPU quota")
 	}
-	all = said(all, c.MemoryMax, func(n int64) string { return unit.Size(n) + " at most" })
+	all = said(all, c.MemoryMax, func(n int64) string { return "max " + unit.Size(n) })
 	if c.Throttled != nil && c.Periods != nil && *c.Throttled > 0 {
 		all = append(all, fmt.Sprintf("throttled in %s of %s periods", unit.Count(*c.Throttled), unit.Count(*c.Periods)))
 	}
@@ -210,15 +210,15 @@ func clockFactsText(c *measure.Clock) string {
 		return ""
 	}
 	all := said(nil, c.Source, bare)
-	all = said(all, c.ReadNs, func(ns int64) string { return "a reading costs " + unit.Duration(ns) })
+	all = said(all, c.ReadNs, func(ns int64) string { return "one read takes " + unit.Duration(ns) })
 	if c.Synchronised != nil && *c.Synchronised {
-		s := "kept by a time service"
+		s := "synchronized by a time service"
 		if c.MaxErrorNs != nil {
 			s += " within " + unit.Duration(*c.MaxErrorNs)
 		}
 		all = append(all, s)
 	} else if c.Synchronised != nil {
-		all = append(all, "no time service keeps it")
+		all = append(all, "not synchronized by a time service")
 	}
 	return strings.Join(all, ", ")
 }

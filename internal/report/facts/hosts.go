@@ -28,7 +28,7 @@ type Row struct {
 // NewHosts returns the facts of all end points side by side.
 func NewHosts(d *measure.Document) Hosts {
 	points := d.EndPoints[:min(len(d.EndPoints), MostEndPoints)]
-	h := Hosts{Caption: "Facts of the end points when they were measured"}
+	h := Hosts{Caption: "Facts of the end points during the measurement"}
 	if n := len(d.EndPoints) - len(points); n > 0 {
 		h.More = fmt.Sprintf("The facts of %d more are in the JSON document.", n)
 	}
@@ -52,7 +52,7 @@ func NewHosts(d *measure.Document) Hosts {
 	}
 	add("address", "-", func(p measure.EndPoint) string { return doc.Clean(p.Addr) })
 	add("thru", "-", func(p measure.EndPoint) string { return doc.Clean(p.Thru) })
-	add("answers as", "-", func(p measure.EndPoint) string { return doc.Clean(p.Speaks) })
+	add("program", "-", func(p measure.EndPoint) string { return doc.Clean(p.Speaks) })
 	for _, f := range Columns() {
 		add(f.Name, doc.NotChecked, func(p measure.EndPoint) string {
 			if p.Facts == nil {
@@ -125,7 +125,7 @@ func interfacesText(f *measure.Facts) string {
 			speed := doc.ScaleFor(float64(*i.SpeedBps))
 			s := doc.Plain(float64(*i.SpeedBps)/speed.Div) + " " + speed.Name
 			if i.Nominal != nil && *i.Nominal {
-				s += " in name only"
+				s += " nominal"
 			}
 			about = append(about, s)
 		}

@@ -19,7 +19,7 @@ func interfaceRows(i *measure.Interface) []doc.Row {
 		{Name: "coalescing", Value: coalesceText(i.Coalesce)}, {Name: "offloads", Value: offloadsText(i.Offloads)}, {Name: "pause", Value: pauseText(i.Pause)}, {Name: "RSS", Value: rssText(i.RSS)},
 		{Name: "RPS", Value: mapText(i.RPS)}, {Name: "XPS", Value: mapText(i.XPS)}, {Name: "interrupts", Value: irqsText(i.IRQs)}, {Name: "queue packets", Value: queuesText(i.Counters)},
 		{Name: "errors", Value: errorsText(i.Errors)}, {Name: "qdisc", Value: measure.Value(i.Qdisc)}, {Name: "NUMA node", Value: doc.Number(i.NUMANode)}, {Name: "bond", Value: bondText(i.Bond)},
-		{Name: "bridge", Value: bridgeText(i.Bridge)}, {Name: "tunnel", Value: tunnelText(i.Tunnel)}, {Name: "belongs to", Value: measure.Value(i.Master)}, {Name: "lies on", Value: strings.Join(i.Lower, ", ")},
+		{Name: "bridge", Value: bridgeText(i.Bridge)}, {Name: "tunnel", Value: tunnelText(i.Tunnel)}, {Name: "member of", Value: measure.Value(i.Master)}, {Name: "lower devices", Value: strings.Join(i.Lower, ", ")},
 		{Name: "addresses", Value: strings.Join(i.Addrs, ", ")},
 	}
 	return slices.DeleteFunc(rows, func(r doc.Row) bool { return r.Value == "" })
@@ -31,13 +31,13 @@ func Link(i *measure.Interface) string {
 	if i.SpeedBps != nil {
 		s := unit.Rate(float64(*i.SpeedBps))
 		if i.Nominal != nil && *i.Nominal {
-			s += " in name only"
+			s += " nominal"
 		}
 		all = append(all, s)
 	}
 	all = said(all, i.Duplex, func(s string) string { return s + " duplex" })
 	if i.MaxBps != nil && i.SpeedBps != nil && *i.MaxBps > *i.SpeedBps {
-		all = append(all, "could "+unit.Rate(float64(*i.MaxBps)))
+		all = append(all, "supports "+unit.Rate(float64(*i.MaxBps)))
 	}
 	all = said(all, i.Autoneg, func(on bool) string { return "autonegotiation " + doc.OnOff(on) })
 	all = said(all, i.Port, bare)
@@ -62,10 +62,10 @@ func slotText(p *measure.PCI) string {
 		s += ", ports " + unit.Rate(float64(*p.PortsBps))
 	}
 	if p.MaxGen != nil && p.MaxLanes != nil {
-		s += fmt.Sprintf("; the card could gen %d x%d", *p.MaxGen, *p.MaxLanes)
+		s += fmt.Sprintf("; the card supports gen %d x%d", *p.MaxGen, *p.MaxLanes)
 	}
 	if p.SlotGen != nil && p.SlotLanes != nil {
-		s += fmt.Sprintf(", the slot gen %d x%d", *p.SlotGen, *p.SlotLanes)
+		s += fmt.Sprintf(", the slot supports gen %d x%d", *p.SlotGen, *p.SlotLanes)
 	}
 	return s
 }

@@ -35,7 +35,7 @@ func Answers(d *measure.Document) []string {
 	return []string{pairs + CauseAnswer(d, Best(sets))}
 }
 
-// rungsAnswer returns "the interconnect carries 9.41 of 10 Gb/s, 53% less than the LAN below it: pass".
+// rungsAnswer returns "the interconnect carries 9.41 of 10 Gb/s, -53.0% against the LAN below it: pass".
 func rungsAnswer(d *measure.Document) string {
 	if d.Ladder == nil {
 		return ""
@@ -51,12 +51,8 @@ func rungsAnswer(d *measure.Document) string {
 		return ""
 	}
 	s := rungName(top.Name) + " carries " + RungRate(top)
-	switch {
-	case below == nil || top.LossPct == nil:
-	case *top.LossPct < 0:
-		s += fmt.Sprintf(", %s more than %s below it", unit.Percent(-*top.LossPct), rungName(below.Name)) + chanceText(top)
-	default:
-		s += fmt.Sprintf(", %s less than %s below it", unit.Percent(*top.LossPct), rungName(below.Name)) + chanceText(top)
+	if below != nil && top.LossPct != nil {
+		s += fmt.Sprintf(", %s against %s below it", result.Change(-*top.LossPct), rungName(below.Name)) + chanceText(top)
 	}
 	if top.Limited {
 		s += " (generator-limited: it may carry more)"
@@ -99,9 +95,9 @@ func setsAnswer(d *measure.Document, sets []*Set) string {
 	}
 	text := s.Answer()
 	if other := otherDirection(sets, s); other != nil {
-		text += "; the other way " + other.Answer()
+		text += "; reverse " + other.Answer()
 	} else if len(sets) > 1 && s.Name != "" {
-		text += " with " + doc.Join(s.Rung, s.Name) + ", the most of " + unit.Plural(len(sets), "setting") + levelText(sets, s)
+		text += " with " + doc.Join(s.Rung, s.Name) + ", the highest rate of " + unit.Plural(len(sets), "setting") + levelText(sets, s)
 	}
 	if n := s.failed(); n > 0 {
 		text += fmt.Sprintf("; %d failed", n)
@@ -127,9 +123,9 @@ func levelText(sets []*Set, most *Set) string {
 	case n == 0 || most.Asks:
 		return ""
 	case n == len(sets)-1:
-		return ", all of which may carry as much"
+		return "; all others may carry as much"
 	}
-	return fmt.Sprintf(", %d of which may carry as much", n)
+	return fmt.Sprintf("; %d others may carry as much", n)
 }
 
 // otherDirection returns the set of the reverse direction if there are only these two sets: they are not
@@ -162,7 +158,7 @@ func (s *Set) Answer() string {
 	if len(s.Groups) < len(s.Pairs) {
 		one = " in turns"
 	}
-	text := s.pairsCarried(len(values)) + one + " carried " + s.span(values) + " each, the middle one " + s.rate(stat.Median(values))
+	text := s.pairsCarried(len(values)) + one + " carried " + s.span(values) + " each, median " + s.rate(stat.Median(values))
 	for _, p := range s.slowest() {
 		if p.Value != nil && *p.Value < tellingShare*stat.Median(values) {
 			return text + ", the slowest " + p.Name()
@@ -229,7 +225,7 @@ func CauseAnswer(d *measure.Document, s *Set) string {
 		case n == len(s.Cells):
 			return mark + x.Text()
 		case 2*n >= len(s.Cells):
-			return fmt.Sprintf("%swhat holds back %d of %s: %s", mark, n, unit.Plural(len(s.Cells), "flow"), x.Text())
+			return fmt.Sprintf("%slimit of %d of %s: %s", mark, n, unit.Plural(len(s.Cells), "flow"), x.Text())
 		}
 	}
 	return ""

@@ -11,7 +11,7 @@ import (
 
 // Failures returns the hosts that were lost, and the pairs that failed.
 func (f *View) Failures() doc.Block {
-	return doc.Notice{Title: "What failed", Tone: doc.ToneWarn, Lines: f.Failed}
+	return doc.Notice{Title: "Failures", Tone: doc.ToneWarn, Lines: f.Failed}
 }
 
 // Blocks returns the results of a plan: rungs, comparisons, targets, settings, pairs.
@@ -32,8 +32,8 @@ func (f *View) Blocks() (all []doc.Block) {
 	}
 	sets := f.Sets.First(maxSetRows)
 	sets.Most, sets.Rest = textSetRows, elsewhere
-	all = append(all, doc.Titled("Against each other", append(compared, doc.OnTerminal(doc.Pairs{Rows: f.ManualSteps}))...),
-		doc.Titled("Targets", f.targets()...), doc.Titled("What was varied", doc.Charts{Charts: charts}, sets))
+	all = append(all, doc.Titled("Comparisons", append(compared, doc.OnTerminal(doc.Pairs{Rows: f.ManualSteps}))...),
+		doc.Titled("Targets", f.targets()...), doc.Titled("Varied settings", doc.Charts{Charts: charts}, sets))
 	for i, s := range f.Details {
 		x := s.section(f.ShowsCells())
 		if i > 0 && len(f.Details) > fewSets { // a terminal shows only the best set
@@ -42,7 +42,7 @@ func (f *View) Blocks() (all []doc.Block) {
 		all = append(all, x)
 	}
 	if len(f.Details) > fewSets {
-		all = append(all, doc.OnTerminal(doc.Para{Text: "the other settings in detail: " + elsewhere}))
+		all = append(all, doc.OnTerminal(doc.Para{Text: "details of the other settings: " + elsewhere}))
 	}
 	if f.Hidden > 0 {
 		all = append(all, doc.OnPages(doc.Para{Text: fmt.Sprintf("%d more settings are in the JSON document.", f.Hidden)}))
@@ -57,7 +57,7 @@ func (f *View) ShowsCells() bool { return f.Few && len(f.Sets.Rows) == 0 }
 func (c comparison) card() doc.Card {
 	x := doc.Card{Name: c.Text, Tone: c.Tone}
 	x.Say("because", c.Reason)
-	x.Say("beside it", c.Guards...)
+	x.Say("guardrails", c.Guards...)
 	return x
 }
 
@@ -69,7 +69,7 @@ func (f *View) targets() []doc.Block {
 	}
 	met := ""
 	if len(first.Rows) == 0 {
-		met = fmt.Sprintf("%d targets: all are met", len(f.Targets.Rows))
+		met = fmt.Sprintf("all %d targets are met", len(f.Targets.Rows))
 	}
 	return []doc.Block{first, doc.Para{Text: met}, doc.Details{Title: fmt.Sprintf("All %d targets", len(f.Targets.Rows)), Body: []doc.Block{all}}}
 }

@@ -96,7 +96,7 @@ func (f *View) details(sets []*Set) {
 		}
 		v := newSetView(s)
 		if s == most && len(sets) > 1 {
-			v.Name += " (the most)"
+			v.Name += " (highest rate)"
 		}
 		if v.Matrix != nil {
 			if places += len(v.Matrix.Rows) * len(v.Matrix.Cols); places > maxMatrix || len(v.Matrix.Rows) > maxPageMatrix || len(v.Matrix.Cols) > maxPageMatrix {
@@ -126,11 +126,11 @@ func newSetView(s *Set) setView {
 		return v
 	}
 	low := pairTable(s, slowest[:worstPairs])
-	low.Caption = "the slowest pairs"
+	low.Caption = "slowest pairs"
 	fastest := slices.Clone(slowest[len(slowest)-worstPairs:])
 	slices.Reverse(fastest)
 	high := pairTable(s, fastest)
-	high.Caption = fmt.Sprintf("the fastest pairs, of %d", len(slowest))
+	high.Caption = fmt.Sprintf("fastest pairs, of %d", len(slowest))
 	v.Pairs = []doc.Table{low, high}
 	return v
 }
@@ -148,7 +148,7 @@ func slowTable(s *Set, slowest []pairFigure) doc.Table {
 		return doc.Table{}
 	}
 	g := pairTable(s, slow)
-	g.Caption = "pairs with less than half of the middle one"
+	g.Caption = "pairs below half of the median"
 	return g
 }
 
@@ -162,7 +162,7 @@ func limitTable(s *Set) doc.Table {
 	}
 	found := all.Joined()
 	slices.SortStableFunc(found, func(a, b *result.Saying) int { return len(b.Pairs) - len(a.Pairs) })
-	g := doc.Table{Caption: "what holds them back", Columns: []doc.Column{{Name: "cause", Least: 12}, {Name: "pairs", Right: true}, {Name: "how", Least: 20}, {Name: "which", Least: 12}}}
+	g := doc.Table{Caption: "limits", Columns: []doc.Column{{Name: "cause", Least: 12}, {Name: "pairs", Right: true}, {Name: "explanation", Least: 20}, {Name: "which", Least: 12}}}
 	for _, x := range found {
 		which := "all"
 		if len(x.Pairs) < len(s.Cells) {
@@ -225,7 +225,7 @@ func pointTable(d *measure.Document) doc.Table {
 	if len(d.EndPoints) <= facts.MostEndPoints {
 		return doc.Table{}
 	}
-	g := doc.Table{Caption: "End points", Columns: []doc.Column{{Name: "name"}, {Name: "address"}, {Name: "labels"}, {Name: "system"}, {Name: "kernel"}, {Name: "CPU"}, {Name: "memory"}, {Name: "clock ahead", Right: true}, {Name: "lost"}}}
+	g := doc.Table{Caption: "End points", Columns: []doc.Column{{Name: "name"}, {Name: "address"}, {Name: "labels"}, {Name: "system"}, {Name: "kernel"}, {Name: "CPU"}, {Name: "memory"}, {Name: "clock offset", Right: true}, {Name: "lost"}}}
 	for _, p := range d.EndPoints[:min(len(d.EndPoints), result.MaxHostRows)] {
 		r := []string{doc.Clean(p.Name), doc.OrDash(doc.Clean(p.Addr)), doc.OrDash(facts.Labels(p.Labels, true)), "-", "-", "-", "-", "-", doc.OrDash(doc.Reason(p.Lost))}
 		if p.Facts != nil {

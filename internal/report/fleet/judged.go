@@ -32,13 +32,13 @@ func Judged(d *measure.Document) (c *measure.Cell, name string) {
 	for i := range d.Targets {
 		if t := &d.Targets[i]; !t.Pass {
 			if c = ofTarget(d, t); c != nil {
-				return c, doc.Join(result.PathName(c), result.SetName(result.Conditions(c.Axes), ""), "of which a target is not met")
+				return c, doc.Join(result.PathName(c), result.SetName(result.Conditions(c.Axes), ""), "which misses a target")
 			}
 		}
 	}
 	if d.Verdict != nil && !d.Verdict.Pass {
 		if c = worstShare(d); c != nil {
-			return c, doc.Join(result.PathName(c), result.SetName(result.Conditions(c.Axes), ""), "the least of its link")
+			return c, doc.Join(result.PathName(c), result.SetName(result.Conditions(c.Axes), ""), "the lowest share of its link")
 		}
 	}
 	s := Best(Sets(d))
@@ -134,7 +134,7 @@ func shownOf(cells []*measure.Cell) *measure.Cell {
 const tooMuch = 101
 
 // overWords explains how a figure can be above its ceiling and pass.
-const overWords = "more than the link can carry: what waited in queues before the measured time counts too where it is short (-t), or an assumption about link rate, MTU or accounting is wrong"
+const overWords = "more than the link can carry: in a short run (-t) data queued before the measured time counts too, or the link rate, MTU or accounting is wrong"
 
 // OverText returns overWords if the verdict passes with more than the ceiling.
 func OverText(d *measure.Document) string {

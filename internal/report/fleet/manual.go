@@ -18,7 +18,7 @@ const maxManual = 50
 func ManualRows(p *measure.Planned) []doc.Row {
 	var rows []doc.Row
 	for i := range p.ManualSteps[:min(len(p.ManualSteps), maxManual)] {
-		rows = append(rows, doc.Row{Name: "by hand", Value: manualText(&p.ManualSteps[i])})
+		rows = append(rows, doc.Row{Name: "manual step", Value: manualText(&p.ManualSteps[i])})
 	}
 	return rows
 }
@@ -32,7 +32,7 @@ func manualText(h *measure.ManualStep) string {
 			done = append(done, "`"+doc.CleanUpTo(c, result.LongestOrder)+"`")
 		}
 		if h.Reboot {
-			done = append(done, "started anew")
+			done = append(done, "restarted")
 		}
 	}
 	s := doc.Clean(h.Variant) + ", at " + doc.Clean(h.Host)
@@ -43,7 +43,7 @@ func manualText(h *measure.ManualStep) string {
 	case h.DoneAt == nil:
 		return s + "; not in force yet"
 	case h.How == "word":
-		return s + "; in force by the word of who ran it"
+		return s + "; in force according to the operator"
 	}
 	fact := doc.Clean(h.Fact)
 	switch {
@@ -54,7 +54,7 @@ func manualText(h *measure.ManualStep) string {
 		fact += " " + doc.Clean(*h.After)
 	}
 	if h.How == "was so" {
-		return s + "; was in force: " + fact
+		return s + "; was already in force: " + fact
 	}
 	return fmt.Sprintf("%s; in force %s: %s", s, h.DoneAt.Format("15:04:05"), fact)
 }
@@ -69,10 +69,10 @@ func plannedManual(h plan.ManualStep) string {
 		s += doc.CleanUpTo(c, result.LongestOrder)
 	}
 	if h.Reboot {
-		s += ", and start it anew"
+		s += ", and restart it"
 	}
 	if h.Fact == "" {
-		return s + "; nothing shows when it is done"
+		return s + "; thru cannot check when it is done"
 	}
 	return s + fmt.Sprintf(" (until %s is %s, at most %s)", doc.Clean(h.Fact), doc.Clean(h.Is), unit.Duration(int64(h.Wait)))
 }

@@ -44,7 +44,7 @@ func PlanList(w io.Writer, pl plan.Plan, o text.Options) error {
 	for i, h := range pl.ManualSteps {
 		name := ""
 		if i == 0 {
-			name = "  by hand"
+			name = "  manual"
 		}
 		p.Wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), plannedManual(h))
 	}
@@ -85,11 +85,11 @@ func planOrder(pl plan.Plan) string {
 	case plan.OrderSimultaneous:
 		s += ": all pairs of a step at once"
 	case plan.OrderInterleaved:
-		s += fmt.Sprintf(": the steps there and back, in %s", unit.Plural(max(pl.Repeat.Max, 1), "block"))
+		s += fmt.Sprintf(": the steps in order and in reverse order, in %s", unit.Plural(max(pl.Repeat.Max, 1), "block"))
 	case plan.OrderBlocks:
 		s += ": all runs of each variant, one variant after the other"
 	case plan.OrderThereAndBack:
-		s += ": the variants in blocks, and the first one again at the end"
+		s += ": each variant in a block, and the first one again at the end"
 	}
 	return s
 }
@@ -178,7 +178,7 @@ func stepName(s plan.Step) string {
 		name = doc.Join(doc.Clean(s.Rung), name)
 	}
 	if s.Baseline {
-		name += " (beside, once)"
+		name += " (baseline, once)"
 	}
 	return name
 }

@@ -50,12 +50,12 @@ func newSetChart(sets []*Set) *doc.Chart {
 	for i, n := range names {
 		legends = append(legends, doc.Legend{Key: draw.Key(lines[i]), Name: result.AxisWords(measure.Axis{Name: beside, Value: n})})
 	}
-	what := "What a pair carried"
+	what := "Rate of a pair"
 	if slices.ContainsFunc(sets, (*Set).AtOnce) {
-		what = "What all pairs carried together"
+		what = "Total rate of all pairs"
 	}
 	what += ", by " + x.Title
-	c := draw.Chart(draw.Drawing{ID: "sets", Title: what, Desc: "In " + in.Name + ". " + strings.Join(words, "; "), X: x, Panels: []draw.Panel{p}}, what+". Bars: the 95% interval where there is one, else the range.", legends)
+	c := draw.Chart(draw.Drawing{ID: "sets", Title: what, Desc: "In " + in.Name + ". " + strings.Join(words, "; "), X: x, Panels: []draw.Panel{p}}, what+". Bars: the 95% interval, or the range without one.", legends)
 	return &c
 }
 

@@ -44,7 +44,7 @@ func setTable(sets []*Set) doc.Table {
 		add("pairs", 0, (*Set).pairsText)
 	}
 	if slices.ContainsFunc(sets, func(s *Set) bool { return s.AtOnce() }) {
-		add(in.Name+" together", 0, func(s *Set) string { return s.togetherText(in, most, figuresOf(sets)) })
+		add(in.Name+" total", 0, func(s *Set) string { return s.togetherText(in, most, figuresOf(sets)) })
 		add("range", 0, func(s *Set) string { return s.rangeText(in) })
 		add("each pair", 0, func(s *Set) string { return s.eachText(in) })
 	} else {
@@ -56,8 +56,8 @@ func setTable(sets []*Set) doc.Table {
 	add("p99", 0, func(s *Set) string { return s.latencyText(func(l *measure.Latency) int64 { return l.P99 }) })
 	add("fairness", 0, (*Set).fairnessText)
 	add("busiest host", 9, (*Set).busiestText)
-	add(in.Name+" a core", 0, func(s *Set) string { return s.perCoreText(in) })
-	add("held back by", 8, (*Set).limitOf)
+	add(in.Name+" per core", 0, func(s *Set) string { return s.perCoreText(in) })
+	add("limited by", 8, (*Set).limitOf)
 	if err == nil && slices.Contains(names, "cpus") {
 		add("published, Gb/s", 0, func(s *Set) string { return doc.OrDash(vcpuText(table, s)) })
 	}
@@ -104,7 +104,7 @@ func axisTitle(name string) string {
 	case "cpus":
 		return "CPUs"
 	case "end_points":
-		return "end points a host"
+		return "end points per host"
 	}
 	return doc.Clean(strings.ReplaceAll(name, "_", " "))
 }
@@ -269,7 +269,7 @@ func shareTable(shares []measure.Share, what string, most int) doc.Table {
 		shown = slices.Clone(shares)
 		slices.SortStableFunc(shown, func(a, b measure.Share) int { return moreCPU(b, a) })
 		shown = shown[:most]
-		g.More = fmt.Sprintf("of %d, those with most CPU", len(shares))
+		g.More = fmt.Sprintf("of %d, those with the highest CPU use", len(shares))
 	}
 	for _, h := range shown {
 		g.Rows = append(g.Rows, append([]string{doc.Clean(h.Name), fmt.Sprint(h.Flows), numberOr(in, h.SentBps), numberOr(in, h.ReceivedBps)}, shareCPU(in, h)...))
@@ -311,11 +311,11 @@ func overlapText(o *measure.Overlap) string {
 	if o == nil {
 		return ""
 	}
-	clocks := "clocks known to ±" + unit.Duration(o.BoundNs)
+	clocks := "clocks within ±" + unit.Duration(o.BoundNs)
 	if o.BoundNs == 0 { // one host receives all
-		clocks = "on one clock"
+		clocks = "one clock"
 	}
-	return fmt.Sprintf("all ran together for %s (%s of the longest run); they started within %s of each other (%s)",
+	return fmt.Sprintf("all ran at once for %s (%s of the longest run) and started within %s of each other (%s)",
 		unit.Duration(o.Ns), unit.Percent(o.SharePct), unit.Duration(o.SkewNs), clocks)
 }
 
@@ -323,7 +323,7 @@ func overlapText(o *measure.Overlap) string {
 func pairTable(s *Set, pairs []pairFigure) doc.Table {
 	in := scaleOf([]*Set{s}, func(s *Set) float64 { return greatestValue(s.values()) })
 	g := doc.Table{Tone: failedTone, Columns: []doc.Column{{Name: "pair", Least: 10}, {Name: in.Name, Right: true}, {Name: "range", Right: true}, {Name: "of ceiling", Right: true},
-		{Name: "lost", Right: true}, {Name: "resent", Right: true}, {Name: "RTT", Right: true}, {Name: "CPU snd/rcv", Right: true}, {Name: "held back by", Least: 14}}}
+		{Name: "lost", Right: true}, {Name: "retr", Right: true}, {Name: "RTT", Right: true}, {Name: "CPU snd/rcv", Right: true}, {Name: "limited by", Least: 14}}}
 	for _, p := range pairs {
 		name, value, spread := p.Name(), "-", "-"
 		if p.Flows > 1 {

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"thru/internal/doc"
@@ -20,7 +19,7 @@ const (
 
 // TargetTable lists the targets of the plan and their results, failed ones first.
 func TargetTable(d *measure.Document) doc.Table {
-	g := doc.Table{Tone: failedTone, Columns: []doc.Column{{Name: "target", Least: 14}, {Name: "wanted", Right: true}, {Name: "got", Right: true}, {Name: ""}, {Name: "why", Least: 14}}}
+	g := doc.Table{Tone: failedTone, Columns: []doc.Column{{Name: "target", Least: 14}, {Name: "required", Right: true}, {Name: "measured", Right: true}, {Name: ""}, {Name: "why", Least: 14}}}
 	sorted := slices.Clone(d.Targets)
 	slices.SortStableFunc(sorted, func(a, b measure.Target) int { return passed(a) - passed(b) })
 	for _, t := range sorted {
@@ -46,10 +45,10 @@ func TargetTable(d *measure.Document) doc.Table {
 func brief(g doc.Table) doc.Table {
 	met := slices.IndexFunc(g.Rows, func(r []string) bool { return r[3] == "pass" })
 	if n := len(g.Rows) - met; met >= 0 && len(g.Rows) > fewTargets {
-		g.Rows, g.More = g.Rows[:met], fmt.Sprintf("and %d that are met", n)
+		g.Rows, g.More = g.Rows[:met], fmt.Sprintf("and %d met", n)
 	}
 	if left := len(g.Rows) - textTargetRows; left > 0 {
-		g.Rows, g.More = g.Rows[:textTargetRows], fmt.Sprintf("and %d more that are not met", left)
+		g.Rows, g.More = g.Rows[:textTargetRows], fmt.Sprintf("and %d more not met", left)
 	}
 	return g
 }
@@ -120,29 +119,24 @@ func newComparisons(d *measure.Document) []comparison {
 	return all
 }
 
-// comparisonText returns "bbr carries 12% more than cubic (95% interval 9.1% to 15% more; 8 pairs of runs):
+// comparisonText returns "bbr against cubic: goodput +12.0% (95% interval +9.1..+15.0%, 8 pairs of runs):
 // improved".
 func comparisonText(c *measure.Comparison) string {
-	verb := "carries"
-	if c.Figure == "transactions_per_s" {
-		verb = "answers"
+	s := doc.Clean(c.Variant) + " against " + doc.Clean(c.Base)
+	if c.ChangePct != nil {
+		figure := "goodput"
+		if c.Figure == "transactions_per_s" {
+			figure = "requests"
+		}
+		s += ": " + figure + " " + result.Change(*c.ChangePct)
 	}
-	s := doc.Clean(c.Variant)
-	switch {
-	case c.ChangePct == nil:
-		s += " against " + doc.Clean(c.Base)
-	case math.Abs(*c.ChangePct) < 0.005:
-		s += " " + verb + " as much as " + doc.Clean(c.Base)
-	default:
-		s += " " + verb + " " + result.MoreText(*c.ChangePct) + " than " + doc.Clean(c.Base)
-	}
-	interval := ""
-	if c.LowPct != nil && c.HighPct != nil {
+	interval := result.ChangeRange(c.LowPct, c.HighPct)
+	if interval != "" {
 		level := 95.0
 		if c.LevelPct != nil {
 			level = *c.LevelPct
 		}
-		interval = fmt.Sprintf("%s interval %s to %s", unit.Percent(level), changeText(*c.LowPct), changeText(*c.HighPct))
+		interval = unit.Percent(level) + " interval " + interval
 	}
 	s += " (" + doc.Join(interval, comparedRuns(c)) + ")"
 	if c.What != "" {

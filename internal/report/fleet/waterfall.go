@@ -54,12 +54,12 @@ func (w *waterfall) bar(r *measure.Rung, below float64) draw.Rung {
 		}
 	}
 	if r.LossPct != nil {
-		b.Change = changeText(-*r.LossPct)
+		b.Change = result.Change(-*r.LossPct)
 		if r.LostBps != nil {
 			b.Change += " (" + unit.Rate(math.Abs(*r.LostBps)) + ")"
 		}
 		if why := strings.TrimPrefix(chanceText(r), ", which "); why != "" {
-			b.Said = append(b.Said, "what it takes of the rung below "+why)
+			b.Said = append(b.Said, "the difference from the rung below "+why)
 		}
 	}
 	if r.Error != "" {
@@ -108,15 +108,6 @@ func rateOf(bps, link float64, in doc.Scale) string {
 	return in.Number(bps) + " of " + doc.Plain(link/in.Div) + " " + in.Name
 }
 
-// changeText returns a change in percent with its sign: "-53%", "+4.2%".
-func changeText(pct float64) string {
-	if s := unit.Percent(pct); pct > 0 {
-		return "+" + s
-	} else {
-		return s
-	}
-}
-
 // Table returns the rungs with their bars. On a terminal the matrix of each rung shows its best setting.
 func (w *waterfall) Table() doc.Table {
 	bars := make([]doc.Bar, 0, len(w.Rungs))
@@ -125,7 +116,7 @@ func (w *waterfall) Table() doc.Table {
 		bars = append(bars, doc.Bar{Share: r.Carried, Mark: r.Mark})
 		t.Rows = append(t.Rows, []string{r.Name, "-", r.Value, doc.OrDash(r.Change), doc.OrDash(r.Ceiling), doc.OrDash(r.Verdict), doc.OrDash(r.With)})
 	}
-	t.Columns = []doc.Column{{Name: "rung", Least: 14}, {Bars: bars}, {Name: "carries", Right: true}, {Name: "to the rung below", Right: true},
+	t.Columns = []doc.Column{{Name: "rung", Least: 14}, {Bars: bars}, {Name: "carries", Right: true}, {Name: "against the rung below", Right: true},
 		{Name: "of ceiling", Right: true}, {}, {Name: "best with", Wide: true}}
 	return t.WithoutEmpty()
 }
@@ -142,7 +133,7 @@ func (w *waterfall) Lines() (all []string) {
 			all = append(all, r.Name+": "+s)
 		}
 	}
-	return append(all, append(w.Notes, "published figures are there to compare how they change with streams and window: "+ladder.Caution)...)
+	return append(all, append(w.Notes, "compare only how published figures change with streams and window: "+ladder.Caution)...)
 }
 
 // chanceText words that the loss of a rung against the one below may be chance: its interval contains 0.

@@ -22,10 +22,10 @@ func Answer(d *measure.Document) string {
 	}
 	l := all[0]
 	c := l.Best.Source
-	s := fmt.Sprintf("%s with %s at the %s window: the most %s carried",
+	s := fmt.Sprintf("%s with %s and the %s window: the highest rate of %s",
 		unit.Rate(c.Goodput.Value), unit.Plural(c.Streams, "stream"), result.WindowName(c.Window), l.Path)
 	if d.Error != nil {
-		s += " before the ladder broke off"
+		s += " before the ladder ended early"
 	}
 	return s
 }
@@ -36,7 +36,7 @@ func Blocks(all []Ladder) (out []doc.Block) {
 		l := &all[i]
 		cells := cellTable(l)
 		if cells.Caption = "Each cell"; i == 0 {
-			cells.Caption += "; all of its figures are in the CSV and JSON documents"
+			cells.Caption += "; all figures are in the CSV and JSON documents"
 		}
 		out = append(out, doc.Section{Title: l.Path, Named: true, Body: []doc.Block{doc.Charts{Charts: charts(l, i)}, l.Table(i == 0),
 			doc.Details{Title: "Retransmissions, round trips and causes of each cell", Body: []doc.Block{cells}}, doc.List{Lines: l.Notes, Notes: true}}})
@@ -48,7 +48,7 @@ func Blocks(all []Ladder) (out []doc.Block) {
 func (l *Ladder) Table(first bool) doc.Table {
 	caption := ""
 	if first {
-		caption = "Throughput, and CPU of the whole machine; * the most; ~ may be as much: its interval reaches that of *"
+		caption = "Throughput, and CPU of the whole machine. * highest; ~ not significantly lower than *"
 	}
 	t := doc.Table{Caption: caption, Columns: []doc.Column{{Name: "streams", Right: true}}, Tone: bestTone}
 	for _, w := range l.Windows {
@@ -79,7 +79,7 @@ func bestTone(cell string) doc.Tone {
 
 // cellTable returns the other figures of each cell of a ladder, one row for each.
 func cellTable(l *Ladder) doc.Table {
-	t := doc.Table{Figures: true, Columns: doc.FigureColumns("streams", "window", "retransmits", "RTT idle", "loaded", "held back by")}
+	t := doc.Table{Figures: true, Columns: doc.FigureColumns("streams", "window", "retransmits", "RTT idle", "loaded", "limited by")}
 	duration := func(ns *int64) string {
 		if ns == nil {
 			return "-"
@@ -88,14 +88,14 @@ func cellTable(l *Ladder) doc.Table {
 	}
 	for _, r := range l.Rungs {
 		c := r.Source
-		again, held := "-", "-"
+		retransmits, limit := "-", "-"
 		if c.Retransmits != nil {
-			again = unit.Count(*c.Retransmits)
+			retransmits = unit.Count(*c.Retransmits)
 		}
 		if f := result.Binding(c); f != nil {
-			held = doc.Clean(f.Cause) + " (" + doc.Clean(f.Confidence) + ")"
+			limit = doc.Clean(f.Cause) + " (" + doc.Clean(f.Confidence) + ")"
 		}
-		t.Rows = append(t.Rows, []string{strconv.Itoa(c.Streams), result.WindowName(c.Window), again, duration(c.RTTIdle), duration(c.RTTLoaded), held})
+		t.Rows = append(t.Rows, []string{strconv.Itoa(c.Streams), result.WindowName(c.Window), retransmits, duration(c.RTTIdle), duration(c.RTTLoaded), limit})
 	}
 	return t
 }

@@ -24,7 +24,7 @@ func charts(l *Ladder, n int) []doc.Chart {
 const ChartHeight = 230
 
 // inTable describes a chart whose figures are in a table.
-const inTable = "The table of this section has its figures."
+const inTable = "The table in this section has the figures."
 
 func throughputChart(l *Ladder, x draw.XAxis, n int) doc.Chart {
 	p := draw.Panel{Title: "throughput, " + l.Unit.Name, Height: ChartHeight}

@@ -121,7 +121,7 @@ func (l *Ladder) finish(d *measure.Document) {
 }
 
 // Caution is the caveat about published figures.
-const Caution = "absolute figures do not travel between machines"
+const Caution = "absolute figures depend on the machine"
 
 // limitNotes words what limits the best and the worst rung; if an earlier ladder explained a cause in full,
 // it only names the cause.
@@ -138,14 +138,14 @@ func (l *Ladder) limitNotes(said map[string]bool) (notes []string) {
 	for _, x := range []struct {
 		name string
 		*rung
-	}{{"the most", l.Best}, {"the least", least}} {
+	}{{"highest", l.Best}, {"lowest", least}} {
 		if c := x.Source; len(c.Findings) > 0 && (x.rung != l.Best || len(notes) == 0) {
-			held := why.LimitText(c)
-			if f := result.Binding(c); f != nil && said[held] {
-				held = doc.Clean(f.Cause) + " (" + doc.Clean(f.Confidence) + "), as above"
+			limit := why.LimitText(c)
+			if f := result.Binding(c); f != nil && said[limit] {
+				limit = doc.Clean(f.Cause) + " (" + doc.Clean(f.Confidence) + "), as above"
 			}
 			said[why.LimitText(c)] = true
-			notes = append(notes, fmt.Sprintf("%s (%s, %s window): %s", x.name, unit.Plural(c.Streams, "stream"), result.WindowName(c.Window), held))
+			notes = append(notes, fmt.Sprintf("%s (%s, %s window): %s", x.name, unit.Plural(c.Streams, "stream"), result.WindowName(c.Window), limit))
 		}
 	}
 	return notes
@@ -219,7 +219,7 @@ func cutNote(l *Ladder, d *measure.Document) string {
 	if asked == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the kernel cut the window of %s to %s%s", unit.Size(asked), unit.Size(got), limits(d))
+	return fmt.Sprintf("the kernel reduced the window of %s to %s%s", unit.Size(asked), unit.Size(got), limits(d))
 }
 
 // limits returns the sysctls that cut a window, with their values.
@@ -256,7 +256,7 @@ func (l *Ladder) scenario() string {
 func scenarioName(scenario string) string {
 	switch scenario {
 	case published.SameHypervisor:
-		return "two guests of one hypervisor"
+		return "two guests on one hypervisor"
 	case published.SameVLAN:
 		return "two hosts in one VLAN with ports of 25 Gb/s"
 	case published.Interconnect:
@@ -317,7 +317,7 @@ func doubt(row published.Row) string {
 	if !strings.HasPrefix(row.Note, "above ") {
 		return ""
 	}
-	return "; it lies " + row.Note
+	return "; it is " + row.Note
 }
 
 // ReferenceText returns the rate of a published row in Gb/s.

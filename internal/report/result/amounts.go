@@ -29,7 +29,7 @@ func Sentence(v *measure.Verdict, first, back *measure.Cell, others int) string 
 		s += ", and " + unit.Plural(others, "more flow")
 	}
 	if IsPartial(first) || back != nil && IsPartial(back) {
-		s += " (partial: it ended early)"
+		s += " (partial: ended early)"
 	}
 	if why != "" {
 		s += ": " + why

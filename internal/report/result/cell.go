@@ -73,9 +73,9 @@ func What(c *measure.Cell) string {
 		label = doc.Clean(c.Label)
 	}
 	if c.Spec.Rate > 0 {
-		rate = unit.Rate(float64(c.Spec.Rate)) + " asked for"
+		rate = unit.Rate(float64(c.Spec.Rate)) + " requested"
 		if c.Streams > 1 { // -b is the rate of each stream
-			rate += " in all"
+			rate += " in total"
 		}
 	}
 	if c.Window != (measure.Pair{}) {

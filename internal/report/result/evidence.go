@@ -29,12 +29,12 @@ func ShownRun(c *measure.Cell) *measure.Run {
 	return best
 }
 
-// ShownName returns "run 2 of 3, the one nearest to the figure of all", or "the run" if there is only one.
+// ShownName returns "run 2 of 3, the one nearest to the mean", or "the run" if there is only one.
 func ShownName(c *measure.Cell) string {
 	shown := ShownRun(c)
 	for i := range c.Runs {
 		if &c.Runs[i] == shown && len(c.Runs) > 1 {
-			return fmt.Sprintf("run %d of %d, the one nearest to the figure of all", i+1, len(c.Runs))
+			return fmt.Sprintf("run %d of %d, the one nearest to the mean", i+1, len(c.Runs))
 		}
 	}
 	return "the run"

@@ -25,10 +25,10 @@ func requestRows(c *measure.Cell, add func(name, value string)) {
 		return
 	}
 	if n := c.Length; max(n.Send, n.Recv) > 1 {
-		add("messages", unit.Size(max(n.Send, 1))+" asked, "+unit.Size(max(n.Recv, 1))+" answered")
+		add("messages", unit.Size(max(n.Send, 1))+" request, "+unit.Size(max(n.Recv, 1))+" response")
 	}
 	if c.Spec.PerSecond > 0 {
-		add("asked for", stat.RequestRate(c.Spec.Traffic, c.Spec.PerSecond*float64(max(c.Streams, 1)))+"; latency counts from when each was due")
+		add("requested rate", stat.RequestRate(c.Spec.Traffic, c.Spec.PerSecond*float64(max(c.Streams, 1)))+"; latency counts from the moment at which each request was due")
 	}
 	l := c.Latency
 	if l == nil {
@@ -83,7 +83,7 @@ func underLoadRows(u *measure.UnderLoad, add func(name, value string)) {
 		added = doc.Join(addedText(*u.AddedNs)+" at the median", doc.Prefixed("grade ", u.Grade))
 	}
 	if u.Responsiveness != nil {
-		often = stat.ThreeDigits(*u.Responsiveness) + " round trips a minute under load"
+		often = stat.ThreeDigits(*u.Responsiveness) + " round trips per minute under load"
 	}
-	add("queue's delay", doc.Join(added, often))
+	add("queueing delay", doc.Join(added, often))
 }

@@ -47,13 +47,13 @@ func InSentence(f *measure.Finding) string {
 	}
 	switch {
 	case f.Cause == measure.CauseNone:
-		return "nothing found that holds it back"
+		return "no limit found"
 	case s == "":
 		return doc.Clean(f.Cause)
 	case f.Confidence == measure.Likely:
 		return "probably " + s
 	case f.Confidence == measure.Possible:
-		return "perhaps " + s
+		return "possibly " + s
 	}
 	return s
 }

@@ -140,14 +140,6 @@ func TargetValue(v float64, in string) string {
 	return ValueText(v, in)
 }
 
-// MoreText returns "12% more", "3% less".
-func MoreText(pct float64) string {
-	if pct < 0 {
-		return unit.Percent(-pct) + " less"
-	}
-	return unit.Percent(pct) + " more"
-}
-
 // GuardText returns a guardrail of a comparison: "RTT under load 4.20 ms, was 1.10 ms: worse".
 func GuardText(g *measure.Guardrail) string {
 	name := doc.Clean(g.Name)

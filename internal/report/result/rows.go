@@ -42,7 +42,7 @@ func rows(c *measure.Cell) []doc.Row {
 	add("RFC 6349", rfc6349Text(c.RFC6349))
 	add("streams", streamsText(c))
 	if c.MeanPacket != nil {
-		add("mean packet", packetText(*c.MeanPacket))
+		add("mean packet size", packetText(*c.MeanPacket))
 	}
 	add("BDP", bdpText(c))
 	add("window", windowText(c, Buffer(sender), Buffer(receiver)))
@@ -88,8 +88,8 @@ func machineRows(c *measure.Cell, add func(name, value string)) {
 	add("CPU, sender", endCPU(c, c.SenderCPU, sender))
 	add("CPU, receiver", endCPU(c, c.ReceiverCPU, receiver))
 	add("CPU per Gb/s", costText(c.SenderCPU, c.ReceiverCPU, "sender"))
-	add("mem, sender", memoryText(c.SenderMem))
-	add("mem, receiver", memoryText(c.ReceiverMem))
+	add("memory, sender", memoryText(c.SenderMem))
+	add("memory, receiver", memoryText(c.ReceiverMem))
 }
 
 // FigureText returns the main figure of a cell with its uncertainty.
@@ -133,7 +133,7 @@ func basisText(c *measure.Cell, f *measure.Figure) string {
 		s = unit.Plural(f.Runs, "run")
 	}
 	if IsPartial(c) {
-		s += " that ended early"
+		s += " (ended early)"
 	}
 	if f.Stable != nil && !*f.Stable {
 		s += ", not stable"
@@ -146,9 +146,9 @@ func shareText(cell *measure.Cell) string {
 	if c == nil {
 		return ""
 	}
-	layer := map[string]string{"l1": ", with preamble and gap", "l2": ", frames only"}[c.LinkLayer]
+	layer := map[string]string{"l1": ", including preamble and gap", "l2": ", frames only"}[c.LinkLayer]
 	in := doc.ScaleFor(c.Bps)
-	return fmt.Sprintf("%s of the ceiling %s %s: MTU %d%s on %s %s (%s%s)", unit.Percent(c.SharePct), in.Number(c.Bps), in.Name,
+	return fmt.Sprintf("%s of the %s %s that MTU %d%s allows on %s %s (%s%s)", unit.Percent(c.SharePct), in.Number(c.Bps), in.Name,
 		c.MTU, stat.OnWire(c), doc.Plain(float64(c.LinkBps)/in.Div), in.Name, doc.Clean(c.LinkFrom), layer)
 }
 
@@ -160,7 +160,7 @@ func steadyText(c *measure.Cell) string {
 	case !s.Checked:
 		return doc.Join("not checked", doc.Clean(s.Why))
 	case len(s.Levels) == 2 && s.Why == "":
-		return doc.Join(fmt.Sprintf("no: two levels, %s and %s", unit.Rate(s.Levels[0]), unit.Rate(s.Levels[1])), doc.Clean(s.Why))
+		return doc.Join(fmt.Sprintf("no: the rate has two levels, %s and %s", unit.Rate(s.Levels[0]), unit.Rate(s.Levels[1])), doc.Clean(s.Why))
 	case s.Steady:
 		return fmt.Sprintf("yes (slope %s, halves differ by %s)", unit.Percent(s.SlopePct), unit.Percent(s.HalvesPct))
 	case s.Why != "":
@@ -190,9 +190,9 @@ func OthersText(f *measure.CPUFigure) string {
 	}
 	switch share := *f.OtherCores / (*f.OtherCores + f.Cores); {
 	case share >= nearly:
-		return fmt.Sprintf("nearly all by others (%.2f cores)", *f.OtherCores)
+		return fmt.Sprintf("nearly all by other processes (%.2f cores)", *f.OtherCores)
 	case share >= mostly:
-		return fmt.Sprintf("mostly by others (%.2f cores; the test %.2f)", *f.OtherCores, f.Cores)
+		return fmt.Sprintf("mostly by other processes (%.2f cores; the test %.2f)", *f.OtherCores, f.Cores)
 	}
 	return ""
 }
@@ -202,7 +202,7 @@ func workerText(f *measure.CPUFigure) string {
 	if f == nil || f.WorkerCores == nil {
 		return ""
 	}
-	return fmt.Sprintf(", thru itself %.2f cores", *f.WorkerCores)
+	return fmt.Sprintf(", thru %.2f cores", *f.WorkerCores)
 }
 
 // workersText is workerText for both ends of one host.
@@ -218,7 +218,7 @@ func workersText(c *measure.Cell) string {
 // program.
 func endCPU(c *measure.Cell, f *measure.CPUFigure, e *measure.Evidence) string {
 	if f == nil && e != nil && e.Reported != "" && e.Worker != nil && e.MeasuredNs > 0 {
-		s := fmt.Sprintf("%s itself %.2f cores", doc.Clean(e.Reported), float64(e.Worker.UserNs+e.Worker.SystemNs)/float64(e.MeasuredNs))
+		s := fmt.Sprintf("%s %.2f cores", doc.Clean(e.Reported), float64(e.Worker.UserNs+e.Worker.SystemNs)/float64(e.MeasuredNs))
 		if c.Spec.Duplex {
 			s += ", both directions together"
 		}
@@ -295,19 +295,19 @@ func bufferDelayText(m *measure.RFC6349) string {
 	case m.BaseRTT == nil:
 		return "buffer delay " + unit.Percent(*m.BufferDelayPct)
 	case *m.BufferDelayPct > tellingPct && *m.BufferDelayPct < 1e15:
-		return "buffer delay " + unit.Duration(int64(*m.BufferDelayPct/100*float64(*m.BaseRTT))) + " over the kernel's least RTT of " + unit.Duration(*m.BaseRTT)
+		return "buffer delay " + unit.Duration(int64(*m.BufferDelayPct/100*float64(*m.BaseRTT))) + " over the kernel's minimum RTT of " + unit.Duration(*m.BaseRTT)
 	default:
-		return "buffer delay " + unit.Percent(*m.BufferDelayPct) + " over the kernel's least RTT of " + unit.Duration(*m.BaseRTT)
+		return "buffer delay " + unit.Percent(*m.BufferDelayPct) + " over the kernel's minimum RTT of " + unit.Duration(*m.BaseRTT)
 	}
 }
 
 func streamsText(c *measure.Cell) string {
 	fair, scaling := "", ""
 	if c.Fairness != nil && c.Streams > 1 {
-		fair = fmt.Sprintf("fairness %.3f (Jain, 1 is even)", *c.Fairness)
+		fair = fmt.Sprintf("fairness %.3f (Jain's index, 1 is even)", *c.Fairness)
 	}
 	if c.Scaling != nil && c.Streams > 1 {
-		scaling = fmt.Sprintf("%.2f times a single stream", *c.Scaling)
+		scaling = fmt.Sprintf("%.2f times the single-stream baseline", *c.Scaling)
 	}
 	return doc.Join(fair, scaling)
 }
@@ -337,7 +337,7 @@ func windowText(c *measure.Cell, sender, receiver *measure.Buffer) string {
 	asked, s, r := "", gotText(sender), gotText(receiver)
 	switch {
 	case c.Window != (measure.Pair{}) || cut:
-		asked = "asked " + WindowName(c.Window)
+		asked = "requested " + WindowName(c.Window)
 	case !IsUDP(c):
 		return ""
 	}
@@ -359,7 +359,7 @@ func gotText(b *measure.Buffer) string {
 	case b == nil || b.Granted == 0:
 		return ""
 	case b.Cut:
-		return unit.Size(Usable(b)) + " (cut by the kernel)"
+		return unit.Size(Usable(b)) + " (limited by the kernel)"
 	default:
 		return unit.Size(Usable(b))
 	}
@@ -383,7 +383,7 @@ func reconciledText(r *measure.Reconciled) string {
 	if r.Note == stat.NoteOfRates {
 		what = "rates"
 	}
-	s := fmt.Sprintf("sender %s, receiver %s %s, %s %.2f%% apart", in.Number(r.SenderBps), in.Number(r.ReceiverBps), in.Name, what, r.DifferencePct)
+	s := fmt.Sprintf("sender %s, receiver %s %s, %s differ by %.2f%%", in.Number(r.SenderBps), in.Number(r.ReceiverBps), in.Name, what, r.DifferencePct)
 	if r.Note != "" {
 		s += ": " + doc.Clean(r.Note)
 	}

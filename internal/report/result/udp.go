@@ -52,7 +52,7 @@ func placeRows(places []measure.LossPlace, add func(name, value string)) {
 		add(name, placeText(p))
 		name = "and"
 	}
-	name = "remedy"
+	name = "fix"
 	for _, p := range places {
 		if 100*float64(p.Packets) >= worthPct*all && p.Fix != "" {
 			add(name, doc.Clean(p.Fix))
@@ -68,7 +68,7 @@ func placeText(p measure.LossPlace) string {
 		s += " of " + doc.Clean(p.EndPoint)
 	}
 	if p.Place == measure.LossPath {
-		return s + ": what no counter of the hosts explains"
+		return s + ": not in any counter of the hosts"
 	}
 	return s + ": " + doc.Clean(p.Counter)
 }
@@ -99,7 +99,7 @@ func jitterText(d *measure.DatagramFigures) string {
 		late = "p99 " + doc.ShortTime(*d.DelayP99Ns)
 	}
 	if d.DelayMaxNs != nil {
-		most = "at most " + doc.ShortTime(*d.DelayMaxNs)
+		most = "max " + doc.ShortTime(*d.DelayMaxNs)
 	}
 	return doc.Join(jitter, mean, late, most)
 }
@@ -108,10 +108,10 @@ func jitterText(d *measure.DatagramFigures) string {
 func orderText(d *measure.DatagramFigures) string {
 	late, twice := "", ""
 	if d.Reordered > 0 {
-		late = fmt.Sprintf("%s came late, by %s places at most", unit.Count(d.Reordered), unit.Count(d.ReorderMost))
+		late = fmt.Sprintf("%s reordered, by up to %s positions", unit.Count(d.Reordered), unit.Count(d.ReorderMost))
 	}
 	if d.Duplicates > 0 {
-		twice = unit.Count(d.Duplicates) + " came again"
+		twice = unit.Count(d.Duplicates) + " duplicated"
 	}
 	return doc.Join(late, twice)
 }
@@ -121,7 +121,7 @@ func verifiedText(v *measure.Checked) string {
 	case v == nil:
 		return ""
 	case v.WrongBytes == 0:
-		return unit.Size(v.Bytes) + " compared, all as they were sent"
+		return unit.Size(v.Bytes) + " compared, all intact"
 	}
 	return fmt.Sprintf("%s of %s bytes differ from what was sent", unit.Count(v.WrongBytes), unit.Count(v.Bytes))
 }
@@ -140,7 +140,7 @@ func searchRows(c *measure.Cell, add func(name, value string)) {
 		headers = unit.Rate(*s.IPCapacityBps) + " with IP headers"
 	}
 	if s.LossPct != nil {
-		loss = unit.Percent(*s.LossPct) + " lost in it"
+		loss = unit.Percent(*s.LossPct) + " loss in it"
 	}
 	add("capacity", doc.Join(capacity, headers, loss))
 	why := doc.Clean(s.Why)
@@ -166,7 +166,7 @@ func trialsText(trials []measure.Trial) string {
 		case t.Lost > 0:
 			s += " lost " + unit.Count(t.Lost)
 		default:
-			s += " not held by the sender"
+			s += " not reached by the sender"
 		}
 		words = append(words, s)
 	}

@@ -154,7 +154,7 @@ func (k timeline) chart(n int, most timeline) doc.Chart {
 			Lines: []draw.Line{peak(0, k.senderMax), peak(1, k.receiverMax), with(receiver, k.receiverCPU, 1), with(sender, k.senderCPU, 1)}})
 	}
 	if len(k.RTT)+len(k.farRTT) > 0 {
-		panels = append(panels, draw.Panel{Title: "RTT as each end's kernel has it, " + times.Name, Height: TimelinePanel, Max: most.rttMax / times.Div,
+		panels = append(panels, draw.Panel{Title: "RTT in each end's kernel, " + times.Name, Height: TimelinePanel, Max: most.rttMax / times.Div,
 			Lines: []draw.Line{with(receiver, k.farRTT, times.Div), with(sender, k.RTT, times.Div)}})
 	}
 	if len(k.took) > 1 {
@@ -166,8 +166,8 @@ func (k timeline) chart(n int, most timeline) doc.Chart {
 				Lines: []draw.Line{with(draw.Line{Stems: true}, ps, 1), with(draw.Line{Style: 1, Stems: true}, far, 1)}})
 		}
 	}
-	counted("retransmitted segments a second", k.retransmits, k.farAgain)
-	counted("lost datagrams a second", k.lost, nil)
+	counted("retransmitted segments/s", k.retransmits, k.farAgain)
+	counted("lost datagrams/s", k.lost, nil)
 	name := result.PathName(k.cell)
 	d := draw.Drawing{ID: fmt.Sprintf("course%d", n), Title: name + " over time", Desc: k.words(), X: secondsAxis(most.seconds), Panels: panels}
 	var legends []doc.Legend
@@ -195,7 +195,7 @@ func with(l draw.Line, ps []draw.Point, div float64) draw.Line {
 // delayPanel draws the round-trip times of latency probes: the mean and the maximum of each second.
 func delayPanel(mean, most []draw.Point, top float64, as draw.Line) draw.Panel {
 	times := doc.TimeScale(top)
-	return draw.Panel{Title: "round trip of the requests beside it, " + times.Name + "; fine: greatest", Height: TimelinePanel, Max: top / times.Div,
+	return draw.Panel{Title: "latency of the probe requests, " + times.Name + "; fine: max", Height: TimelinePanel, Max: top / times.Div,
 		Lines: []draw.Line{with(draw.Line{Thin: true, Dashed: true}, most, times.Div), with(as, mean, times.Div)}}
 }
 
@@ -211,7 +211,7 @@ func secondsAxis(seconds float64) draw.XAxis {
 // rates returns the scale of the first panel; its name is the title.
 func (k timeline) rates(most timeline) doc.Scale {
 	if result.Asks(k.cell) {
-		return doc.Scale{Div: 1, Name: "answered a second"}
+		return doc.Scale{Div: 1, Name: "requests/s"}
 	}
 	in := doc.ScaleFor(most.rateMax)
 	return doc.Scale{Div: in.Div, Name: "throughput, " + in.Name}
@@ -224,10 +224,10 @@ func (k timeline) words() string {
 		parts = append(parts, "goodput "+unit.Rate(g.Value)+", between "+unit.Rate(g.Low)+" and "+unit.Rate(g.High))
 	}
 	if len(k.retransmits) > 0 {
-		parts = append(parts, fmt.Sprintf("at most %.0f retransmitted segments a second", k.re))
+		parts = append(parts, fmt.Sprintf("max %.0f retransmitted segments/s", k.re))
 	}
 	if len(k.lost) > 0 {
-		parts = append(parts, fmt.Sprintf("at most %.0f lost datagrams a second", k.re))
+		parts = append(parts, fmt.Sprintf("max %.0f lost datagrams/s", k.re))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -105,6 +105,6 @@ func ClassCharts(d *measure.Document, cells []result.Cell) []doc.Chart {
 		mean, most := result.LatencyTimeline(asker)
 		panels = append(panels, delayPanel(mean, most, Greatest(mean, most), draw.Line{Markers: Markers}))
 	}
-	drawn := draw.Drawing{ID: "classes", Title: "Classes and delay over time", Desc: strings.Join(words, "; "), X: secondsAxis(seconds), Panels: panels}
-	return []doc.Chart{draw.Chart(drawn, "What each class received over time, in both directions, and the delay beside them.", legends)}
+	drawn := draw.Drawing{ID: "classes", Title: "Classes and latency over time", Desc: strings.Join(words, "; "), X: secondsAxis(seconds), Panels: panels}
+	return []doc.Chart{draw.Chart(drawn, "Rate of each class over time in both directions, and the latency.", legends)}
 }

@@ -126,12 +126,12 @@ func queueReason(e *measure.Evidence) string {
 			return doc.Reason(m.Why)
 		}
 	}
-	return "its driver does not count them"
+	return "the driver does not count them"
 }
 
 // coreHeat returns the load of each core of an end's host.
 func coreHeat(e *measure.Evidence, place string) heatmap {
-	h := heatmap{Title: "Busy share of each core at " + place, Unit: "%", Most: 100}
+	h := heatmap{Title: "CPU use of each core at " + place, Unit: "%", Most: 100}
 	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
 		for _, c := range s.CPUs {
 			set(c.Core, fmt.Sprintf("CPU %d", c.Core), c.Busy())
@@ -142,7 +142,7 @@ func coreHeat(e *measure.Evidence, place string) heatmap {
 
 // queueHeat returns the packets of each queue, if the driver counts them.
 func queueHeat(e *measure.Evidence, place string) heatmap {
-	h := heatmap{Title: "Packets a second of each queue at " + place, Unit: "/s"}
+	h := heatmap{Title: "Packets/s of each queue at " + place, Unit: "/s"}
 	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
 		if s.NIC == nil || s.Span <= 0 {
 			return
@@ -162,7 +162,7 @@ func queueHeat(e *measure.Evidence, place string) heatmap {
 
 // interruptHeat returns the interface's interrupts by core.
 func interruptHeat(e *measure.Evidence, place string) heatmap {
-	h := heatmap{Title: "Interrupts a second of the interface, by core, at " + place, Unit: "/s"}
+	h := heatmap{Title: "Interrupts/s of the interface by core, at " + place, Unit: "/s"}
 	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
 		for _, i := range s.IRQs {
 			if s.Span > 0 {
@@ -348,7 +348,7 @@ func (h *heatmap) legend() (all []doc.Legend) {
 func (h *heatmap) words() string {
 	var all []string
 	for _, r := range h.Rows {
-		all = append(all, r.Name+" "+h.print(r.mean())+" on average, at most "+h.print(greatestOf(r.Values)))
+		all = append(all, r.Name+" "+h.print(r.mean())+" on average, max "+h.print(greatestOf(r.Values)))
 	}
 	return strings.Join(all, "; ") + " over " + unit.Duration(int64(min(h.Seconds, 1e9)*result.Second))
 }

@@ -22,7 +22,7 @@ const latencyHeight = 240
 
 // NewLatencyPage draws the cells that have a latency; nil if there is none.
 func NewLatencyPage(cells []result.Cell) *LatencyPage {
-	p := &LatencyPage{Table: doc.Table{Figures: true, Caption: "Time from request to response", Columns: doc.FigureColumns("share of the requests")}}
+	p := &LatencyPage{Table: doc.Table{Figures: true, Caption: "Latency from request to response", Columns: doc.FigureColumns("share of the requests")}}
 	var all []*measure.Latency
 	var legends []doc.Legend
 	var words []string
@@ -50,7 +50,7 @@ func NewLatencyPage(cells []result.Cell) *LatencyPage {
 	}
 	plot.Log = timeTicks(least, greatest)
 	d := draw.Drawing{ID: "latency", Title: "Latency by percentile", Desc: strings.Join(words, "; "), X: ninesAxis(most), Panels: []draw.Panel{plot}}
-	p.Chart = draw.Chart(d, "Share of the requests that took at most so long.", legends)
+	p.Chart = draw.Chart(d, "Share of requests with at most this latency.", legends)
 	p.Table.Rows = latencyRows(all)
 	return p
 }
@@ -106,7 +106,7 @@ func latencyRows(all []*measure.Latency) [][]string {
 		}
 		rows = append(rows, r)
 	}
-	add("least", func(l *measure.Latency) string { return doc.ShortTime(l.Min) })
+	add("min", func(l *measure.Latency) string { return doc.ShortTime(l.Min) })
 	for i, name := range []string{"50%", "90%", "99%", "99.9%", "99.99%"} {
 		add(name, func(l *measure.Latency) string {
 			if ps := result.Percentiles(l); i < len(ps) {
@@ -115,7 +115,7 @@ func latencyRows(all []*measure.Latency) [][]string {
 			return "-"
 		})
 	}
-	add("greatest", func(l *measure.Latency) string { return doc.ShortTime(l.Max) })
+	add("max", func(l *measure.Latency) string { return doc.ShortTime(l.Max) })
 	add("mean", func(l *measure.Latency) string { return doc.ShortTime(l.Mean) })
 	add("requests", func(l *measure.Latency) string { return unit.Count(l.Count) })
 	return rows

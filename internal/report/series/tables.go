@@ -27,10 +27,10 @@ func StreamTable(c *measure.Cell) doc.Table {
 		return doc.Table{}
 	}
 	t := doc.Table{Figures: true, Caption: "Streams of " + result.ShownName(c) + ", as the " + result.EndName(e) + " saw them",
-		Columns: doc.FigureColumns("stream", "rate", "retransmits", "RTT", "cwnd", "MSS", "bound to CPU", "blocked in calls")}
+		Columns: doc.FigureColumns("stream", "rate", "retransmits", "RTT", "cwnd", "MSS", "CPU limit", "blocked")}
 	print := streamRow
 	if result.IsUDP(c) {
-		t.Columns = doc.FigureColumns("stream", "rate", "datagrams", "lost", "late", "jitter", "bound to CPU", "blocked in calls")
+		t.Columns = doc.FigureColumns("stream", "rate", "datagrams", "lost", "reordered", "jitter", "CPU limit", "blocked")
 		print = datagramRow
 	}
 	for i, s := range e.Streams {
@@ -101,7 +101,7 @@ func SecondTable(c *measure.Cell) doc.Table {
 	if len(k.received) < 2 {
 		return doc.Table{}
 	}
-	t := doc.Table{Figures: true, Caption: "Course of " + result.ShownName(k.cell), Columns: doc.FigureColumns("at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits")}
+	t := doc.Table{Figures: true, Caption: "Time line of " + result.ShownName(k.cell), Columns: doc.FigureColumns("at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits")}
 	if result.IsUDP(k.cell) {
 		t.Columns = append(t.Columns[:5:5], doc.FigureColumns("", "lost")[1])
 	}

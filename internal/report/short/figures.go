@@ -114,7 +114,7 @@ func cpu(f *measure.CPUFigure, shown bool) string {
 	case f == nil || !shown:
 		return ""
 	case f.OtherCores != nil && *f.OtherCores > f.Cores && *f.OtherCores >= 0.5:
-		return unit.Percent(f.Pct) + ", most by others"
+		return unit.Percent(f.Pct) + ", mostly by other processes"
 	}
 	return unit.Percent(f.Pct) + ", busiest core " + unit.Percent(f.MaxCorePct)
 }

@@ -48,7 +48,7 @@ func answer(d *measure.Document, g *report.Gist) []string {
 	s := fmt.Sprintf("%s%s, %s of the %s that MTU %d allows on %s", unit.Rate(c.Cell.Goodput.Value), name,
 		unit.Percent(x.SharePct), unit.Rate(x.Bps), x.MTU, result.LinkRate(x))
 	if g.Partial {
-		s += " (partial: it ended early)"
+		s += " (partial: ended early)"
 	}
 	return append([]string{s + verdict(d.Verdict) + result.UnderLoadAnswer(c.Cell.UnderLoad)}, reasons(d.Verdict, true)...)
 }
@@ -67,7 +67,7 @@ func verdict(v *measure.Verdict) string {
 // judged returns the answer of the whole report, and adds the verdict for a single ladder.
 func judged(d *measure.Document, lines []string) []string {
 	if len(lines) == 0 {
-		return []string{"no result, only parts of it"}
+		return []string{"no complete result"}
 	}
 	if d.Command == "ladder" && d.Ladder == nil {
 		lines[0] += verdict(d.Verdict)

@@ -115,9 +115,9 @@ func changesAnswer(d *measure.Document) string {
 	case kept == 0 && tried == 1:
 		return oneAnswer(last)
 	case kept == 0:
-		return fmt.Sprintf("none of %d changes is shown to help, all are undone", tried)
+		return fmt.Sprintf("none of %d changes helped measurably, all were undone", tried)
 	case kept == tried && kept == 1:
-		return "the one change that was tried is kept"
+		return "the one change tried was kept"
 	case kept == tried:
 		return fmt.Sprintf("all %d changes kept", tried)
 	}
@@ -128,7 +128,7 @@ func changesAnswer(d *measure.Document) string {
 func untriedAnswer(d *measure.Document) string {
 	switch t := d.Tuning; {
 	case d.Error != nil:
-		return "it ended before any change was tried"
+		return "the tuning ended before it tried a change"
 	case t.TargetBps > 0 && MeetsTarget(d):
 		return "no change was needed"
 	case len(t.Attempts)+len(t.Advice) > 0:
@@ -140,20 +140,20 @@ func untriedAnswer(d *measure.Document) string {
 // nothingAnswer words that there is nothing to change, and whether --only restricted the search.
 func nothingAnswer(t *measure.Tuning) string {
 	if len(t.Only) > 0 {
-		return "nothing was found to change among what --only names"
+		return "no change was found within --only"
 	}
-	return "nothing was found to change"
+	return "no change was found"
 }
 
 // oneAnswer words the outcome of a single change that was tried and not kept.
 func oneAnswer(outcome string) string {
 	switch outcome {
 	case measure.Failed:
-		return "the one change that was tried failed, and nothing is changed"
+		return "the one change tried failed, and nothing was changed"
 	case measure.NotInUse:
-		return "the one change that was tried was made and not in use, and is undone"
+		return "the one change tried did not take effect, and was undone"
 	}
-	return "the one change that was tried is not shown to help, and is undone"
+	return "the one change tried did not help measurably, and was undone"
 }
 
 // adviceAnswer names the first change that is advised, and counts the advice without commands.
@@ -169,7 +169,7 @@ func adviceAnswer(t *measure.Tuning) string {
 	}
 	more := ""
 	if n := len(advice) - changes; n > 0 {
-		more = "; " + unit.Plural(n, "thing") + " to see to"
+		more = "; " + unit.Plural(n, "further check")
 	}
 	switch {
 	case len(advice) == 0:
@@ -201,7 +201,7 @@ func TargetAnswer(d *measure.Document) string {
 		return fmt.Sprintf("; the target of %s is met", unit.Rate(d.Tuning.TargetBps))
 	}
 	if host := BusyForTarget(d); host != "" {
-		return fmt.Sprintf("; inconclusive: the target of %s is not met, and %s was busy without the test", unit.Rate(d.Tuning.TargetBps), doc.Clean(host))
+		return fmt.Sprintf("; inconclusive: the target of %s is not met, and other work kept %s busy", unit.Rate(d.Tuning.TargetBps), doc.Clean(host))
 	}
 	return fmt.Sprintf("; the target of %s is not met", unit.Rate(d.Tuning.TargetBps))
 }
@@ -237,10 +237,7 @@ func AttemptLine(a measure.Attempt, width int) string {
 			line += ": " + doc.Reason(a.Reason)
 		}
 	default:
-		line += ": " + fromTo(*c.BaseValue, *c.Value) + ", " + relative(*c.ChangePct)
-		if c.LowPct != nil && c.HighPct != nil {
-			line += " (" + strings.TrimSuffix(relative(*c.LowPct), "%") + ".." + relative(*c.HighPct) + ")"
-		}
+		line += ": " + fromTo(*c.BaseValue, *c.Value) + ", " + result.Change(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(result.ChangeRange(c.LowPct, c.HighPct)))
 	}
 	return unit.Cut(line, width)
 }

@@ -13,7 +13,7 @@ func (t *View) Blocks() []doc.Block {
 	}
 	var same doc.Notice
 	if s := t.Same; s != nil {
-		same = doc.Notice{Title: "Trust in the method", Tone: doc.ToneBad, Lines: append([]string{"where nothing was changed, a change of at most " + s.Most + " was estimated, up or down"}, s.Cases...)}
+		same = doc.Notice{Title: "A/A check", Tone: doc.ToneBad, Lines: append([]string{"the largest difference between two equal states is " + s.Most}, s.Cases...)}
 		if s.trusted() {
 			same.Tone = doc.ToneGood
 		}
@@ -26,20 +26,20 @@ func (t *View) Blocks() []doc.Block {
 	if t.Flags != "" {
 		flags = []string{t.Flags}
 	}
-	title := "Left to you"
+	title := "Further options"
 	if t.DryRun {
-		title = "What to try, in this order"
+		title = "Proposed changes, in this order"
 	}
 	return []doc.Block{
 		same,
-		doc.Titled("What was undone", t.Restored, doc.List{Lines: t.Left}),
-		doc.Titled("The journey", t.journey(), doc.List{Lines: untuned, Notes: true}),
-		doc.Titled("What was tried", doc.Cards(t.Attempts, attempt.card)...),
+		doc.Titled("Undone changes", t.Restored, doc.List{Lines: t.Left}),
+		doc.Titled("Progress", t.journey(), doc.List{Lines: untuned, Notes: true}),
+		doc.Titled("Tried changes", doc.Cards(t.Attempts, attempt.card)...),
 		doc.Para{Text: doc.Prefixed("ended: ", t.Ending)},
-		doc.Titled("Options of the test that were kept", doc.Code{Lines: flags}),
-		doc.Titled("To make it last beyond the next boot", doc.Cards(t.Persistent, persistence.card)...),
-		doc.Titled("To undo it", doc.Code{Lines: t.Undo}),
-		doc.Titled("What remains", doc.List{Lines: t.Remains}),
+		doc.Titled("Kept test options", doc.Code{Lines: flags}),
+		doc.Titled("Make the changes persistent", doc.Cards(t.Persistent, persistence.card)...),
+		doc.Titled("Undo the changes", doc.Code{Lines: t.Undo}),
+		doc.Titled("Remaining limits", doc.List{Lines: t.Remains}),
 		doc.Titled(title, doc.Cards(t.Advice, Proposal.card)...),
 	}
 }
@@ -53,16 +53,16 @@ func (t *View) journey() doc.Table {
 		g.Rows = append(g.Rows, []string{s.State, s.Path, s.Figure, doc.OrDash(s.Range), doc.OrDash(s.Change), s.Limit, doc.OrDash(s.Words)})
 	}
 	g.Columns = []doc.Column{{Name: "state", Least: 14}, {Name: "path", Least: 8}, {Name: t.Unit(), Right: true, Meters: meters}, {Name: "range", Right: true},
-		{Name: "change", Right: true}, {Name: "held back by", Least: 14}, {Name: "in words", Wide: true}}
+		{Name: "change", Right: true}, {Name: "limited by", Least: 14}, {Name: "explanation", Wide: true}}
 	return g.WithoutEmpty()
 }
 
 // card returns a change with its outcome, and the figures that decided it.
 func (a attempt) card() doc.Card {
 	c := doc.Card{Name: a.Title, Badge: a.Outcome, Tone: a.Tone, Text: a.Figures}
-	c.Say("other way", a.Other)
+	c.Say("reverse", a.Other)
 	c.Say("because", a.Reason)
-	c.Say("beside it", a.Guards...)
+	c.Say("guardrails", a.Guards...)
 	c.Say("in force", a.Proofs...)
 	c.Say("why", a.Why)
 	c.Say("took", a.Took)
@@ -77,7 +77,7 @@ func (l persistence) card() doc.Card {
 		run = "then"
 	}
 	c.Type(run, l.Commands)
-	c.Type("take back", l.Undo)
+	c.Type("undo", l.Undo)
 	return c
 }
 
@@ -88,7 +88,7 @@ func (x Proposal) card() doc.Card {
 	c.Say("expect", x.Expect)
 	c.Say("source", x.Source)
 	c.Say("risk", x.danger())
-	c.Say("by hand", x.Manual)
+	c.Say("manual step", x.Manual)
 	c.Say("flags", x.Flags)
 	for _, h := range x.Hosts {
 		c.Type("do", h.Set, h.At, h.Words)

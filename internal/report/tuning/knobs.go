@@ -19,7 +19,7 @@ func (t *View) HowEnded(why, elapsed string) string {
 		return why
 	}
 	if t.DryRun {
-		return why + "; to try it would take about " + t.Expected
+		return why + "; trying the changes would take about " + t.Expected
 	}
 	return why + "; took " + elapsed + ", expected " + t.Expected
 }
@@ -41,7 +41,7 @@ func knobs(p *text.Printer, e measure.EndPoint) {
 	name := doc.Clean(e.Name)
 	switch {
 	case len(e.Knobs) == 0 && e.NoTune == "":
-		p.Wrap(text.Bold, 0, "", name+": there is nothing to set")
+		p.Wrap(text.Bold, 0, "", name+": no setting is available")
 		return
 	case e.NoTune != "":
 		p.Wrap(text.Bold, 0, "", name+": "+doc.Reason(e.NoTune))

@@ -82,7 +82,7 @@ func (p Proposal) danger() string {
 	if !p.Cuts {
 		return p.Risk
 	}
-	const cut = "may cut the connection to the host for some seconds"
+	const cut = "may interrupt the connection to the host for some seconds"
 	if p.Risk == "" {
 		return cut
 	}
@@ -149,9 +149,9 @@ func (s *sameness) trusted() bool { return float64(s.Wrong) <= max(falseAlarms*f
 
 // text returns the outcome in a sentence.
 func (s *sameness) text() string {
-	t := unit.Plural(s.Total, "comparison") + " of this state with itself: " + s.Counts
+	t := unit.Plural(s.Total, "comparison") + " of two equal states: " + s.Counts
 	if s.Wrong > 0 && !s.trusted() {
-		t += "; at most 2 of 60 may come out as a difference"
+		t += "; at most 2 of 60 may show a difference"
 	}
 	return t
 }
@@ -184,9 +184,9 @@ func restoredWord(outcome string) string {
 	case measure.Undone:
 		return "restored"
 	case measure.Settled:
-		return "was so already"
+		return "already restored"
 	case measure.Foreign:
-		return "left: changed by another"
+		return "not restored: changed by someone else"
 	}
 	return doc.Clean(outcome)
 }
@@ -197,7 +197,7 @@ func restoredTone(cell string) doc.Tone {
 		return doc.ToneGood
 	case "failed":
 		return doc.ToneBad
-	case "left: changed by another":
+	case "not restored: changed by someone else":
 		return doc.ToneWarn
 	}
 	return doc.ToneNone
@@ -220,9 +220,9 @@ func restoredAnswer(changed []measure.Changed) string {
 	case journals == 0:
 		return s
 	case n == 0:
-		return unit.Plural(journals, "journal") + " could not be read, or not all of it"
+		return unit.Plural(journals, "journal") + " could not be read completely"
 	default:
-		return s + "; " + unit.Plural(journals, "journal") + " could not be read, or not all of it"
+		return s + "; " + unit.Plural(journals, "journal") + " could not be read completely"
 	}
 }
 
@@ -231,9 +231,9 @@ func settingsAnswer(n, left int) string {
 	case n == 0:
 		return "nothing to undo: thru has changed nothing here"
 	case left > 0:
-		return fmt.Sprintf("%d of %d settings are as they were before, %d %s not", n-left, n, left, doc.Verb(left, "is", "are"))
+		return fmt.Sprintf("%d of %d settings are restored, %d %s not", n-left, n, left, doc.Verb(left, "is", "are"))
 	case n == 1:
-		return "1 setting is as it was before"
+		return "the setting is restored"
 	}
-	return fmt.Sprintf("all %d settings are as they were before", n)
+	return fmt.Sprintf("all %d settings are restored", n)
 }

@@ -83,7 +83,7 @@ func foldUntried(attempts []attempt) (all []attempt) {
 			all = append(all, attempts[i])
 			continue
 		}
-		all = append(all, attempt{Outcome: attempts[i].Outcome, Tone: attempts[i].Tone, Title: unit.Plural(n, "change") + ", the last that are left to you below", Reason: attempts[i].Reason})
+		all = append(all, attempt{Outcome: attempts[i].Outcome, Tone: attempts[i].Tone, Title: unit.Plural(n, "change") + ", listed below", Reason: attempts[i].Reason})
 		i += n - 1
 	}
 	return all
@@ -91,7 +91,7 @@ func foldUntried(attempts []attempt) (all []attempt) {
 
 // stage is one direction in one state of a tuning.
 type stage struct {
-	State  string // "as it was found", or the change that led to it; "" for a further direction
+	State  string // "initial state", or the change that led to it; "" for a further direction
 	Path   string
 	Figure string // with its unit, or in the journey's unit
 	Range  string
@@ -169,13 +169,13 @@ func changeOf(base, value float64) string {
 	if base <= 0 {
 		return ""
 	}
-	return relative(100 * (value/base - 1))
+	return result.Change(100 * (value/base - 1))
 }
 
 func stateName(m measure.Milestone, n int) string {
 	switch {
 	case n == 0 && m.Title == "":
-		return "as it was found"
+		return "initial state"
 	case n == 0 || m.Attempt == nil:
 		return doc.Clean(m.Title)
 	}
@@ -205,7 +205,7 @@ type attempt struct {
 	Outcome string
 	Tone    doc.Tone
 	Title   string
-	Figures string // "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340% to +391%, 9 pairs of runs)"
+	Figures string // "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340..+391%, 9 pairs of runs)"
 	Reason  string
 	Other   string   // its effect on the other direction
 	Guards  []string // figures that got worse
@@ -251,7 +251,7 @@ func (v *attempt) guard(c *measure.Comparison, kept bool) {
 		if g := &c.Guardrails[i]; g.Worse {
 			s := result.GuardText(g)
 			if kept {
-				s = "its price: " + strings.TrimSuffix(s, ": worse")
+				s = "cost: " + strings.TrimSuffix(s, ": worse")
 			}
 			v.Guards = append(v.Guards, s)
 		}

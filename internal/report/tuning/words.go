@@ -25,17 +25,6 @@ func gainOf(a *measure.Attempt) *measure.Comparison {
 	return a.Comparison
 }
 
-// relative returns a change in percent, "+365%"; from tenfold on a factor, "x155".
-func relative(pct float64) string {
-	switch factor := 1 + pct/100; {
-	case factor >= 1e6:
-		return "from next to nothing"
-	case factor >= 10:
-		return "x" + doc.Digits(factor)
-	}
-	return result.SignedPct(pct)
-}
-
 // cellsOf returns cells of a document by their indices.
 func cellsOf(d *measure.Document, indices []int) (all []*measure.Cell) {
 	for _, i := range indices[:min(len(indices), result.MaxLines)] {
@@ -46,7 +35,7 @@ func cellsOf(d *measure.Document, indices []int) (all []*measure.Cell) {
 	return all
 }
 
-// comparedText returns "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340% to +391%, 9 pairs of runs)".
+// comparedText returns "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340..+391%, 9 pairs of runs)".
 func comparedText(c *measure.Comparison) string {
 	if c == nil || c.BaseValue == nil || c.Value == nil {
 		return ""
@@ -59,17 +48,14 @@ func comparedText(c *measure.Comparison) string {
 		s += " " + doc.Clean(c.What)
 	}
 	if c.ChangePct != nil {
-		s += ", " + relative(*c.ChangePct)
+		s += ", " + result.Change(*c.ChangePct)
 		if of := 100 * (*c.Value/max(*c.BaseValue, 1) - 1); math.Abs(of-*c.ChangePct) > max(2, math.Abs(of)/4) {
-			s += " pair by pair" // on an unsteady path the two means can contradict the paired change
+			s += " in paired runs" // on an unsteady path the two means can contradict the paired change
 		}
 	}
-	interval := ""
-	if c.LowPct != nil && c.HighPct != nil {
-		interval = relative(*c.LowPct) + " to " + relative(*c.HighPct)
-		if c.LevelPct != nil {
-			interval = unit.Percent(*c.LevelPct) + " interval " + interval
-		}
+	interval := result.ChangeRange(c.LowPct, c.HighPct)
+	if interval != "" && c.LevelPct != nil {
+		interval = unit.Percent(*c.LevelPct) + " interval " + interval
 	}
 	return s + doc.Spaced(doc.Bracket(doc.Join(interval, unit.Plural(c.Pairs, "pair")+" of runs")))
 }
