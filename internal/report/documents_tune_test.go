@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/report/result"
+	"thru/internal/unit"
 )
 
 // The documents of `thru tune`, made by hand.
@@ -31,7 +32,7 @@ func stateOf(d *measure.Document, from, to string, bps float64, findings ...meas
 func against(what string, base, value, low, high float64, pairs int, outcome string) *measure.Comparison {
 	change := 100 * (value/base - 1)
 	return &measure.Comparison{Base: "before", Variant: "with", What: what, Groups: [2]int{4, 5}, Figure: "goodput_bps", Pairs: pairs, BaseValue: &base, Value: &value,
-		ChangePct: &change, LowPct: &low, HighPct: &high, LevelPct: new(99.375), P: new(0.0039), Outcome: outcome, Reason: "with against before: " + result.Change(change),
+		ChangePct: &change, LowPct: &low, HighPct: &high, LevelPct: new(99.375), P: new(0.0039), Outcome: outcome, Reason: "with against before: " + unit.Change(change),
 		Guardrails: []measure.Guardrail{{Name: "CPU per Gb/s", Unit: "pct_per_gbps", Base: new(41.2), Variant: new(39.8)}, {Name: "loss", Unit: "pct", Base: new(0.0), Variant: new(0.0)}}}
 }
 

@@ -62,7 +62,7 @@ func newStep(s *measure.Step, number int) step {
 	if s.Bps != nil && s.BaseBps != nil {
 		v.Against = unit.Rate(*s.BaseBps)
 		if change := 100 * (*s.Bps - *s.BaseBps) / *s.BaseBps; *s.BaseBps > 0 && change < 1e6 {
-			v.Against += " (" + result.Change(change) + ")"
+			v.Against += " (" + unit.Change(change) + ")"
 		}
 	}
 	if s.Error != "" {

@@ -266,7 +266,7 @@ func PctOfLog(x float64) float64 { return 100 * math.Expm1(x) }
 
 // words returns the outcome as a sentence.
 func (v *versus) words(estimate, low, high, bar float64) string {
-	text := fmt.Sprintf("%s against %s: %s, between %s and %s", v.Variant, v.Base, signed(estimate), signed(low), signed(high))
+	text := fmt.Sprintf("%s against %s: %s, between %s and %s", v.Variant, v.Base, unit.Change(PctOfLog(estimate)), unit.Change(PctOfLog(low)), unit.Change(PctOfLog(high)))
 	switch v.Outcome {
 	case measure.Undecided:
 		if v.Blocks != nil {
@@ -285,12 +285,3 @@ func (v *versus) words(estimate, low, high, bar float64) string {
 
 // mostPairs is the largest number of pairs that is recommended.
 const mostPairs = 100
-
-// signed formats a change in percent with its sign.
-func signed(log float64) string {
-	pct := PctOfLog(log)
-	if math.Abs(pct) >= 10 {
-		return fmt.Sprintf("%+.0f%%", pct)
-	}
-	return fmt.Sprintf("%+.1f%%", pct)
-}

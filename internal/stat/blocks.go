@@ -77,11 +77,11 @@ func (v *versus) settleBlocks(level float64) {
 	switch b := v.Blocks; {
 	case v.drifted(d.Mean):
 		v.Outcome = measure.Undecided
-		v.Reason = fmt.Sprintf("%s carried %s itself when it was measured again at the end: the path has changed meanwhile", v.Base, signed(math.Log1p(*b.DriftPct/100)))
+		v.Reason = fmt.Sprintf("%s carried %s itself when it was measured again at the end: the path has changed meanwhile", v.Base, unit.Change(*b.DriftPct))
 	case b.DriftPct == nil:
 		v.Reason += "; the runs lay in blocks: what else changed between them, another boot too, would look the same"
 	default:
-		v.Reason += fmt.Sprintf("; measured again at the end, %s carried %s", v.Base, signed(math.Log1p(*b.DriftPct/100)))
+		v.Reason += fmt.Sprintf("; measured again at the end, %s carried %s", v.Base, unit.Change(*b.DriftPct))
 	}
 }
 

@@ -26,7 +26,7 @@ func Blocks(all []Packets, more ...doc.Row) (out []doc.Block) {
 		for _, t := range p.Traced {
 			drawn = append(drawn, t.details())
 		}
-		out = append(out, doc.Section{Title: "What the packets show" + doc.Prefixed(", ", p.Direction), Named: true, Body: append(body, doc.OnScreen(drawn...))})
+		out = append(out, doc.Section{Title: "Packet analysis" + doc.Prefixed(", ", p.Direction), Named: true, Body: append(body, doc.OnScreen(drawn...))})
 	}
 	return out
 }
@@ -66,8 +66,8 @@ func (t traced) details() doc.Block {
 	}
 	in := ""
 	if t.In != "" {
-		in = ", as " + t.In + " has it"
+		in = ", from " + t.In
 	}
 	return doc.Details{Title: t.Name + " over time" + in, Open: t.Open, Body: []doc.Block{doc.SideBySide{Body: []doc.Block{
-		doc.Charts{Charts: charts}, t.Counts}}, doc.Details{Title: "The packets that are marked", Body: []doc.Block{t.Marks}}}}
+		doc.Charts{Charts: charts}, t.Counts}}, doc.Details{Title: "Marked packets", Body: []doc.Block{t.Marks}}}}
 }

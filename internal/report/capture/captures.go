@@ -55,7 +55,7 @@ func captureRows(f *measure.Flow) (rows []doc.Row) {
 }
 
 func standText(c *measure.Capture) string {
-	words := map[string]string{measure.AtSender: "at the sender", measure.AtReceiver: "at the receiver", measure.AtPath: "between the ends", "": "place not known"}
+	words := map[string]string{measure.AtSender: "at the sender", measure.AtReceiver: "at the receiver", measure.AtPath: "between the ends", "": "capture point not known"}
 	place, ok := words[c.Place]
 	if !ok {
 		place = doc.Clean(c.Place)
@@ -83,7 +83,7 @@ func amountText(c *measure.Capture) string {
 	}
 	switch {
 	case len(c.Conns) == 0:
-		return size + ", no connection of this flow"
+		return size + ", without a connection of this flow"
 	case c.Known > len(c.Conns):
 		return size + fmt.Sprintf(", %d of %s connections", len(c.Conns), unit.Count(int64(c.Known)))
 	}
@@ -94,26 +94,26 @@ func amountText(c *measure.Capture) string {
 func lackText(c *measure.Capture) string {
 	var parts []string
 	if c.Snap > 0 && c.Snap < wholePackets {
-		parts = append(parts, unit.Size(int64(c.Snap))+" of each kept")
+		parts = append(parts, unit.Size(int64(c.Snap))+" of each packet kept")
 	}
 	switch {
 	case c.Dropped != nil && *c.Dropped == 0:
 		parts = append(parts, "none dropped")
 	case c.Dropped != nil:
-		parts = append(parts, unit.Count(*c.Dropped)+" dropped for want of room")
+		parts = append(parts, unit.Count(*c.Dropped)+" dropped (buffer full)")
 	}
 	if c.Full {
-		parts = append(parts, "it was full then: later packets are not in it")
+		parts = append(parts, "the capture ended at its size limit: later packets are missing")
 	}
 	if c.CPUNs != nil {
-		cost := "capturing took " + unit.Duration(*c.CPUNs) + " of CPU"
+		cost := "the capture took " + unit.Duration(*c.CPUNs) + " of CPU"
 		if share := 100 * float64(*c.CPUNs) / float64(c.SpanNs); c.SpanNs > 0 && share >= 0 && share < 1e4 {
 			cost += " (" + unit.Percent(share) + " of a core)"
 		}
 		parts = append(parts, cost)
 	}
 	if c.Damage != "" {
-		parts = append(parts, "not read to its end: "+doc.Clean(c.Damage))
+		parts = append(parts, "not fully read: "+doc.Clean(c.Damage))
 	}
 	return doc.Join(parts...)
 }
@@ -125,17 +125,17 @@ func oddText(c *measure.Capture) string {
 		parts = append(parts, unit.Count(c.Twice.N)+" captured twice and counted once")
 	}
 	if c.BackTime.N > 0 {
-		parts = append(parts, "its clock went back "+result.TimesText(c.BackTime.N)+result.NumbersText(c.BackTime.Packets, ""))
+		parts = append(parts, "the clock went back "+result.TimesText(c.BackTime.N)+result.NumbersText(c.BackTime.Packets, ""))
 	}
 	if c.Stepped.N > 0 {
-		parts = append(parts, "its clock was set ahead "+result.TimesText(c.Stepped.N)+result.NumbersText(c.Stepped.Packets, "")+", which is left out of all times")
+		parts = append(parts, "the clock was set ahead "+result.TimesText(c.Stepped.N)+result.NumbersText(c.Stepped.Packets, "")+", the steps are excluded from all times")
 	}
 	for i, t := range c.Others {
 		if i == maxKinds {
-			parts = append(parts, "other kinds too")
+			parts = append(parts, "other kinds")
 			break
 		}
-		parts = append(parts, unit.Count(t.Packets)+" "+doc.Clean(t.What)+" left out")
+		parts = append(parts, unit.Count(t.Packets)+" "+doc.Clean(t.What)+" ignored")
 	}
 	return doc.Join(parts...)
 }
@@ -144,11 +144,11 @@ func oddText(c *measure.Capture) string {
 func routersText(c *measure.Capture) string {
 	var parts []string
 	for _, t := range c.TooBig[:min(len(c.TooBig), maxKinds)] {
-		mtu := "names no MTU"
+		mtu := "without an MTU"
 		if t.MTU > 0 {
-			mtu = fmt.Sprintf("names MTU %d", t.MTU)
+			mtu = fmt.Sprintf("MTU %d", t.MTU)
 		}
-		parts = append(parts, fmt.Sprintf("router %s says too big and %s, %s (packet %s)", doc.Clean(t.From), mtu, result.TimesText(t.Count), unit.Count(t.Packet)))
+		parts = append(parts, fmt.Sprintf("ICMP too big from router %s, %s, %s (packet %s)", doc.Clean(t.From), mtu, result.TimesText(t.Count), unit.Count(t.Packet)))
 	}
 	return doc.Join(parts...)
 }
@@ -160,7 +160,7 @@ func openingRows(c *measure.Capture) (rows []doc.Row) {
 	}
 	first := &c.Conns[0]
 	if both := openingText(first.SYN); both != "" && both == openingText(first.SYNACK) {
-		return []doc.Row{{Name: "handshake", Value: by(first, true) + "the same both ways: " + both + sameIn(c.Conns, both, func(c *measure.Connection) *measure.Opening { return c.SYN })}}
+		return []doc.Row{{Name: "handshake", Value: by(first, true) + "same in both directions: " + both + sameIn(c.Conns, both, func(c *measure.Connection) *measure.Opening { return c.SYN })}}
 	}
 	for _, x := range []struct {
 		name string

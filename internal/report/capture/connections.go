@@ -146,36 +146,36 @@ func connFigures() []connFigure {
 	return []connFigure{
 		{"goodput", "", true, goodputText},
 		{"goodput", "payload", true, func(c *measure.Connection) string { return unit.Size(c.Data.New) }},
-		{"RTT", "opening", false, func(c *measure.Connection) string { return delayText(c.OpenNs) }},
+		{"RTT", "handshake", false, func(c *measure.Connection) string { return delayText(c.OpenNs) }},
 		{"RTT", "median", false, func(c *measure.Connection) string {
 			return rttPart(c.RTT, func(d *measure.Delay) int64 { return d.P50 })
 		}},
-		{"RTT", "most", false, func(c *measure.Connection) string {
+		{"RTT", "max", false, func(c *measure.Connection) string {
 			return rttPart(c.RTT, func(d *measure.Delay) int64 { return d.Max })
 		}},
-		{"sent again", "", false, againText},
-		{"sent again", "fast", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Fast })},
-		{"sent again", "at timeouts", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Timeout })},
-		{"sent again", "after timeouts", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Wake })},
-		{"sent again", "as probes", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Tail })},
-		{"sent again", "for nothing", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Spurious })},
+		{"retransmitted", "", false, againText},
+		{"retransmitted", "fast", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Fast })},
+		{"retransmitted", "at timeouts", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Timeout })},
+		{"retransmitted", "after timeouts", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Wake })},
+		{"retransmitted", "as probes", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Tail })},
+		{"retransmitted", "spuriously", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Spurious })},
 		{"out of order", "", true, counted(func(c *measure.Connection) measure.Count { return c.Data.Late })},
-		{"out of order", "by at most", true, lateText},
-		{"data missing", "", true, func(c *measure.Connection) string { return timesOrNone(c.Data.Gaps) }},
+		{"out of order", "by up to", true, lateText},
+		{"sequence gaps", "", true, func(c *measure.Connection) string { return timesOrNone(c.Data.Gaps) }},
 		{"window", "mean", false, windowMean},
 		{"window", "full for", false, fullText},
 		{"in flight", "mean", false, func(c *measure.Connection) string {
 			return spreadPart(c.Flight, func(s *measure.Spread) float64 { return s.Mean })
 		}},
-		{"in flight", "most", false, func(c *measure.Connection) string {
+		{"in flight", "max", false, func(c *measure.Connection) string {
 			return spreadPart(c.Flight, func(s *measure.Spread) float64 { return s.Max })
 		}},
-		{"closed window", "", false, func(c *measure.Connection) string { return timesOrNone(c.Acks.Zero) }},
-		{"closed window", "for", false, closedFor},
-		{"closed window", "probes", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Probes })},
+		{"zero window", "", false, func(c *measure.Connection) string { return timesOrNone(c.Acks.Zero) }},
+		{"zero window", "for", false, closedFor},
+		{"zero window", "probes", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Probes })},
 		{"super-packets", "", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Super })},
 		{"super-packets", "largest", false, superSize},
-		{"full segment", "", false, func(c *measure.Connection) string { return sizeOrNone(c.MaxPacket) }},
+		{"largest packet", "", false, func(c *measure.Connection) string { return sizeOrNone(c.MaxPacket) }},
 		{"CE marks", "", true, counted(func(c *measure.Connection) measure.Count { return c.Data.CE })},
 		{"not captured", "", false, counted(func(c *measure.Connection) measure.Count { return c.Data.Unseen })},
 		{"ended by", "", false, resetText},

@@ -28,17 +28,17 @@ func crossingRows(f *measure.Flow) (rows []doc.Row) {
 	}
 	nearName, farName := SideName(f, near), SideName(f, far)
 	data, acks := summed(x, func(c *measure.CrossedConn) *measure.Crossed { return &c.Data }), summed(x, func(c *measure.CrossedConn) *measure.Crossed { return &c.Acks })
-	add("crossed", fmt.Sprintf("%s left %s, %s came to %s", unit.Size(data.Sent), nearName, unit.Size(data.Arrived), farName))
+	add("crossed", fmt.Sprintf("%s left %s, %s reached %s", unit.Size(data.Sent), nearName, unit.Size(data.Arrived), farName))
 	add("lost", lostText(&data, nearName))
 	if n := ignored(far); n > 0 {
-		add("ignored", unit.Size(n)+" came to "+farName+" and again, without having been acknowledged: dropped there, behind the capture")
+		add("ignored", unit.Size(n)+" reached "+farName+" repeatedly without an acknowledgement: dropped there after the capture point")
 	}
 	add("largest", largestText(&data))
 	add("order", arrivalText(&data))
 	if acks.Lost.N > 0 {
-		add("lost, back", countedPackets(acks.Lost, farName))
+		add("lost, reverse", countedPackets(acks.Lost, farName))
 	}
-	add("one way", onewayText(data.Delay, acks.Delay, x.BoundNs))
+	add("one-way delay", onewayText(data.Delay, acks.Delay, x.BoundNs))
 	add("clocks", offsetText(x, nearName, farName))
 	for i, c := range changes(x) {
 		name := "rewritten"
@@ -67,7 +67,7 @@ func onewayText(there, back *measure.Delay, bound int64) string {
 	for _, k := range []struct {
 		name string
 		d    *measure.Delay
-	}{{"there", there}, {"back", back}} {
+	}{{"forward", there}, {"reverse", back}} {
 		if k.d != nil && k.d.Samples > 0 {
 			parts = append(parts, fmt.Sprintf("%s median %s (%s to %s)", k.name, doc.ShortTime(k.d.P50), doc.ShortTime(k.d.Min), doc.ShortTime(k.d.Max)))
 		}
@@ -119,7 +119,7 @@ func lostText(c *measure.Crossed, capture string) string {
 		}
 	}
 	if part := c.Lost.N - c.SuperLost.N - c.SingleLost.N; part > 0 && c.SuperSent.N+c.SingleSent.N > 0 {
-		classes = doc.Join(classes, unit.Count(part)+" in part")
+		classes = doc.Join(classes, unit.Count(part)+" partly")
 	}
 	if classes != "" {
 		classes = ": " + classes
@@ -144,13 +144,13 @@ func largestText(c *measure.Crossed) string {
 	if c.MaxArrived <= 0 || c.Lost.N <= 0 {
 		return ""
 	}
-	return "of the segments that arrived, " + unit.Size(int64(c.MaxArrived))
+	return "of the arrived segments, " + unit.Size(int64(c.MaxArrived))
 }
 
 func arrivalText(c *measure.Crossed) string {
 	late, doubled := "", ""
 	if c.Late.N > 0 {
-		late = unit.Count(c.Late.N) + " overtaken"
+		late = unit.Count(c.Late.N) + " out of order"
 	}
 	if c.Doubled.N > 0 {
 		doubled = unit.Count(c.Doubled.N) + " arrived twice"

@@ -40,7 +40,7 @@ func fateOf(c *measure.Capture) string {
 	}
 	said := "no data passed "
 	if passed {
-		said = "no rate to be told "
+		said = "no rate measurable "
 	}
 	said += doc.CleanUpTo(hostOf(first.From), result.LongestPlace) + " -> " + doc.CleanUpTo(hostOf(first.To), result.LongestPlace) + ": "
 	if len(c.Conns) == 1 {
@@ -92,19 +92,19 @@ func fate(c *measure.Connection, figures bool) string {
 	}
 	switch {
 	case hasPassed(c):
-		return "too little passed" + with(": %s in %s", unit.Size(max(0, c.Data.New)), unit.Duration(max(0, c.SpanNs))) + reset
+		return "too little data" + with(": %s in %s", unit.Size(max(0, c.Data.New)), unit.Duration(max(0, c.SpanNs))) + reset
 	case c.Data.New > 0 && c.Acks.Packets == 0:
-		return "data was sent" + with(", %s%s", unit.Size(c.Data.New), againWords(c)) + ", and nothing came back"
+		return "data was sent" + with(", %s%s", unit.Size(c.Data.New), againWords(c)) + ", without any reply"
 	case c.Data.New > 0:
-		return "data was sent" + with(", %s%s", unit.Size(c.Data.New), againWords(c)) + ", and never acknowledged" + reset
+		return "data was sent" + with(", %s%s", unit.Size(c.Data.New), againWords(c)) + ", never acknowledged" + reset
 	case c.SYN != nil && c.SYNACK == nil && reset != "":
 		return "SYN sent" + with(" %s", sentTimes(c.SYN)) + ", refused" + with(" by RST%s", strings.TrimPrefix(resetText(c), "rst"))
 	case c.SYN != nil && c.SYNACK == nil:
 		return "SYN sent" + with(" %s", sentTimes(c.SYN)) + ", never answered"
 	case c.SYNACK != nil:
-		return "it was opened and carried nothing" + reset
+		return "opened, without data" + reset
 	}
-	return "the packets that were captured have no payload" + reset
+	return "the captured packets have no payload" + reset
 }
 
 func sentTimes(o *measure.Opening) string { return result.TimesText(1 + max(0, min(o.Again.N, 1<<40))) }

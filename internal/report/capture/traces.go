@@ -76,7 +76,7 @@ func traceChart(c *measure.Connection, in, id string) (doc.Chart, bool) {
 	x.High = x.Ticks[len(x.Ticks)-1].At
 	name := connName(c)
 	d := draw.Drawing{ID: id, Title: name + " over time", Desc: traceWords(c), X: x, Panels: panels}
-	return draw.Chart(d, "Sequence numbers, window and round trips, as "+in+" has them.", k.legends()), true
+	return draw.Chart(d, "Sequence numbers, window and RTT, from "+in+".", k.legends()), true
 }
 
 // Lines and markers of the panels.
@@ -87,9 +87,9 @@ func retransmitMarkers() draw.Line { return draw.Line{Style: 1, Marker: draw.Bar
 func reorderMarkers() draw.Line    { return draw.Line{Style: 3, Marker: draw.Crosses} }
 
 func (k trace) legends() []doc.Legend {
-	all := []doc.Legend{{Key: draw.Key(sentLine()), Name: "sent, in flight"}, {Key: draw.Key(ackedLine()), Name: "acknowledged"}, {Key: draw.Key(windowLine()), Name: "receive window, its edge"}}
+	all := []doc.Legend{{Key: draw.Key(sentLine()), Name: "sent, in flight"}, {Key: draw.Key(ackedLine()), Name: "acknowledged"}, {Key: draw.Key(windowLine()), Name: "receive window, right edge"}}
 	if len(k.from.Again) > 0 {
-		all = append(all, doc.Legend{Key: draw.Key(retransmitMarkers()), Name: "sent again"})
+		all = append(all, doc.Legend{Key: draw.Key(retransmitMarkers()), Name: "retransmitted"})
 	}
 	if len(k.from.Late) > 0 {
 		all = append(all, doc.Legend{Key: draw.Key(reorderMarkers()), Name: "out of order"})
@@ -202,7 +202,7 @@ func traceWords(c *measure.Connection) string {
 
 // countTable lists the counters of a connection, each with the first packets counted.
 func countTable(c *measure.Connection, in string) doc.Table {
-	t := doc.Table{Caption: "Packets to look up, by their number in " + in, Columns: append(doc.FigureColumns("seen", "times", "payload"), doc.Column{Name: "first packets"})}
+	t := doc.Table{Caption: "Packets by their number in " + in, Columns: append(doc.FigureColumns("seen", "times", "payload"), doc.Column{Name: "first packets"})}
 	add := func(name string, n measure.Count) {
 		if n.N <= 0 {
 			return
@@ -220,7 +220,7 @@ func countTable(c *measure.Connection, in string) doc.Table {
 		add(k.name, k.Count)
 	}
 	for _, k := range directionCounts(&c.Acks) {
-		add(k.name+", way back", k.Count)
+		add(k.name+", reverse", k.Count)
 	}
 	return t
 }
@@ -232,10 +232,10 @@ type namedCount struct {
 
 // directionCounts returns the counters of one direction with their common names.
 func directionCounts(w *measure.Direction) []namedCount {
-	return []namedCount{{"sent again, fast", w.Fast}, {"sent again at a timeout", w.Timeout}, {"sent again after a timeout", w.Wake}, {"sent again as a probe", w.Tail},
-		{"sent again, all", w.Again}, {"sent again for nothing", w.Spurious}, {"out of order", w.Late}, {"after missing data", w.Gaps}, {"acknowledged, not captured", w.Unseen},
-		{"super-packets", w.Super}, {"duplicate acknowledgements", w.DupAcks}, {"with SACK blocks", w.SACKed}, {"D-SACK", w.DSACK}, {"window closed", w.Zero},
-		{"probes of a closed window", w.Probes}, {"window filled", w.Filled}, {"keep-alives", w.KeepAlive}, {"CE marks", w.CE}, {"ECN echo", w.ECE}, {"CWR", w.CWR}, {"IP fragments", w.Fragments}, {"resets", w.RST}}
+	return []namedCount{{"fast retransmission", w.Fast}, {"retransmission at a timeout", w.Timeout}, {"retransmission after a timeout", w.Wake}, {"retransmission as a probe", w.Tail},
+		{"all retransmissions", w.Again}, {"spurious retransmission", w.Spurious}, {"out of order", w.Late}, {"sequence gap", w.Gaps}, {"acknowledged, not captured", w.Unseen},
+		{"super-packets", w.Super}, {"duplicate acknowledgements", w.DupAcks}, {"with SACK blocks", w.SACKed}, {"D-SACK", w.DSACK}, {"zero window", w.Zero},
+		{"zero window probes", w.Probes}, {"window full", w.Filled}, {"keep-alives", w.KeepAlive}, {"CE marks", w.CE}, {"ECN echo", w.ECE}, {"CWR", w.CWR}, {"IP fragments", w.Fragments}, {"resets", w.RST}}
 }
 
 // markTable lists the packets that the chart marks.
@@ -243,7 +243,7 @@ func markTable(c *measure.Connection) doc.Table {
 	if c.Timeline == nil {
 		return doc.Table{}
 	}
-	t := doc.Table{Figures: true, Caption: "Packets that are marked", Columns: doc.FigureColumns("packet", "seen as", "at", "first byte")}
+	t := doc.Table{Figures: true, Caption: "Marked packets", Columns: doc.FigureColumns("packet", "seen as", "at", "first byte")}
 	type marked struct {
 		measure.PacketMark
 		as string
@@ -252,7 +252,7 @@ func markTable(c *measure.Connection) doc.Table {
 	for _, k := range []struct {
 		as string
 		of []measure.PacketMark
-	}{{"sent again", c.Timeline.Again}, {"out of order", c.Timeline.Late}} {
+	}{{"retransmitted", c.Timeline.Again}, {"out of order", c.Timeline.Late}} {
 		for _, m := range k.of[:min(len(k.of), measure.MostMarks)] {
 			all = append(all, marked{m, k.as})
 		}

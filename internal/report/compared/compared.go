@@ -101,7 +101,7 @@ func worstRail(cells []measure.ComparedCell) string {
 	}
 	text := fmt.Sprintf("%s %s -> %s", worst.Name, railText(worst.Unit, worst.Before), railText(worst.Unit, worst.After))
 	if worst.ChangePct != nil {
-		text += " (" + result.Change(*worst.ChangePct) + ")"
+		text += " (" + unit.Change(*worst.ChangePct) + ")"
 	}
 	text += " " + direction + ": worse"
 	if more > 0 {
@@ -213,7 +213,7 @@ func flowAnswer(c *measure.ComparedCell, named bool) string {
 	if c.Before == nil || c.After == nil || c.ChangePct == nil {
 		return direction + ": " + c.Outcome + ", " + c.Reason
 	}
-	return flowChange(c) + " " + direction + ", " + result.Change(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(result.ChangeRange(c.LowPct, c.HighPct))) + ": " + c.Outcome
+	return flowChange(c) + " " + direction + ", " + unit.Change(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(unit.ChangeRange(c.LowPct, c.HighPct))) + ": " + c.Outcome
 }
 
 // flowChange returns "956 -> 812 Mb/s", for requests "204 000 -> 180 000/s", for a disk "3.21 GB/s -> 2.87

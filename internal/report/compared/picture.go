@@ -5,6 +5,7 @@ import (
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/report/result"
+	"thru/internal/unit"
 )
 
 // picture draws the flows of a comparison before and after, those with the first flow's kind of figure; nil
@@ -21,7 +22,7 @@ func picture(x *measure.Compared) *draw.Picture {
 			if s == c.After {
 				b.Name, b.Was = "after", false
 				if c.ChangePct != nil {
-					b.Change = result.Change(*c.ChangePct)
+					b.Change = unit.Change(*c.ChangePct)
 				}
 				b.Change = doc.Join(b.Change, doc.Clean(c.Outcome))
 			}

@@ -7,6 +7,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/result"
+	"thru/internal/unit"
 )
 
 // flowsGrid returns a row for each flow. If all have the same traffic, or the same direction, the caption
@@ -23,12 +24,12 @@ func flowsGrid(x *measure.Compared) doc.Table {
 		c := &x.Cells[i]
 		change, what := "-", whatCompared(c)
 		if c.ChangePct != nil {
-			change = result.Change(*c.ChangePct)
+			change = unit.Change(*c.ChangePct)
 		}
 		if alike {
 			what = ""
 		}
-		g.Rows = append(g.Rows, []string{doc.Clean(comparedDirection(c)), doc.OrDash(doc.Clean(what)), doc.Clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, doc.OrDash(result.ChangeRange(c.LowPct, c.HighPct))})
+		g.Rows = append(g.Rows, []string{doc.Clean(comparedDirection(c)), doc.OrDash(doc.Clean(what)), doc.Clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, doc.OrDash(unit.ChangeRange(c.LowPct, c.HighPct))})
 	}
 	if direction != "" && !alike {
 		g.Columns = g.Columns[1:]
@@ -86,7 +87,7 @@ func guardrailsGrid(cells []measure.ComparedCell) (g doc.Table, asBefore string)
 		for _, r := range cells[i].Guards {
 			change := "-"
 			if r.ChangePct != nil {
-				change = result.Change(*r.ChangePct)
+				change = unit.Change(*r.ChangePct)
 			}
 			line := []string{doc.Clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), change, doc.Clean(comparedName(cells, &cells[i]))}
 			switch {

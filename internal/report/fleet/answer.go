@@ -52,7 +52,7 @@ func rungsAnswer(d *measure.Document) string {
 	}
 	s := rungName(top.Name) + " carries " + RungRate(top)
 	if below != nil && top.LossPct != nil {
-		s += fmt.Sprintf(", %s against %s below it", result.Change(-*top.LossPct), rungName(below.Name)) + chanceText(top)
+		s += fmt.Sprintf(", %s against %s below it", unit.Change(-*top.LossPct), rungName(below.Name)) + chanceText(top)
 	}
 	if top.Limited {
 		s += " (generator-limited: it may carry more)"

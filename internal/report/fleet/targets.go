@@ -128,9 +128,9 @@ func comparisonText(c *measure.Comparison) string {
 		if c.Figure == "transactions_per_s" {
 			figure = "requests"
 		}
-		s += ": " + figure + " " + result.Change(*c.ChangePct)
+		s += ": " + figure + " " + unit.Change(*c.ChangePct)
 	}
-	interval := result.ChangeRange(c.LowPct, c.HighPct)
+	interval := unit.ChangeRange(c.LowPct, c.HighPct)
 	if interval != "" {
 		level := 95.0
 		if c.LevelPct != nil {

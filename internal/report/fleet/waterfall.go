@@ -54,7 +54,7 @@ func (w *waterfall) bar(r *measure.Rung, below float64) draw.Rung {
 		}
 	}
 	if r.LossPct != nil {
-		b.Change = result.Change(-*r.LossPct)
+		b.Change = unit.Change(-*r.LossPct)
 		if r.LostBps != nil {
 			b.Change += " (" + unit.Rate(math.Abs(*r.LostBps)) + ")"
 		}

@@ -27,7 +27,7 @@ func Blocks(d *measure.Document) (out []doc.Block) {
 func (e *view) section(several bool) doc.Block {
 	title := "Inventory"
 	if e.Below {
-		title = "Below the end points"
+		title = "Hypervisors of the end points"
 	}
 	answer, guests := doc.Block(doc.Para{Text: e.Answer}), e.all()
 	if !e.Below && !several { // the report's answer already has it
@@ -42,13 +42,13 @@ func (e *view) section(several bool) doc.Block {
 	}
 	return doc.Titled(title+doc.Prefixed(" ", doc.Bracket(e.Source)), answer, e.standOut(),
 		doc.Only{For: doc.Terminal, Body: append(hosts, append(machines, e.Networks, e.open())...)},
-		doc.Only{For: doc.Pages, Body: []doc.Block{e.Hosts, e.machines(), e.Networks, e.Stores, factSheets("The sheet of each host", e.HostFactSheets),
-			factSheets("The sheet of each VM", e.GuestFactSheets, doc.Para{Text: e.unshown()}), doc.Titled("Not checked", doc.GapTable(e.Gaps))}})
+		doc.Only{For: doc.Pages, Body: []doc.Block{e.Hosts, e.machines(), e.Networks, e.Stores, factSheets("Fact sheet of each host", e.HostFactSheets),
+			factSheets("Fact sheet of each VM", e.GuestFactSheets, doc.Para{Text: e.unshown()}), doc.Titled("Not checked", doc.GapTable(e.Gaps))}})
 }
 
 // standOut returns the anomalies in the settings.
 func (e *view) standOut() doc.Notice {
-	n := doc.Notice{Title: "Stands out", Tone: doc.ToneWarn}
+	n := doc.Notice{Title: "Anomalies", Tone: doc.ToneWarn}
 	for _, m := range e.Observations {
 		n.Lines = append(n.Lines, m.Line())
 	}
@@ -72,7 +72,7 @@ func (e *view) open() doc.Notice {
 func (e *view) machines() doc.Block {
 	f := doc.Filter{}
 	if e.filtered() {
-		f.Choices = []doc.Choice{{Class: "only-on", Text: "only those that are on"}, {Class: "only-odd", Text: "only those that stand out"}}
+		f.Choices = []doc.Choice{{Class: "only-on", Text: "only powered on"}, {Class: "only-odd", Text: "only with anomalies"}}
 	}
 	for _, g := range e.Groups {
 		if g.Name == "" {
@@ -86,7 +86,7 @@ func (e *view) machines() doc.Block {
 
 // all returns one table of the guests of all groups, for a terminal.
 func (e *view) all() doc.Table {
-	t := doc.Table{Caption: "Virtual machines", Columns: guestColumns(), Fit: true, Most: textGuests, Rest: "--vm PATTERN chooses, --csv FILE, --json and --html FILE have all"}
+	t := doc.Table{Caption: "Virtual machines", Columns: guestColumns(), Fit: true, Most: textGuests, Rest: "select with --vm PATTERN; all are in --csv FILE, --json and --html FILE"}
 	for _, group := range e.Groups {
 		t.Rows = append(t.Rows, group.Rows...)
 		t.More = group.More
@@ -112,8 +112,8 @@ func (s factSheet) pairs() doc.Pairs { return doc.Pairs{Name: doc.Join(s.Name, s
 // Method explains the source of an inventory, and its limits.
 func Method() []string {
 	return []string{
-		"What stands here is what the hypervisor's own interfaces say of guests, hosts and networks; it was only read, and nothing was changed or measured.",
-		"What stands out is judged by settings alone: it may cost traffic, and only a test shows whether it does. What could not be read is named as not checked, with the reason.",
+		"The inventory comes from the hypervisor's own interfaces for guests, hosts and networks. thru only read it; it changed and measured nothing.",
+		"Anomalies are judged by settings alone: they may reduce the rate, and only a test shows whether they do. Facts that could not be read are listed as not checked, with the reason.",
 	}
 }
 
@@ -122,5 +122,5 @@ func (e view) unshown() string {
 	if e.Unsheeted == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d more VMs have no sheet here: thru inventory with --vm PATTERN shows those that it chooses; the JSON document has all.", e.Unsheeted)
+	return fmt.Sprintf("%d more VMs have no fact sheet here: select VMs with thru inventory --vm PATTERN; the JSON document has all.", e.Unsheeted)
 }

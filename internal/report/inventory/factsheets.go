@@ -39,10 +39,10 @@ func hostFactSheet(x *index, h *measure.GuestHost) factSheet {
 		s.line("datastores, VMFS version", storesText(x, h), s.whyNot("datastores"))
 	}
 	s.line("version and build", doc.Join(hostVersion(f), qemuText(x)), s.whyNot("distribution", "kernel"))
-	s.line("BIOS, not default", "", doc.NotChecked+": the firmware does not show its settings to the hypervisor")
+	s.line("BIOS, not default", "", doc.NotChecked+": the firmware does not expose its settings to the hypervisor")
 	settings := s.whyNot("settings_changed")
 	if x.Kind == measure.KindKVM {
-		settings = doc.NotChecked + ": Linux does not tell which settings are its defaults"
+		settings = doc.NotChecked + ": Linux does not report which settings are defaults"
 	}
 	s.line("settings, not default", settingsChanged(x, h, missing), settings)
 	if x.Kind != measure.KindKVM {
@@ -50,7 +50,7 @@ func hostFactSheet(x *index, h *measure.GuestHost) factSheet {
 		s.line("boot device", measure.Value(f.Boot), s.whyNot("boot_device"))
 	}
 	s.line("NUMA", facts.NUMA(f.NUMA), s.whyNot("numa_nodes"))
-	s.line("guests that run", handedText(h), s.whyNot("guests_running"))
+	s.line("running guests", handedText(h), s.whyNot("guests_running"))
 	for _, p := range h.Ports {
 		s.line("VMkernel port "+p.Device, portText(x, &p), doc.NotChecked)
 	}
@@ -108,7 +108,7 @@ func (s *factSheet) rest() {
 }
 
 // noReason is the reason if none is known.
-const noReason = "the hypervisor does not tell it"
+const noReason = "the hypervisor does not report it"
 
 // whyNot returns why a fact is missing, by the prefixes of its keys; rest then omits these keys.
 func (s *factSheet) whyNot(keys ...string) string {
@@ -147,7 +147,7 @@ func settingsChanged(x *index, h *measure.GuestHost, missing []measure.NotChecke
 		}
 	}
 	if len(all) > 1 && len(h.Facts.Changed) == 0 {
-		all[0] = "none that was read"
+		all[0] = "none among those read"
 	}
 	return strings.Join(all[:min(len(all), doc.MostLines)], "; ")
 }
@@ -163,7 +163,7 @@ func legacyText(h *measure.GuestHost, missing []measure.NotChecked) string {
 	if h.Facts == nil || slices.ContainsFunc(missing, unread) {
 		return ""
 	}
-	return "no sign of it: allowLegacyCPU is not among the settings that are not default"
+	return "no: allowLegacyCPU has its default"
 }
 
 func storesText(x *index, h *measure.GuestHost) string {
@@ -292,7 +292,7 @@ func guestFactSheet(x *index, g *measure.Guest) factSheet {
 	s.line("network adapters", adaptersText(g), noneOf(len(g.NICs), "none", s.whyNot("nics.model", "nics")))
 	s.line("CPU allocation", s.allocationText(g.CPUShare, "cpu_allocation", hertzText), s.whyNot("cpu_allocation", "cpu_quota_cpus"))
 	if g.CPUQuota != nil {
-		s.line("CPU quota", doc.Digits(*g.CPUQuota)+" CPUs at most", "")
+		s.line("CPU quota", "max "+doc.Digits(*g.CPUQuota)+" CPUs", "")
 	}
 	s.line("memory allocation", s.allocationText(g.MemoryShare, "memory_allocation", unit.Size), s.whyNot("memory_allocation"))
 	s.line("CPU affinity", affinityText(g), s.whyNot("cpu_affinity", "cpu_pins"))
@@ -305,7 +305,7 @@ func guestFactSheet(x *index, g *measure.Guest) factSheet {
 	s.line("addresses", doc.Join(measure.Value(g.Hostname), strings.Join(g.Addrs, ", ")), s.whyNot("addresses", "hostname"))
 	s.line("identity", doc.Join(doc.Prefixed("id ", g.ID), doc.Prefixed("UUID ", g.UUID), doc.Prefixed("instance ", g.InstanceUUID)), "")
 	s.line("settings", settingsText(g.Advanced), "")
-	s.line("threads of the host", threadsText(g), "")
+	s.line("host threads", threadsText(g), "")
 	s.rest()
 	return s
 }
@@ -356,13 +356,13 @@ func (s *factSheet) disks(x *index, g *measure.Guest) {
 		}
 		limit := ""
 		if d.LimitIOPS != nil {
-			limit = fmt.Sprintf("at most %d operations/s", *d.LimitIOPS)
+			limit = fmt.Sprintf("max %d IOPS", *d.LimitIOPS)
 		}
 		if d.LimitBytes != nil {
-			limit = doc.Join(limit, "at most "+doc.ByteRate(float64(*d.LimitBytes)))
+			limit = doc.Join(limit, "max "+doc.ByteRate(float64(*d.LimitBytes)))
 		}
 		s.line(d.Name, doc.Join(known("adapter", measure.Value(d.Adapter), "adapter"), known("type", measure.Value(d.Type), "type"), known("size", bytesText(d.Size), "size_bytes"),
-			known("format", measure.Value(d.Format), "format"), known("mode", measure.Value(d.Mode), "mode"), known("how created", createdText(d), "created"),
+			known("format", measure.Value(d.Format), "format"), known("mode", measure.Value(d.Mode), "mode"), known("origin", createdText(d), "created"),
 			store, measure.Value(d.Path), doc.Prefixed("cache ", measure.Value(d.Cache)), limit), "")
 	}
 	if len(g.Disks) == 0 {
@@ -396,7 +396,7 @@ func (s *factSheet) adapters(x *index, g *measure.Guest) {
 			queues = unit.Plural(*n.Queues, "queue")
 		}
 		s.line(n.Name, doc.Join(model, state, doc.Prefixed("MAC ", measure.Value(n.MAC)), networkName(x, n), doc.Prefixed("switch ", switchName(x, n)), doc.Prefixed("uplink ", measure.Value(n.Uplink)), doc.Prefixed("port ", measure.Value(n.Port)),
-			queues, vhost, doc.Prefixed("host interface ", measure.Value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), doc.Prefixed("held to ", nicLimitText(n)), strings.Join(n.Addrs, ", ")), "")
+			queues, vhost, doc.Prefixed("host interface ", measure.Value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), doc.Prefixed("rate limit ", nicLimitText(n)), strings.Join(n.Addrs, ", ")), "")
 	}
 }
 
@@ -430,7 +430,7 @@ func (s *factSheet) allocationText(a *measure.Allocation, key string, print func
 	case a.Limit != nil && (a.Limited == nil || *a.Limited):
 		limit = "limit " + print(*a.Limit)
 	case a.Limited != nil && *a.Limited:
-		limit = "a limit that is not known"
+		limit = "a limit of unknown size"
 	case a.Limited != nil:
 		limit = "no limit"
 	}
@@ -473,7 +473,7 @@ func (s *factSheet) systemText(g *measure.Guest) string {
 	case runs != "":
 		return runs
 	case set != "":
-		return "configured for " + set + "; what runs: " + s.whyNot("os_running")
+		return "configured for " + set + "; running system: " + s.whyNot("os_running")
 	}
 	return ""
 }

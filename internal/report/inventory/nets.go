@@ -161,7 +161,7 @@ func uplinksText(s *measure.VirtualSwitch, t *measure.Teaming) string {
 func shapingText(in, out *measure.Shaping) string {
 	receive, send := shapeText(in), shapeText(out)
 	if receive == send && receive != "" {
-		return receive + " each way"
+		return receive + " in each direction"
 	}
 	return doc.Join(doc.Prefixed("receiving ", receive), doc.Prefixed("sending ", send))
 }
@@ -172,13 +172,13 @@ func shapeText(s *measure.Shaping) string {
 	case !s.Holds():
 		return ""
 	case s.AverageBps == nil:
-		return "at a rate that is not known"
+		return "at an unknown rate"
 	}
 	return unit.Rate(float64(*s.AverageBps))
 }
 
 func storeGrid(x *index) doc.Table {
-	g := doc.Table{Fit: true, Caption: "Datastores", Columns: []doc.Column{{Name: "datastore", Least: 12}, {Name: "type"}, {Name: "size", Right: true}, {Name: "free", Right: true}, {Name: "of one host"}, {Name: "flash"}, {Name: "on", Least: 16}}}
+	g := doc.Table{Fit: true, Caption: "Datastores", Columns: []doc.Column{{Name: "datastore", Least: 12}, {Name: "type"}, {Name: "size", Right: true}, {Name: "free", Right: true}, {Name: "local"}, {Name: "flash"}, {Name: "on", Least: 16}}}
 	for i := range x.Datastores {
 		s := &x.Datastores[i]
 		g.Rows = append(g.Rows, dashed(s.Name, measure.Value(s.Type), bytesText(s.Size), bytesText(s.Free), yesNo(s.Local), yesNo(s.SSD), strings.Join(s.Devices, ", ")))

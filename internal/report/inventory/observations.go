@@ -49,7 +49,7 @@ func standOut(x *index) (marks []observation, odd map[string]bool) {
 		}
 	}
 	if ahead, off := place.ClockOff(x.Inventory); off {
-		marks = append(marks, observation{Text: "its clock is " + aheadText(ahead), Why: "thru corrects the times of counters by it"})
+		marks = append(marks, observation{Text: "the clock is " + aheadText(ahead), Why: "thru corrects the counter times for it"})
 	}
 	marks = append(marks, hostObservations(x)...)
 	marks = append(marks, networkObservations(x)...)
@@ -77,24 +77,24 @@ func guestWords(kind string) []traitWords {
 	}
 	return []traitWords{
 		{"an emulated adapter", "each packet costs far more CPU than with " + instead, func(n *measure.GuestNIC) string { return *n.Model }},
-		{"a CPU limit", "it is not run beyond that, also where CPUs are idle", nil},
-		{"a memory limit that is below the memory", "the rest of it is ballooned or swapped", nil},
-		{"CPUs bound to some of the host's", "it waits for these while others are idle", nil},
-		{"an adapter that is held to a rate", "it carries no more", nicLimitText},
-		{"no tools that run", "what runs there and its addresses are not told, and vmxnet3 may have no driver", nil},
-		{"an adapter that is not connected", "", nil},
-		{"packets moved by QEMU itself, not in the kernel (no vhost)", "one thread of the program moves all of them", nil},
+		{"a CPU limit", "the VM gets no more CPU, even if CPUs are idle", nil},
+		{"a memory limit below its memory size", "the rest is ballooned or swapped", nil},
+		{"CPU affinity to some of the host's CPUs", "the VM waits for these while others are idle", nil},
+		{"an adapter with a rate limit", "the adapter carries no more", nicLimitText},
+		{"no running VMware Tools", "the running system and its addresses are not known, and the vmxnet3 driver may be missing", nil},
+		{"a disconnected adapter", "", nil},
+		{"packets forwarded by QEMU instead of the kernel (no vhost)", "one QEMU thread forwards all packets", nil},
 	}
 }
 
 // hostWords returns the words of place's traits of hosts, in order.
 func hostWords() []traitWords {
 	return []traitWords{
-		{"not in service", "what is said of it may be old", nil},
-		{"set to run on a CPU that its version does not support", "no figure of it is a reference", nil},
-		{"running without NetQueue (netNetqueueEnabled)", "one queue and one CPU take all that a card receives", nil},
-		{"running guests with more virtual CPUs than it has threads", "they may wait for a CPU", nil},
-		{"running guests that are shown more memory than it has", "they may be ballooned or swapped", nil},
+		{"not in service", "its facts may be outdated", nil},
+		{"running on a CPU that its version does not support", "its figures are no reference", nil},
+		{"running without NetQueue (netNetqueueEnabled)", "one queue and one CPU handle all received packets of a NIC", nil},
+		{"running guests with more virtual CPUs than it has threads", "guests may wait for a CPU", nil},
+		{"running guests with more memory than it has", "guests may be ballooned or swapped", nil},
 	}
 }
 
@@ -127,12 +127,12 @@ func hostObservations(x *index) (all []observation) {
 
 // networkObservations returns the observations about switches and networks.
 func networkObservations(x *index) (all []observation) {
-	shaped := observation{Why: "guests there receive and send no more"}
+	shaped := observation{Why: "guests on it cannot exceed the rate"}
 	for _, p := range place.LimitedNetworks(x.Inventory) {
 		shaped.Names = onceMore(shaped.Names, doc.Clean(p.Name)+" ("+shapingText(p.ShapeIn, p.ShapeOut)+")")
 	}
 	if n := len(shaped.Names); n > 0 {
-		shaped.Text = unit.Plural(n, "network") + doc.Verb(n, " is", " are") + " held to a rate"
+		shaped.Text = unit.Plural(n, "network") + doc.Verb(n, " has", " have") + " a rate limit"
 		all = append(all, shaped)
 	}
 	all = append(all, smallerMTU(x)...)
@@ -141,12 +141,12 @@ func networkObservations(x *index) (all []observation) {
 
 // smallerMTU finds switches with a smaller MTU than a device connected to them.
 func smallerMTU(x *index) (all []observation) {
-	m := observation{Why: "larger packets vanish there"}
+	m := observation{Why: "the switch drops larger packets"}
 	for _, o := range place.SmallerMTUs(x.Inventory, x.switches, x.groups) {
 		m.Names = onceMore(m.Names, doc.Clean(fmt.Sprintf("%s (MTU %d, %s has %d)", o.Switch.Name, *o.Switch.MTU, o.Of, o.MTU)))
 	}
 	if n := len(m.Names); n > 0 {
-		m.Text = strconv.Itoa(n) + doc.Verb(n, " switch has a smaller MTU", " switches have a smaller MTU") + " than what is connected to it"
+		m.Text = strconv.Itoa(n) + doc.Verb(n, " switch has a smaller MTU", " switches have a smaller MTU") + " than a connected device"
 		all = append(all, m)
 	}
 	return all

@@ -59,9 +59,9 @@ func Record(d *measure.Document) Checklists {
 // of returns the value of an item at an end point, or why it is missing.
 func (i inventoryItem) of(p measure.EndPoint) string {
 	if p.Facts == nil {
-		return doc.NotChecked + ": this end point told no facts of its host"
+		return doc.NotChecked + ": this end point reported no facts of its host"
 	}
-	return i.from(p.Facts, p.Facts.NotChecked, "the system does not tell it")
+	return i.from(p.Facts, p.Facts.NotChecked, "the system does not report it")
 }
 
 // from returns the value of an item from some facts, or why it is missing; otherwise is the reason if none is
@@ -90,7 +90,7 @@ func machineItems() []inventoryItem {
 		{"CPU speed", speedText, []string{"cpu.base_hz", "cpu.max_hz", "cpu.governors", "cpu"}, nil},
 		{"RAM", memoryOf, []string{"memory_bytes", "ram"}, nil},
 		{"disks", diskNames, []string{"disks"}, nil},
-		{"disk array, RAID", func(*measure.Facts) string { return "" }, nil, whyOf("what an array or a RAID controller is made of is not read; the disks above are what the system sees")},
+		{"disk array, RAID", func(*measure.Facts) string { return "" }, nil, whyOf("thru does not read the members of an array or a RAID controller; the disks above are those that the system sees")},
 		{"file systems", fileSystems, []string{"disks"}, nil},
 		{"network cards", cardsText, []string{"interfaces"}, nil},
 	}
@@ -103,8 +103,8 @@ func settingItems() []inventoryItem {
 		{"system", func(f *measure.Facts) string {
 			return doc.Join(measure.Value(f.Distro), doc.Prefixed("kernel ", measure.Value(f.Kernel)), measure.Value(f.Arch))
 		}, []string{"distribution", "kernel"}, nil},
-		{"BIOS settings that are not default", func(*measure.Facts) string { return "" }, nil, whyOf("the firmware does not show its settings to the system; turbo, SMT, idle states and NUMA are below as the system sees them")},
-		{"system settings that are not default", changedText, []string{"settings_changed"}, whyOf("this system does not tell which settings are its defaults; those that bound TCP are below with their values")},
+		{"BIOS settings that are not default", func(*measure.Facts) string { return "" }, nil, whyOf("the firmware does not expose its settings to the system; turbo, SMT, idle states and NUMA are below as the system sees them")},
+		{"system settings that are not default", changedText, []string{"settings_changed"}, whyOf("this system does not report which settings are defaults; the settings that limit TCP are below with their values")},
 		{"boot device", func(f *measure.Facts) string { return measure.Value(f.Boot) }, []string{"boot_device"}, nil},
 	}
 }
@@ -124,8 +124,8 @@ func guestItems() []inventoryItem {
 		{"virtual disks and their adapters", guest(diskNames), []string{"disks"}, noGuest("")},
 		{"virtual network cards", guest(virtualCards), []string{"interfaces"}, noGuest("")},
 		{"reservations, limits and shares", func(*measure.Facts) string { return "" }, nil, noGuest("reservations, limits and shares")},
-		{"CPU affinity of the guest", func(*measure.Facts) string { return "" }, nil, noGuest("where its CPUs may run")},
-		{"limits seen from inside", func(f *measure.Facts) string { return facts.Cgroup(f.Cgroup) }, []string{"cgroup"}, nil},
+		{"CPU affinity of the guest", func(*measure.Facts) string { return "" }, nil, noGuest("its CPU affinity")},
+		{"limits seen in the guest", func(f *measure.Facts) string { return facts.Cgroup(f.Cgroup) }, []string{"cgroup"}, nil},
 	}
 }
 
@@ -144,9 +144,9 @@ func noGuest(what string) func(*measure.Facts) string {
 		case f.Hypervisor == nil:
 			return doc.NotChecked + ": it is not known whether this is a guest"
 		case !isGuest(f):
-			return "no guest"
+			return "not a guest"
 		case what == "":
-			return doc.NotChecked + ": the system does not tell it"
+			return doc.NotChecked + ": the system does not report it"
 		}
 		return outsideOnly(what)(f)
 	}
@@ -156,7 +156,7 @@ func noGuest(what string) func(*measure.Facts) string {
 func outsideOnly(what string) func(*measure.Facts) string {
 	return func(f *measure.Facts) string {
 		if !isGuest(f) {
-			return doc.NotChecked + ": the system does not tell it"
+			return doc.NotChecked + ": the system does not report it"
 		}
 		return doc.NotChecked + ": a guest cannot see " + what + ", only its host can"
 	}
@@ -169,7 +169,7 @@ func machineKind(f *measure.Facts) string {
 	case *f.Hypervisor == "none":
 		return "physical"
 	}
-	return "virtual, under " + *f.Hypervisor
+	return "virtual, on " + *f.Hypervisor
 }
 
 // hypervisorText returns the hypervisor of the host, or "none".
@@ -180,7 +180,7 @@ func hypervisorText(f *measure.Facts) string {
 	case f.Hypervisor == nil:
 		return ""
 	case !isGuest(f):
-		return doc.Join("none above it", doc.Prefixed("runs ", facts.Hypervises(f.Hypervises)))
+		return doc.Join("none", doc.Prefixed("runs ", facts.Hypervises(f.Hypervises)))
 	}
 	return ""
 }
@@ -247,7 +247,7 @@ func interfacesOf(f *measure.Facts, want func(*measure.Interface) bool, ofGuest 
 	}
 	if len(all) == 0 && len(f.Interfaces) > 0 {
 		if ofGuest {
-			return "none of its own: it is a guest, and has virtual ones: " + interfaceKinds(f)
+			return "no physical ones: the guest has virtual ones: " + interfaceKinds(f)
 		}
 		return "none: " + interfaceKinds(f)
 	}

@@ -17,8 +17,8 @@ func unequalObservations(x *index) (all []observation) {
 		found           []place.Unlike
 		noun, what, why string
 	}{
-		{place.UnlikeMTUs(x.Inventory, x.hosts), "switch name", "MTU", "jumbo frames pass between some of them only"},
-		{place.UnlikeVLANs(x.Inventory, x.hosts, x.switches), "network", "VLAN", "guests that move there are cut off"},
+		{place.UnlikeMTUs(x.Inventory, x.hosts), "switch name", "MTU", "jumbo frames pass between some hosts only"},
+		{place.UnlikeVLANs(x.Inventory, x.hosts, x.switches), "network", "VLAN", "a guest that moves there loses its network"},
 	} {
 		m := observation{Why: u.why}
 		for _, o := range u.found {

@@ -148,7 +148,7 @@ func inventoryAnswer(v *measure.Inventory, marks int) string {
 		s += " at " + doc.Clean(v.Source)
 	}
 	if marks > 0 {
-		s += "; " + unit.Plural(marks, "thing") + doc.Verb(marks, " stands out", " stand out")
+		s += "; " + strconv.Itoa(marks) + doc.Verb(marks, " anomaly", " anomalies")
 	}
 	return s
 }
@@ -168,7 +168,7 @@ func Answers(d *measure.Document) (all []string) {
 		marks, _ := standOut(newIndex(v))
 		s := inventoryAnswer(v, len(marks))
 		if d.Error != nil {
-			s += " (partial: it ended early)"
+			s += " (partial: ended early)"
 		}
 		all = append(all, s)
 	}
@@ -178,7 +178,7 @@ func Answers(d *measure.Document) (all []string) {
 func hostGrid(x *index) doc.Table {
 	// A terminal leaves out the last columns that have no room.
 	g := doc.Table{Fit: true, Caption: "Hosts", Columns: []doc.Column{{Name: "host", Least: 12}, {Name: "state", Least: 9}, {Name: "cluster", Least: 8}, {Name: "threads", Right: true}, {Name: "memory", Right: true},
-		{Name: "running VMs", Right: true}, {Name: "vCPUs of these", Right: true}, {Name: "version", Least: 12}, {Name: "model", Least: 12}, {Name: "CPU", Least: 14}}}
+		{Name: "running VMs", Right: true}, {Name: "their vCPUs", Right: true}, {Name: "version", Least: 12}, {Name: "model", Least: 12}, {Name: "CPU", Least: 14}}}
 	for i := range x.Hosts {
 		h := &x.Hosts[i]
 		f := h.Facts
@@ -257,7 +257,7 @@ func guestGroups(x *index, odd map[string]bool) []guestGroup {
 		if h := x.hosts[key]; h != nil {
 			groups[key].Name = doc.Clean(h.Name)
 		} else if many {
-			groups[key].Name = "no host that is known"
+			groups[key].Name = "unknown host"
 		}
 		all = append(all, *groups[key])
 	}

@@ -88,7 +88,7 @@ func rateText(f Flow, named bool) string {
 	switch {
 	case f.SpanNs <= 0:
 	case f.Requests != nil:
-		text = stat.ThreeDigits(float64(*f.Requests)*result.Second/float64(f.SpanNs)) + " answered/s"
+		text = stat.ThreeDigits(float64(*f.Requests)*result.Second/float64(f.SpanNs)) + " requests/s"
 	default:
 		text = unit.Rate(float64(f.Bytes) * 8 * result.Second / float64(f.SpanNs))
 	}

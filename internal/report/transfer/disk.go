@@ -46,7 +46,7 @@ func DiskAnswers(d *measure.Document) (all []string) {
 		all = append(all, diskAnswer(&d.Disks[i], result.IsTransfer(d)))
 	}
 	if n := len(all); n > 0 && d.Error != nil && !result.IsTransfer(d) {
-		all[n-1] += " (partial: it ended early)"
+		all[n-1] += " (partial: ended early)"
 	}
 	return all
 }
@@ -90,11 +90,11 @@ func DiskBlocks(tests []measure.DiskTest) []doc.Block {
 				gives.Rows = append(gives.Rows, doc.Row{Name: "latency", Value: result.PercentilesText(r.Latency) + ", max " + doc.ShortTime(r.Latency.Max)})
 			}
 		}
-		memory := doc.Pairs{Name: "the same without the disk"}
+		memory := doc.Pairs{Name: "baseline in memory, without the disk"}
 		for _, r := range t.Memory {
 			memory.Rows = append(memory.Rows, doc.Row{Name: doc.Clean(r.Pattern), Value: doc.Clean(r.Target) + ": " + diskRunText(&r)})
 		}
-		for _, x := range []doc.Pairs{gives, memory, {Name: "how it was measured", Rows: diskRows(t)}} {
+		for _, x := range []doc.Pairs{gives, memory, {Name: "method", Rows: diskRows(t)}} {
 			s.Body = append(s.Body, x)
 		}
 	}
@@ -110,7 +110,7 @@ func diskRunText(r *measure.DiskRun) string {
 	if r.Bytes != nil {
 		s := doc.ByteRate(r.Bytes.Value)
 		if result.HasRange(r.Bytes) && doc.ByteRate(r.Bytes.Low) != doc.ByteRate(r.Bytes.High) {
-			s += ", seconds " + byteSpan(r.Bytes.Low, r.Bytes.High)
+			s += ", each second " + byteSpan(r.Bytes.Low, r.Bytes.High)
 		}
 		parts = append(parts, s)
 	}
@@ -124,7 +124,7 @@ func diskRunText(r *measure.DiskRun) string {
 	if r.CPU != nil {
 		parts = append(parts, "CPU "+stat.ThreeDigits(r.CPU.Cores)+" cores")
 		if r.CPU.Pct >= allCPUs && r.Target == "" {
-			parts = append(parts, "all of them busy: the disk may give more")
+			parts = append(parts, "all CPUs busy: the disk may be faster")
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -140,7 +140,7 @@ func diskRows(t *measure.DiskTest) (rows []doc.Row) {
 	add("method", t.Method)
 	add("page cache", t.Cache)
 	if t.FileBytes > 0 {
-		add("file", fmt.Sprintf("%s; %s were free before", unit.Size(t.FileBytes), unit.Size(t.FreeBytes)))
+		add("file", fmt.Sprintf("%s; %s free before the test", unit.Size(t.FileBytes), unit.Size(t.FreeBytes)))
 	}
 	add("file system", doc.Join(t.FileSystem, mountText(t)))
 	add("device", doc.Join(t.Device, t.Model, kindOfDisk(t)))
@@ -163,7 +163,7 @@ func kindOfDisk(t *measure.DiskTest) string {
 	case t.Rotational == nil:
 		return ""
 	case *t.Rotational && isVirtual(t):
-		return "says that it rotates (a virtual disk: not known)"
+		return "reports as rotational (a virtual disk: not known)"
 	case *t.Rotational:
 		return "rotational"
 	}

@@ -38,7 +38,7 @@ func diskChart(t *measure.DiskTest, n int) (doc.Chart, bool) {
 	}
 	var legends []doc.Legend
 	var words []string
-	order, random := draw.Panel{Title: "in order, MB/s", Height: 130}, draw.Panel{Title: "at random, 1000 IOPS", Height: 130}
+	order, random := draw.Panel{Title: "sequential, MB/s", Height: 130}, draw.Panel{Title: "random, 1000 IOPS", Height: 130}
 	for i, r := range t.Runs[:min(len(t.Runs), draw.Styles)] {
 		p, div := &order, 1e6
 		if strings.HasPrefix(r.Pattern, "random") {
@@ -58,7 +58,7 @@ func diskChart(t *measure.DiskTest, n int) (doc.Chart, bool) {
 		}
 	}
 	d.Desc = strings.Join(words, "; ")
-	return draw.Chart(d, "Workers are raised until their sum stops rising: "+diskName(t)+".", legends), true
+	return draw.Chart(d, "The test adds workers until the total stops rising: "+diskName(t)+".", legends), true
 }
 
 // triedWorkers returns all numbers of workers that a disk was tested with.
@@ -94,7 +94,7 @@ func triedText(r *measure.DiskRun) string {
 	}
 	s := strings.Join(steps, ", ")
 	if r.Rising {
-		s += "; it still rose: more workers than were allowed may reach more"
+		s += "; still rising: more workers than allowed may reach more"
 	}
 	return s
 }

@@ -57,7 +57,7 @@ func New(d *measure.Document) *View {
 	t := d.Transfer
 	m := &View{Binds: doc.Clean(t.Binds), Why: doc.Clean(t.Why), Runs: t.Runs, Rows: transferRows(t)}
 	m.Fall = fallOf(t)
-	m.Published = doc.Table{Caption: "Published figures of such transfers: they are of other machines, and no bar to reach",
+	m.Published = doc.Table{Caption: "Published figures of such transfers, from other machines: no target",
 		Columns: []doc.Column{{Name: "id"}, {Name: "of", Least: 20}, {Name: "carried", Right: true}}}
 	for _, r := range t.Ratios[:min(len(t.Ratios), maxRatios)] {
 		m.Published.Rows = append(m.Published.Rows, []string{doc.Clean(r.ID), doc.Clean(r.Name), unit.Rate(r.Bps)})
@@ -108,7 +108,7 @@ func (m *View) hows() (all []string) {
 // Layers returns the layers as a table.
 func (m *View) Layers() doc.Table {
 	bars := make([]doc.Bar, 0, len(m.Fall.Rungs))
-	t := doc.Table{Caption: "What each layer carries; the whole carries what the least of them does", Tone: bindsTone}
+	t := doc.Table{Caption: "What each layer carries. The slowest layer limits the transfer", Tone: bindsTone}
 	for _, r := range m.Fall.Rungs {
 		mark := ""
 		if m.Binds == "" {
@@ -188,7 +188,7 @@ func Answers(d *measure.Document) []string {
 		s += " by " + unit.Plural(t.Asked.Clients, "client")
 	}
 	if last.Error != nil {
-		s += " (partial: it ended early)"
+		s += " (partial: ended early)"
 	}
 	if t.Why != "" {
 		s += ": " + doc.Clean(t.Why)
@@ -210,7 +210,7 @@ func transferRows(t *measure.Transfer) (rows []doc.Row) {
 	add("server", doc.Join(doc.Clean(t.Server), doc.Clean(t.Identity)))
 	add("client", doc.Clean(t.Client))
 	add("agreed", strings.Join(doc.CleanAll(t.Agreed), "; "))
-	add("asked", askedText(t.Asked))
+	add("requested", askedText(t.Asked))
 	for i := range t.Runs {
 		r := &t.Runs[i]
 		for _, x := range runRows(r) {
@@ -235,7 +235,7 @@ func askedText(a measure.Amount) string {
 		s = doc.Join(s, "socket buffers of "+unit.Size(a.BufferBytes))
 	}
 	if a.SizeWhy != "" {
-		s = doc.Join(s, "the size is "+doc.Clean(a.SizeWhy)+" (--size says another)")
+		s = doc.Join(s, "the size is "+doc.Clean(a.SizeWhy)+" (change it with --size)")
 	}
 	return s
 }
@@ -245,7 +245,7 @@ func runRows(r *measure.TransferRun) (rows []doc.Row) {
 	if r.Bps != nil {
 		value := unit.Rate(r.Bps.Value)
 		if r.Bps.High > r.Bps.Low {
-			value += ", seconds " + unit.RateRange(r.Bps.Low, r.Bps.High)
+			value += ", each second " + unit.RateRange(r.Bps.Low, r.Bps.High)
 		}
 		rows = append(rows, doc.Row{Name: "goodput", Value: doc.Join(value, unit.Size(r.Bytes)+" in "+unit.Duration(r.ElapsedNs), "first byte after "+unit.Duration(r.SetupNs))})
 	}
@@ -253,8 +253,8 @@ func runRows(r *measure.TransferRun) (rows []doc.Row) {
 		rows = append(rows, doc.Row{Name: "each client", Value: unit.RateRange(slices.Min(r.Each), slices.Max(r.Each))})
 	}
 	for _, x := range []doc.Row{
-		{Name: "CPU here", Value: transferCPU(r.HereCPU, cmp.Or(doc.Clean(r.HereProgram), "this process"))}, {Name: "CPU there", Value: transferCPU(r.ThereCPU, programsText(r.Programs))},
-		{Name: "TCP here", Value: socketText(r.Sockets)}, {Name: "TCP there", Value: socketText(r.There)},
+		{Name: "CPU, client", Value: transferCPU(r.HereCPU, cmp.Or(doc.Clean(r.HereProgram), "this process"))}, {Name: "CPU, server", Value: transferCPU(r.ThereCPU, programsText(r.Programs))},
+		{Name: "TCP, client", Value: socketText(r.Sockets)}, {Name: "TCP, server", Value: socketText(r.There)},
 	} {
 		if x.Value != "" {
 			rows = append(rows, x)
@@ -262,9 +262,9 @@ func runRows(r *measure.TransferRun) (rows []doc.Row) {
 	}
 	switch {
 	case r.Checked != nil && *r.Checked:
-		rows = append(rows, doc.Row{Name: "compared", Value: doc.Join("what arrived is what was sent", sumText(r))})
+		rows = append(rows, doc.Row{Name: "compared", Value: doc.Join("the received data equals the sent data", sumText(r))})
 	case r.Checked != nil:
-		rows = append(rows, doc.Row{Name: "compared", Value: "what arrived is NOT what was sent"})
+		rows = append(rows, doc.Row{Name: "compared", Value: "the received data DIFFERS from the sent data"})
 	case sumText(r) != "":
 		rows = append(rows, doc.Row{Name: "checksum", Value: sumText(r)})
 	}
@@ -333,7 +333,7 @@ func socketText(sockets []measure.Stream) string {
 		parts = append(parts, unit.Plural(n, "connection"))
 	}
 	if ns := s.TCP.MinRTT; ns != nil && *ns > 0 {
-		parts = append(parts, "least RTT "+unit.Duration(*ns))
+		parts = append(parts, "min RTT "+unit.Duration(*ns))
 	}
 	if ns := s.TCP.RTT; ns != nil {
 		parts = append(parts, "RTT "+unit.Duration(*ns))
@@ -347,7 +347,7 @@ func socketText(sockets []measure.Stream) string {
 		parts = append(parts, "congestion window "+unit.Size(int64(*n)*int64(*mss)))
 	}
 	if s.Window.Asked > 0 {
-		parts = append(parts, "buffer "+unit.Size(s.Window.Usable)+" of "+unit.Size(s.Window.Asked)+" asked")
+		parts = append(parts, "buffer "+unit.Size(s.Window.Usable)+" of "+unit.Size(s.Window.Asked)+" requested")
 	}
 	if s.Congestion != "" {
 		parts = append(parts, doc.Clean(s.Congestion))
@@ -365,7 +365,7 @@ func smallRows(t *measure.Transfer) []doc.Row {
 	text := fmt.Sprintf("%s of %s: %s, %s each", unit.Plural(s.Files, "file"), unit.Size(s.Bytes/int64(s.Files)), unit.Rate(s.Bps.Value), unit.Duration(each))
 	for _, r := range t.Runs {
 		if r.Bps != nil && r.Layer == measure.LayerMemory && r.Bps.Value > 0 {
-			text += fmt.Sprintf(" (%s of what one large file carries)", unit.Percent(100*s.Bps.Value/r.Bps.Value))
+			text += fmt.Sprintf(" (%s of the rate of one large file)", unit.Percent(100*s.Bps.Value/r.Bps.Value))
 		}
 	}
 	return []doc.Row{{Name: "small files", Value: text}}

@@ -237,7 +237,7 @@ func AttemptLine(a measure.Attempt, width int) string {
 			line += ": " + doc.Reason(a.Reason)
 		}
 	default:
-		line += ": " + fromTo(*c.BaseValue, *c.Value) + ", " + result.Change(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(result.ChangeRange(c.LowPct, c.HighPct)))
+		line += ": " + fromTo(*c.BaseValue, *c.Value) + ", " + unit.Change(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(unit.ChangeRange(c.LowPct, c.HighPct)))
 	}
 	return unit.Cut(line, width)
 }

@@ -169,7 +169,7 @@ func changeOf(base, value float64) string {
 	if base <= 0 {
 		return ""
 	}
-	return result.Change(100 * (value/base - 1))
+	return unit.Change(100 * (value/base - 1))
 }
 
 func stateName(m measure.Milestone, n int) string {

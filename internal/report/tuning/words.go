@@ -48,12 +48,12 @@ func comparedText(c *measure.Comparison) string {
 		s += " " + doc.Clean(c.What)
 	}
 	if c.ChangePct != nil {
-		s += ", " + result.Change(*c.ChangePct)
+		s += ", " + unit.Change(*c.ChangePct)
 		if of := 100 * (*c.Value/max(*c.BaseValue, 1) - 1); math.Abs(of-*c.ChangePct) > max(2, math.Abs(of)/4) {
 			s += " in paired runs" // on an unsteady path the two means can contradict the paired change
 		}
 	}
-	interval := result.ChangeRange(c.LowPct, c.HighPct)
+	interval := unit.ChangeRange(c.LowPct, c.HighPct)
 	if interval != "" && c.LevelPct != nil {
 		interval = unit.Percent(*c.LevelPct) + " interval " + interval
 	}

@@ -28,7 +28,7 @@ func Blocks(all []Diagnosis, files bool) (out []doc.Block) {
 		if !files {
 			body = append(body, doc.OnTerminal(doc.Pairs{Rows: d.Others(before, false)}))
 		}
-		out, before = append(out, doc.Titled("Why not more"+doc.Prefixed(", ", d.Direction), body...)), d
+		out, before = append(out, doc.Titled("What limits it"+doc.Prefixed(", ", d.Direction), body...)), d
 	}
 	return out
 }
@@ -50,7 +50,7 @@ func (d *Diagnosis) cards(before *Diagnosis, files bool) (body []doc.Block) {
 		body = append(body, doc.OnTerminal(f.card().For(doc.Pages, pages...)))
 	}
 	if more := d.More + len(d.Findings) - textFindings; more > 0 {
-		body = append(body, doc.OnTerminal(doc.List{Lines: []string{fmt.Sprintf("%d more in the JSON document and the page", more)}}))
+		body = append(body, doc.OnTerminal(doc.List{Lines: []string{fmt.Sprintf("and %d more, see the HTML report", more)}}))
 	}
 	if d.More > 0 {
 		body = append(body, doc.OnPages(doc.Para{Text: fmt.Sprintf("%d more are in the JSON document.", d.More)}))
@@ -95,7 +95,7 @@ func (d *Diagnosis) details() []doc.Block {
 	if d.OfMany {
 		paper = "on screen, and in the JSON document"
 	}
-	open := doc.Table{Columns: []doc.Column{{Name: "cause"}, {Name: "missing"}, {Name: "why"}, {Name: "what would tell"}}}
+	open := doc.Table{Columns: []doc.Column{{Name: "cause"}, {Name: "missing"}, {Name: "why"}, {Name: "test that would decide"}}}
 	var causes []string
 	for _, u := range d.Open {
 		open.Rows, causes = append(open.Rows, []string{u.Cause, u.Fact, u.Why, doc.OrDash(u.Tests)}), append(causes, u.Cause)
@@ -127,10 +127,10 @@ func (d *Diagnosis) Others(before *Diagnosis, files bool) (rows []doc.Row) {
 		parts = append(parts, g.Text(result.GapFacts))
 	}
 	if n := len(groups) - textGroups; n > 0 && !files {
-		parts = append(parts, "and more that lack "+unit.Plural(n, "other fact"))
+		parts = append(parts, "and causes that lack "+unit.Plural(n, "other fact"))
 	}
 	if others > 0 {
-		parts = append(parts, fmt.Sprintf("%d that these packets cannot tell", others))
+		parts = append(parts, fmt.Sprintf("%d that these packets cannot decide", others))
 	}
 	count := unit.Plural(len(d.Open), "cause") + ": "
 	if files {
@@ -175,9 +175,9 @@ func (d Diagnosis) tellable() (all []doc.Gap, others int) {
 func captureText(capture string) string {
 	switch capture {
 	case measure.AtSender, measure.AtReceiver:
-		return "a capture at the " + capture + " would tell"
+		return "a capture at the " + capture + " would decide"
 	case measure.CaptureAtOtherEnd:
-		return "a second capture at the other end would tell"
+		return "a second capture at the other end would decide"
 	case measure.CaptureHandshake:
 		return "the handshake is not in the capture"
 	}

@@ -36,11 +36,11 @@ func worded(p measure.Proof, f *measure.Flow) measure.Proof {
 // option that is on or off.
 func counterWords() map[string]string {
 	return map[string]string{
-		"tcp_info.total_retrans of data_segs_out": "segments sent again, of all",
-		"tcp_info.rtt_ns under load, mean":        "round trip under load, mean",
+		"tcp_info.total_retrans of data_segs_out": "retransmitted segments, of all",
+		"tcp_info.rtt_ns under load, mean":        "RTT under load, mean",
 		"tcp_info.opt_sack":                       "SACK at both ends:",
-		"tcp_info.opt_timestamps":                 "time stamps at both ends:",
+		"tcp_info.opt_timestamps":                 "timestamps at both ends:",
 		"tcp_info.opt_window_scaling":             "window scaling at both ends:",
-		"the option in the handshake":             "it is in the handshake:",
+		"the option in the handshake":             "present in the handshake:",
 	}
 }

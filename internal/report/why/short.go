@@ -12,7 +12,7 @@ func (f *Finding) Limit() string {
 	case f.Cause == measure.CauseNone:
 		return f.name()
 	case f.Cause == result.CauseLinkRate:
-		return "the link: it is full"
+		return "the link (full)"
 	case f.Confidence != measure.Certain:
 		return f.Cause + " " + doc.Bracket(f.Confidence)
 	}

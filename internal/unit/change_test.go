@@ -1,4 +1,4 @@
-package result
+package unit
 
 import (
 	"math"
@@ -7,8 +7,8 @@ import (
 
 // TestChange: a change that rounds to zero has no sign, and a tenfold one is a factor.
 func TestChange(t *testing.T) {
-	for pct, want := range map[float64]string{-0.04: "0.0%", 0: "0.0%", 0.05: "+0.1%", -1.04: "-1.0%", -53: "-53.0%", 340: "+340%", 900: "x10.0", 15400: "x155", 1e9: "from near zero",
-		math.Inf(1): "?"} {
+	for pct, want := range map[float64]string{-0.04: "0.0%", 0: "0.0%", 0.05: "+0.1%", -1.04: "-1.0%", -53: "-53.0%", 340: "+340%", 900: "x10", 15400: "x155", 1e9: "from near zero",
+		math.Inf(1): "not known"} {
 		if got := Change(pct); got != want {
 			t.Errorf("%v: %s, want %s", pct, got, want)
 		}
