@@ -35,14 +35,14 @@ func TestAnswerWithoutAFigure(t *testing.T) {
 		{"never answered", "no data passed 10.0.0.1 -> 10.0.0.2: SYN sent 6 times, never answered\n", []measure.Connection{unanswered}},
 		{"the capture ends at once", "SYN sent 6 times, never answered before the capture ends\n", []measure.Connection{conn(func(c *measure.Connection) { c.SYN, c.SpanNs = syn(5), 60e9 })}},
 		{"refused", "no data passed 10.0.0.1 -> 10.0.0.2: SYN sent once, refused by RST from 10.0.0.2:80\n", []measure.Connection{refused}},
-		{"nothing came back", ": data was sent, 648 B and 5 times again, and nothing came back\n", []measure.Connection{conn(func(c *measure.Connection) { c.Data.New, c.Data.Again.N = 648, 5 })}},
-		{"never acknowledged", ": data was sent, 648 B, and never acknowledged\n", []measure.Connection{conn(func(c *measure.Connection) {
+		{"nothing came back", ": data was sent, 648 B and 5 times again, without any reply\n", []measure.Connection{conn(func(c *measure.Connection) { c.Data.New, c.Data.Again.N = 648, 5 })}},
+		{"never acknowledged", ": data was sent, 648 B, never acknowledged\n", []measure.Connection{conn(func(c *measure.Connection) {
 			c.Data.New, c.Acks.Packets, c.Timeline = 648, 1, &measure.Trace{Acked: []int64{-1, 0}}
 		})}},
 		{"a scan", "no data passed 10.0.0.1 -> 10.0.0.2: 2 connections: SYN sent, never answered; 1 connection: SYN sent, refused\n", []measure.Connection{unanswered, unanswered, refused}},
-		{"opened", ": it was opened and carried nothing\n", []measure.Connection{conn(func(c *measure.Connection) { c.SYN, c.SYNACK = syn(0), syn(0) })}},
-		{"too little", "no rate to be told 10.0.0.1 -> 10.0.0.2: too little passed: 18 B in 1 s\n", []measure.Connection{conn(func(c *measure.Connection) { c.Data.New, c.Acks.Packets, c.SpanNs = 18, 1, 1e9 })}},
-		{"no payload", ": the packets that were captured have no payload\n", []measure.Connection{conn(func(*measure.Connection) {})}},
+		{"opened", ": opened, without data\n", []measure.Connection{conn(func(c *measure.Connection) { c.SYN, c.SYNACK = syn(0), syn(0) })}},
+		{"too little", "no rate measurable 10.0.0.1 -> 10.0.0.2: too little data: 18 B in 1 s\n", []measure.Connection{conn(func(c *measure.Connection) { c.Data.New, c.Acks.Packets, c.SpanNs = 18, 1, 1e9 })}},
+		{"no payload", ": the captured packets have no payload\n", []measure.Connection{conn(func(*measure.Connection) {})}},
 	} {
 		d := silentTest(tt.conns...)
 		printed := textFace(t, d, TextOptions{})
@@ -52,7 +52,7 @@ func TestAnswerWithoutAFigure(t *testing.T) {
 		if !strings.Contains(printed, "\nwhat the packets show\n") || strings.Contains(printed, "not checked") || strings.Contains(printed, "not measured") || strings.Contains(printed, "goodput       -") {
 			t.Errorf("%s:\n%s", tt.name, printed)
 		}
-		if page := pageOf(t, d); strings.Contains(page, "No result") || strings.Contains(page, "<h2>Figures") || !strings.Contains(page, "What the packets show") {
+		if page := pageOf(t, d); strings.Contains(page, "No result") || strings.Contains(page, "<h2>Figures") || !strings.Contains(page, "Packet analysis") {
 			t.Errorf("%s: the page has no answer", tt.name)
 		}
 	}
@@ -80,13 +80,13 @@ func TestFilesAreShort(t *testing.T) {
 	}
 	wide := textFace(t, d, TextOptions{Width: 1000})
 	for _, want := range []string{
-		"packets 45, 72, 99, 126, 153, ... of the sender's;", "; SACK at both ends: no;", "segments sent again 22.3% of all (over 0.001% counts)",
+		"packets 45, 72, 99, 126, 153, ... of the sender's;", "; SACK at both ends: no;", "retransmitted segments 22.3% of all (threshold: above 0.001%)",
 		"  loss: certain, because of broken-tso: a part is lost\n", "single segments 0 of 31 560, 38 in part\n",
 		"there median 10.1 ms (10 ms to 14.1 ms), back median 24 ms (20 ms to 31 ms), ±21 µs\n",
-		"not checked   asymmetric-route (a second capture at the other end would tell); 1 that these packets cannot tell\n",
-		"CPU of each end apart",
+		"not checked   asymmetric-route (a second capture at the other end would decide); 1 that these packets cannot decide\n",
+		"CPU of each end",
 	} {
-		if want == "CPU of each end apart" == strings.Contains(wide, want) {
+		if want == "CPU of each end" == strings.Contains(wide, want) {
 			t.Errorf("%q in\n%s", want, wide)
 		}
 	}

@@ -53,7 +53,7 @@ func TestAnswersOfFindings(t *testing.T) {
 		{"met, and not full both ways", met, "9.41 of 10 Gb/s local -> b, 9.20 back (96.1% of what MTU 1500 allows): pass"},
 		{"none", noneTest(), "41.3 Gb/s local -> b, TCP, 4 streams"},
 		{"apart", directions(cpu, loss), "2.10 Gb/s b -> local, TCP, 4 streams: probably 1 of 900 segments is lost; 9.41 Gb/s local -> b: the receiver's CPU 3 is full"},
-		{"one way only", directions(nothingFound(), loss), "2.10 Gb/s b -> local, TCP, 4 streams: probably 1 of 900 segments is lost; 9.41 Gb/s local -> b: nothing found that holds it back"},
+		{"one way only", directions(nothingFound(), loss), "2.10 Gb/s b -> local, TCP, 4 streams: probably 1 of 900 segments is lost; 9.41 Gb/s local -> b: no limit found"},
 		{"healthy both", directions(nothingFound(), nothingFound()), "9.41 Gb/s local -> b, 2.10 Gb/s back, TCP, 4 streams"},
 		{"nothing arrives", blackHoleTest(), "0 of 1 Gb/s local -> b (0% of what MTU 1500 allows): fail, segments of 1500 bytes vanish without a word: the handshake passes, no data does"},
 		{"no figure", unmeasured, "no result local -> b, TCP, 4 streams: segments of 1500 bytes vanish without a word: the handshake passes, no data does"},

@@ -194,8 +194,8 @@ func TestEmbeddedRefuses(t *testing.T) {
 	whole := page.String()
 	begin := strings.Index(whole, rawBegin) + len(rawBegin)
 	for name, tt := range map[string]struct{ text, says string }{
-		"none":      {pageOf(t, smallDocument("test")), "there is none"},
-		"empty":     {"", "there is none"},
+		"none":      {pageOf(t, smallDocument("test")), "the page has no result"},
+		"empty":     {"", "the page has no result"},
 		"cut":       {whole[:begin+200], "cut off"},
 		"two":       {whole + whole, "two"},
 		"changed":   {whole[:begin+100] + "AAAA" + whole[begin+104:], ""},

@@ -30,7 +30,7 @@ func TestRecordOfAPlacedEndPoint(t *testing.T) {
 		}
 	}
 	var page bytes.Buffer
-	if err := HTML(&page, d, HTMLOptions{}); err != nil || !strings.Contains(page.String(), "Below the end points") {
+	if err := HTML(&page, d, HTMLOptions{}); err != nil || !strings.Contains(page.String(), "Hypervisors of the end points") {
 		t.Errorf("the page does not say what lies below: %v", err)
 	}
 }

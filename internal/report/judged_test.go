@@ -95,7 +95,7 @@ func TestJudged(t *testing.T) {
 		if !strings.Contains(do, tt.do) {
 			t.Errorf("%s: to do %q", tt.name, do)
 		}
-		for _, want := range []string{"Why not more, ", "<h3>" + tt.cause, "172\u202f952", "over time, ", "Busy share of each core"} {
+		for _, want := range []string{"What limits it, ", "<h3>" + tt.cause, "172\u202f952", "over time, ", "CPU use of each core"} {
 			if !strings.Contains(page, want) && !strings.Contains(page, strings.ReplaceAll(want, "\u202f", "\u00a0")) {
 				t.Errorf("%s: the page has no %q", tt.name, want)
 			}
@@ -159,7 +159,7 @@ func TestCheckWarns(t *testing.T) {
 		t.Errorf("%s: %q", v.First.Accepted.Word, do)
 	}
 	d.Gates = d.Gates[2:]
-	if do := linesOf(newPage(d), "To do"); do != "nothing: it does what was asked of it" {
+	if do := linesOf(newPage(d), "To do"); do != "nothing: the result meets its target" {
 		t.Errorf("nothing warns: %q", do)
 	}
 }
@@ -228,7 +228,7 @@ func TestNarrow(t *testing.T) {
 				}
 			}
 		}
-		if n := len(newPage(d).Gates.Passed()); n > 0 && !strings.Contains(page, fmt.Sprintf(`<details class="brief-print"><summary>%d that pass<span class="paper">: `, n)) {
+		if n := len(newPage(d).Gates.Passed()); n > 0 && !strings.Contains(page, fmt.Sprintf(`<details class="brief-print"><summary>%d passed<span class="paper">: `, n)) {
 			t.Errorf("%s: %d gates that pass are no line", name, n)
 		}
 	}
@@ -266,7 +266,7 @@ func TestManyGates(t *testing.T) {
 		d.Gates = append(d.Gates, measure.Gate{ID: fmt.Sprintf("gate-%d", i/2), EndPoint: fmt.Sprintf("host%d", i/25), Status: []string{measure.GatePass, measure.GateWarn}[i%2], Fact: strings.Repeat("fact ", 20), Why: strings.Repeat("why ", 20)})
 	}
 	page := pageOf(t, d)
-	if len(page) > 1<<20 || !strings.Contains(page, "10000 that pass") || !strings.Contains(page, "and 9600 more, see the JSON document") {
+	if len(page) > 1<<20 || !strings.Contains(page, "10000 passed") || !strings.Contains(page, "and 9600 more, see the JSON document") {
 		t.Errorf("%d bytes, or it does not say what it leaves out", len(page))
 	}
 }

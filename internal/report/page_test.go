@@ -140,7 +140,7 @@ func TestRepeating(t *testing.T) {
 	for _, s := range newRepeating(d).Steps {
 		all = append(all, s.At+": "+s.Command)
 	}
-	if got := strings.Join(all, "; "); got != "peer: thru serve; where it was measured: thru test peer --link-rate 1G/l2" {
+	if got := strings.Join(all, "; "); got != "peer: thru serve; the host that ran the command: thru test peer --link-rate 1G/l2" {
 		t.Error(got)
 	}
 	d.EndPoints[1].Speaks = "iperf3 3.18"
@@ -479,7 +479,7 @@ func TestSeeToOnce(t *testing.T) {
 	for _, i := range r.Items {
 		got = append(got, i.Text)
 	}
-	if want := "raise the rate; at a:|see to this: end the other work|try raise the rate"; strings.Join(got, "|") != want {
+	if want := "raise the rate; at a:|check: end the other work|try raise the rate"; strings.Join(got, "|") != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

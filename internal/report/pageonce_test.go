@@ -63,7 +63,7 @@ func busyLadder(t *testing.T) *measure.Document {
 func TestSaidOnceOnPage(t *testing.T) {
 	d := busyLadder(t)
 	page := pageOf(t, d)
-	for text, want := range map[string]int{"no link lies between the ends": 1, "<caption>path ": 0, `<td colspan="2">lo (MTU 65536), both ways</td>`: 1,
+	for text, want := range map[string]int{"no link lies between the ends": 1, "<caption>path ": 0, `<td colspan="2">lo (MTU 65536), both directions</td>`: 1,
 		"<caption>eth0 at ": 0, "<caption>lo at local": 1, "lasts until the next boot": 1, "thru join NAME": 1} {
 		if n := strings.Count(page, text); n != want {
 			t.Errorf("%q stands %d times, want %d", text, n, want)
@@ -111,7 +111,7 @@ func TestDrawnOnce(t *testing.T) {
 		asker.Bins[i].LatencyMean, asker.Bins[i].LatencyMax = 4e6, 9e6
 	}
 	page := pageOf(t, d)
-	for text, want := range map[string]int{"<figcaption>Busy share of each core at local": 1, "<figcaption>Busy share of each core at peer": 1, ">round trip of the requests beside it": 1} {
+	for text, want := range map[string]int{"<figcaption>CPU use of each core at local": 1, "<figcaption>CPU use of each core at peer": 1, ">latency of the probe requests": 1} {
 		if n := strings.Count(page, text); n != want {
 			t.Errorf("%q stands %d times, want %d", text, n, want)
 		}

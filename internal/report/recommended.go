@@ -24,7 +24,7 @@ func recommendedTexts(d *measure.Document) (all []string) {
 			s += fmt.Sprintf("; the highest rate of %d settings, %s with %s, is hardly higher", r.Settings, unit.Rate(r.BestBps), most)
 		}
 		if others := r.Equal - 1; use == most && others > 0 {
-			s += fmt.Sprintf("; %d others may carry as much", others)
+			s += "; " + unit.Plural(others, "other") + " may carry as much"
 		}
 		if r.Runs == 1 {
 			s += " (one run each; repeat for certainty: --repeat 5)"

@@ -68,15 +68,15 @@ func TestAnswer(t *testing.T) {
 		{"verdict not met", fail, "956 of 1000 Mb/s local -> peer, 951 back (61.2% of what MTU 1500 allows): fail"},
 		{"one way", oneWay, "956 of 1000 Mb/s local -> peer (99.4% of what MTU 1500 allows): pass"},
 		{"in Gb/s", tenGig, "9.41 of 10 Gb/s local -> peer, 9.41 back (99.4% of what MTU 1500 allows): pass"},
-		{"partial", partialTest(), "31.2 Gb/s local -> peer, TCP, 4 streams (partial: it ended early)"},
-		{"pairs at once, of two settings", meshTest(), "12 pairs at once carried 8.16 Gb/s, 624-741 Mb/s each with 1 stream, the most of 2 settings"},
+		{"partial", partialTest(), "31.2 Gb/s local -> peer, TCP, 4 streams (partial: ended early)"},
+		{"pairs at once, of two settings", meshTest(), "12 pairs at once carried 8.16 Gb/s, 624-741 Mb/s each with 1 stream, the highest rate of 2 settings"},
 		{"pairs that share a link, and targets", manyToOneTest(), "8 pairs at once carried 7.52 of 10 Gb/s, 905-972 Mb/s each: 2 of 3 targets are not met; the CPU 3 of store is full: it takes in all 8 flows"},
 		{"targets that a busy host may miss", busyTargets, "8 pairs at once carried 7.52 of 10 Gb/s, 905-972 Mb/s each: inconclusive, 2 of 3 targets are not met; the CPU 3 of store is full: it takes in all 8 flows"},
 		{"a rung that is open", openRung, "the interconnect carries 9.41 of 10 Gb/s, 20.3% less than the LAN below it: pass; the LAN is inconclusive"},
 		{"rungs", rungsTest(), "the interconnect carries 9.41 of 10 Gb/s, 20.3% less than the LAN below it: pass; the LAN fails"},
 		{"variants", variantsTest(), "bbr carries 12.1% more than cubic (95% interval +9.3% to +14.6%, 8 pairs of runs), a -> b: improved"},
-		{"pairs in turn", inTurnTest(), "28 pairs one after the other carried 1.02-9.42 Gb/s each, the middle one 9.36 Gb/s, the slowest n12 -> n13"},
-		{"ladder", ladderTest(), "52.1 Gb/s with 4 streams at the default window: the most localhost carried"},
+		{"pairs in turn", inTurnTest(), "28 pairs one after the other carried 1.02-9.42 Gb/s each, median 9.36 Gb/s, the slowest n12 -> n13"},
+		{"ladder", ladderTest(), "52.1 Gb/s with 4 streams and the default window: the highest rate of localhost"},
 	}
 	for _, tt := range tests {
 		first, _, _ := strings.Cut(textFace(t, tt.d, TextOptions{}), "\n")
@@ -527,9 +527,9 @@ func TestAnswersOfChecks(t *testing.T) {
 		"fit to be measured: 1 gate passes":                                 doc(0, pass),
 		"fit to be measured: 2 gates pass, 1 warns, 1 not checked":          doc(0, warn, none, pass, pass),
 		"not fit to be measured: 1 gate fails, 2 pass, 2 warn":              doc(3, fail, warn, warn, pass, pass),
-		"not checked to the end: 1 gate passes, 1 not checked":              doc(1, none, pass),
-		"not checked to the end: 2 gates fail, 1 passes":                    doc(1, fail, fail, pass),
-		"nothing could be checked: 2 gates without the fact that it judges": doc(0, none, none),
+		"check incomplete: 1 gate passes, 1 not checked":              doc(1, none, pass),
+		"check incomplete: 2 gates fail, 1 passes":                    doc(1, fail, fail, pass),
+		"nothing could be checked: 2 gates lack their facts": doc(0, none, none),
 		"": {Command: "check"},
 	} {
 		if got := Answer(d); got != want {

@@ -33,11 +33,11 @@ func TestTuningAnswer(t *testing.T) {
 					}
 				}
 			}
-		}), "38.9 -> 181 Mb/s local -> b, 1.20 -> 186 Mb/s back: 2 of 4 changes kept; inconclusive: the target of 185 Mb/s is not met, and b was busy without the test"},
+		}), "38.9 -> 181 Mb/s local -> b, 1.20 -> 186 Mb/s back: 2 of 4 changes kept; inconclusive: the target of 185 Mb/s is not met, and other work kept b busy"},
 		{"a target that one direction misses", changed(func(d *measure.Document) { d.Tuning.TargetBps = 185e6 }), "38.9 -> 181 Mb/s local -> b, 1.20 -> 186 Mb/s back: 2 of 4 changes kept; the target of 185 Mb/s is not met"},
 		{"nothing to change", changed(func(d *measure.Document) {
 			d.Tuning = &measure.Tuning{Journey: d.Tuning.Journey[:1]}
-		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: nothing was found to change"},
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: no change was found"},
 		{"all declined", changed(func(d *measure.Document) {
 			d.Tuning = &measure.Tuning{Journey: d.Tuning.Journey[:1], Attempts: d.Tuning.Attempts[4:5]}
 		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: no change was tried"},
@@ -47,23 +47,23 @@ func TestTuningAnswer(t *testing.T) {
 				d.Cells[i].Experiment = ""
 			}
 			d.Cells = d.Cells[:2]
-		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: it ended before any change was tried"},
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: the tuning ended before it tried a change"},
 		{"nothing among what may be changed", changed(func(d *measure.Document) {
 			d.Tuning = &measure.Tuning{Journey: d.Tuning.Journey[:1], Only: []string{"mtu"}}
-		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: nothing was found to change among what --only names"},
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: no change was found within --only"},
 		{"advice on some knobs", changed(func(d *measure.Document) {
 			d.Tuning = &measure.Tuning{DryRun: true, Journey: d.Tuning.Journey[:1], Only: []string{"mtu"}}
-		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: nothing was found to change among what --only names"},
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: no change was found within --only"},
 		{"the target was met before", changed(func(d *measure.Document) {
 			d.Tuning = &measure.Tuning{TargetBps: 1e6, Journey: d.Tuning.Journey[:1], Advice: d.Tuning.Advice}
 		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: no change was needed; the target of 1.00 Mb/s is met"},
 		{"the only one failed", changed(func(d *measure.Document) {
 			d.Tuning = &measure.Tuning{Journey: d.Tuning.Journey[:1], Attempts: d.Tuning.Attempts[2:3]}
 			d.Tuning.Attempts[0].Outcome = measure.Failed
-		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: the one change that was tried failed, and nothing is changed"},
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: the one change tried failed, and nothing was changed"},
 		{"the only one was not in use", changed(func(d *measure.Document) {
 			d.Tuning = &measure.Tuning{Journey: d.Tuning.Journey[:1], Attempts: d.Tuning.Attempts[3:4]}
-		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: the one change that was tried was made and not in use, and is undone"},
+		}), "38.9 Mb/s local -> b, 1.20 Mb/s back: the one change tried did not take effect, and was undone"},
 		{"all kept", changed(func(d *measure.Document) {
 			d.Tuning.TargetBps, d.Tuning.Attempts = 0, d.Tuning.Attempts[:2]
 		}), "38.9 -> 181 Mb/s local -> b, 1.20 -> 186 Mb/s back: all 2 changes kept"},
@@ -71,15 +71,15 @@ func TestTuningAnswer(t *testing.T) {
 			d.Cells, d.Tuning, d.Error = nil, &measure.Tuning{}, &measure.Error{Message: "b cannot be reached"}
 		}), ""},
 		{"advice", advisedTest(), "25.3 Mb/s local -> b, 25.4 Mb/s back: 3 changes to try, first: receive windows of up to 25 MiB at b; 1 thing to see to"},
-		{"nothing helps", unhelpedTest(), "941 Mb/s local -> b, 938 Mb/s back: the one change that was tried is not shown to help, and is undone"},
-		{"the same", sameTest(), "60 comparisons of this state with itself: 56 equivalent, 3 undecided, 1 worse"},
-		{"restored", restoredTest(), "2 of 3 settings are as they were before, 1 is not"},
+		{"nothing helps", unhelpedTest(), "941 Mb/s local -> b, 938 Mb/s back: the one change tried did not help measurably, and was undone"},
+		{"the same", sameTest(), "60 comparisons of two equal states: 56 equivalent, 3 undecided, 1 worse"},
+		{"restored", restoredTest(), "2 of 3 settings are restored, 1 is not"},
 		{"a damaged journal", changed(func(d *measure.Document) {
 			d.Tuning = &measure.Tuning{Restored: append(restoredTest().Tuning.Restored[1:2:2], measure.Changed{Outcome: measure.Failed, Error: "damaged"})}
-		}), "1 setting is as it was before; 1 journal could not be read, or not all of it"},
+		}), "the setting is restored; 1 journal could not be read completely"},
 		{"a damaged journal alone", changed(func(d *measure.Document) {
 			d.Tuning = &measure.Tuning{Restored: []measure.Changed{{Outcome: measure.Failed, Error: "damaged"}}}
-		}), "1 journal could not be read, or not all of it"},
+		}), "1 journal could not be read completely"},
 		{"nothing to restore", &measure.Document{Command: "tune", Tuning: &measure.Tuning{}}, "nothing to undo: thru has changed nothing here"},
 	}
 	for _, tt := range tests {

@@ -125,7 +125,7 @@ func levelText(sets []*Set, most *Set) string {
 	case n == len(sets)-1:
 		return "; all others may carry as much"
 	}
-	return fmt.Sprintf("; %d others may carry as much", n)
+	return "; " + unit.Plural(n, "other") + " may carry as much"
 }
 
 // otherDirection returns the set of the reverse direction if there are only these two sets: they are not

@@ -27,7 +27,7 @@ func TestLevel(t *testing.T) {
 		return &Set{Cells: []*measure.Cell{c}, Pairs: []pairFigure{{From: "a", To: "b", Value: &v, Cells: []*measure.Cell{c}}}}
 	}
 	most, near, far := one(190e6, 194e6), one(188e6, 191e6), one(90e6, 95e6)
-	for want, sets := range map[string][]*Set{"": {most, far}, ", all of which may carry as much": {most, near}, ", 1 of which may carry as much": {near, most, far}} {
+	for want, sets := range map[string][]*Set{"": {most, far}, "; all others may carry as much": {most, near}, "; 1 other may carry as much": {near, most, far}} {
 		if got := levelText(sets, most); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

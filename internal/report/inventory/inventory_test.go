@@ -58,8 +58,8 @@ func TestStandsOut(t *testing.T) {
 		"affinity":         {on(func(g *measure.Guest) { g.Affinity = []int{1} }), "bound to some of the host's: g"},
 		"tools":            {on(func(g *measure.Guest) { g.Tools = &measure.GuestTools{Running: new(false)} }), "1 VM has no tools that run"},
 		"tools, off":       {on(func(g *measure.Guest) { g.Power, g.Tools = "off", &measure.GuestTools{Running: new(false)} }), ""},
-		"not connected":    {on(nic(measure.GuestNIC{Connected: new(false)})), "an adapter that is not connected: g"},
-		"held":             {on(nic(measure.GuestNIC{Limit: &measure.Shaping{AverageBps: new(int64(1e8))}})), "an adapter that is held to a rate (sending 100 Mb/s): g"},
+		"not connected":    {on(nic(measure.GuestNIC{Connected: new(false)})), "a disconnected adapter: g"},
+		"held":             {on(nic(measure.GuestNIC{Limit: &measure.Shaping{AverageBps: new(int64(1e8))}})), "an adapter with a rate limit (sending 100 Mb/s): g"},
 		"I/O control":      {on(nic(measure.GuestNIC{IOLimit: &measure.Shaping{AverageBps: new(int64(1e8))}})), "(100 Mb/s by Network I/O Control): g"},
 		"emulated by QEMU": {measure.Inventory{Kind: measure.KindKVM, Guests: []measure.Guest{{Name: "g", NICs: []measure.GuestNIC{{Model: new("vmxnet3")}}}}}, "an emulated adapter (vmxnet3): g; each packet costs far more CPU than with virtio and vhost"},
 		"NetQueue off": {host(func(h *measure.GuestHost) {
@@ -157,7 +157,7 @@ func TestSettingsChanged(t *testing.T) {
 		"all read":     {nil, nil, "none"},
 		"changed":      {map[string]string{"a": "1"}, nil, "a=1"},
 		"nothing read": {nil, []measure.NotChecked{part("")}, ""},
-		"parts":        {nil, []measure.NotChecked{part(".drivers"), part(".allowLegacyCPU")}, "none that was read; drivers not checked (refused); allowLegacyCPU not checked (refused)"},
+		"parts":        {nil, []measure.NotChecked{part(".drivers"), part(".allowLegacyCPU")}, "none among those read; drivers not checked (refused); allowLegacyCPU not checked (refused)"},
 		"some":         {map[string]string{"a": "1"}, []measure.NotChecked{part("")}, "a=1; others not checked (refused)"},
 	} {
 		h := &measure.GuestHost{Facts: &measure.Facts{Changed: tt.changed}}
@@ -203,7 +203,7 @@ func TestRecordIsWhole(t *testing.T) {
 	x := newIndex(&clusterDocument(t).Inventories[0])
 	disk := guestFactSheet(x, &x.Guests[1]).Rows
 	i := slices.IndexFunc(disk, func(r doc.Row) bool { return r.Name == "Hard disk 1" })
-	for _, part := range []string{"lsilogic", "flat", "60 GiB", "independent nonpersistent", "format not checked (the account may not read it)", "how created not checked", "old (VMFS-5)"} {
+	for _, part := range []string{"lsilogic", "flat", "60 GiB", "independent nonpersistent", "format not checked (the account may not read it)", "origin not checked", "old (VMFS-5)"} {
 		if !strings.Contains(disk[i].Value, part) {
 			t.Errorf("the disk %q does not say %q", disk[i].Value, part)
 		}

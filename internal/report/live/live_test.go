@@ -40,7 +40,7 @@ func TestLine(t *testing.T) {
 		{"datagrams", udp, 100, "  3 s    902 Mb/s    76 600/s   lost 2.1%     CPU local  51/ 98% | peer  45/ 97%   7 s left"},
 		{"datagrams, 80 columns", udp, 80, "  3 s    902 Mb/s    76 600/s   lost 2.1%     CPU local  51/ 98% | peer  45/ 97%"},
 		{"datagrams, none lost", clean, 60, "  3 s    902 Mb/s    76 600/s   lost 0%       7 s left"},
-		{"requests", asked, 80, "  3 s   204 000 answered/s   CPU local  51/ 98% | peer  45/ 97%   7 s left"},
+		{"requests", asked, 80, "  3 s   204 000 requests/s   CPU local  51/ 98% | peer  45/ 97%   7 s left"},
 		{"nothing known", unknown, 0, "  1 s           -   retr -      CPU peer?   -% (max   -%)"},
 		{"longer than planned", over, 0, "  3 s   49.2 Gb/s   retr 0      CPU local  51% (max  98%) | peer  45% (max  97%)   [##########] 0 s left"},
 	}

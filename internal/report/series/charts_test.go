@@ -65,9 +65,9 @@ func TestHeat(t *testing.T) {
 		h    heatmap
 		want string
 	}{
-		{cores, "CPU 0 29% on average, at most 31%; CPU 1 97% on average, at most 99% over 3 s"},
-		{queues, "rx 0 100/s on average, at most 100/s; rx 1 900/s on average, at most 900/s; tx 1 50.0/s on average, at most 50.0/s over 3 s"},
-		{irqs, "CPU 3 12.0k/s on average, at most 12.0k/s over 3 s"},
+		{cores, "CPU 0 29% on average, max 31%; CPU 1 97% on average, max 99% over 3 s"},
+		{queues, "rx 0 100/s on average, max 100/s; rx 1 900/s on average, max 900/s; tx 1 50.0/s on average, max 50.0/s over 3 s"},
+		{irqs, "CPU 3 12.0k/s on average, max 12.0k/s over 3 s"},
 	} {
 		if got := tt.h.words(); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)

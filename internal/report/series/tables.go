@@ -27,10 +27,10 @@ func StreamTable(c *measure.Cell) doc.Table {
 		return doc.Table{}
 	}
 	t := doc.Table{Figures: true, Caption: "Streams of " + result.ShownName(c) + ", as the " + result.EndName(e) + " saw them",
-		Columns: doc.FigureColumns("stream", "rate", "retransmits", "RTT", "cwnd", "MSS", "CPU limit", "blocked")}
+		Columns: doc.FigureColumns("stream", "rate", "retransmits", "RTT", "cwnd", "MSS", "pinned CPU", "blocked")}
 	print := streamRow
 	if result.IsUDP(c) {
-		t.Columns = doc.FigureColumns("stream", "rate", "datagrams", "lost", "reordered", "jitter", "CPU limit", "blocked")
+		t.Columns = doc.FigureColumns("stream", "rate", "datagrams", "lost", "reordered", "jitter", "pinned CPU", "blocked")
 		print = datagramRow
 	}
 	for i, s := range e.Streams {

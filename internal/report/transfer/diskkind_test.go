@@ -8,7 +8,7 @@ import (
 
 // TestKindOfDisk: the properties that a virtual disk reports are not trusted.
 func TestKindOfDisk(t *testing.T) {
-	const unsure = "says that it rotates (a virtual disk: not known)"
+	const unsure = "reports as rotational (a virtual disk: not known)"
 	for _, tt := range []struct {
 		device, model string
 		turns         *bool
