@@ -27,7 +27,7 @@ import (
 
 // Errors that callers distinguish.
 var (
-	ErrRoom  = errors.New("there is too little room")
+	ErrRoom  = errors.New("not enough free space")
 	ErrStuck = errors.New("the disk does not answer")
 )
 
@@ -51,20 +51,20 @@ const DefaultMemory = "/dev/shm"
 func Check(s measure.DiskSpec) error {
 	for _, p := range s.Patterns {
 		if !slices.Contains(measure.DiskPatterns(), p) {
-			return fault.Usagef("the patterns are: "+strings.Join(measure.DiskPatterns(), ", "), "disk: there is no pattern %q", p)
+			return fault.Usagef("choose one of: "+strings.Join(measure.DiskPatterns(), ", "), "disk: unknown pattern %q", p)
 		}
 	}
 	switch {
 	case s.BlockBytes != 0 && (s.BlockBytes < measure.LeastDiskBlock || s.BlockBytes > measure.MostDiskBlock || s.BlockBytes%measure.LeastDiskBlock != 0):
-		return fault.Usagef("take a multiple of 512 up to 64M, such as 128K", "disk: a block of %d bytes cannot be measured with", s.BlockBytes)
+		return fault.Usagef("take a multiple of 512 up to 64M, such as 128K", "disk: a block of %d bytes is not possible", s.BlockBytes)
 	case s.FileBytes < 0 || s.FileBytes > 0 && s.FileBytes < leastFile:
 		return fault.Usagef("take "+unit.Size(leastFile)+" or more", "disk: a file of %d bytes is too small", s.FileBytes)
 	case s.RunNs < int64(measure.LeastDiskRun) || s.RunNs > int64(measure.MostDiskRun):
-		return fault.Usagef("take 200ms to 1h", "disk: a step of %v cannot be measured", time.Duration(s.RunNs))
+		return fault.Usagef("take 200ms to 1h", "disk: a step of %v is not possible", time.Duration(s.RunNs))
 	case s.Workers < 0 || s.Workers > measure.MostDiskWorkers:
-		return fault.Usagef(fmt.Sprintf("take 1 to %d", measure.MostDiskWorkers), "disk: %d workers cannot be measured with", s.Workers)
+		return fault.Usagef(fmt.Sprintf("take 1 to %d", measure.MostDiskWorkers), "disk: %d workers are not possible", s.Workers)
 	case !slices.Contains([]string{"", measure.DiskByFio, measure.DiskByThru}, s.By):
-		return fault.Usagef("take fio or thru", "disk: nothing measures by %q", s.By)
+		return fault.Usagef("take fio or thru", "disk: unknown program %q", s.By)
 	}
 	return nil
 }
@@ -144,9 +144,9 @@ func (t *test) choose(ctx context.Context) (method, error) {
 	case err == nil:
 		return f, nil
 	case t.conf.Spec.By == measure.DiskByFio:
-		return nil, fault.Failf("install it (Debian: apt install fio), or leave --by out", "disk: measuring by fio: %w", err)
+		return nil, fault.Failf("install fio (Debian: apt install fio), or omit --by", "disk: measuring by fio: %w", err)
 	case !errors.Is(err, errNoFio):
-		t.lacks("method", "fio is installed and was not used: "+err.Error())
+		t.lacks("method", "fio is installed, but was not used: "+err.Error())
 	}
 	return own{}, nil
 }
@@ -160,15 +160,15 @@ func (t *test) explain(doing string, err error) error {
 	hint := ""
 	switch {
 	case errors.Is(err, syscall.EROFS):
-		hint = "the file system is mounted read-only: name a folder of one that can be written"
+		hint = "name a folder on another file system: this one is mounted read-only"
 	case errors.Is(err, os.ErrPermission):
-		hint = "name a folder that this user may write to, or run thru as one who may"
+		hint = "name a folder that this user may write to, or run thru as another user"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		hint, err = "make room, or take a smaller file: --size", fmt.Errorf("%w: %w", ErrRoom, err)
+		hint, err = "free space, or take a smaller file: --size", fmt.Errorf("%w: %w", ErrRoom, err)
 	case errors.Is(err, syscall.EINVAL) && t.conf.Spec.BlockBytes%sectorBytes != 0:
-		hint = "the disk takes no blocks of that size: take a multiple of 4K"
+		hint = "take a multiple of 4K: the disk does not accept this block size"
 	case errors.Is(err, os.ErrNotExist):
-		hint = "no files can be made there: name a folder of a disk"
+		hint = "name a folder on a disk: no file can be created there"
 	case errors.Is(err, errors.ErrUnsupported):
 		hint = "measure the disk of a Linux host"
 	}

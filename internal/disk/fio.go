@@ -37,7 +37,7 @@ func findFio(ctx context.Context) (fio, error) {
 	said, err := exec.CommandContext(ctx, path, "--version").Output()
 	version := strings.TrimSpace(string(said))
 	if err != nil || !strings.HasPrefix(version, "fio-") || len(version) > 64 || strings.ContainsAny(version, " \n") {
-		return fio{}, fmt.Errorf("%s --version: %.80q, %w", path, version, cmp.Or(err, errors.New("no version of fio")))
+		return fio{}, fmt.Errorf("%s --version: %.80q, %w", path, version, cmp.Or(err, errors.New("not a version of fio")))
 	}
 	return fio{path, version}, nil
 }

@@ -62,7 +62,7 @@ func readFio(r io.Reader, progress func(fioState)) ([]fioState, error) {
 		}
 		object.WriteString(line + "\n")
 		if object.Len() > mostFioObject || len(all) >= mostFioStates {
-			return all, errors.New("it says too much")
+			return all, errors.New("its output is too long")
 		}
 		if line != "}" {
 			continue
@@ -79,7 +79,7 @@ func readFio(r io.Reader, progress func(fioState)) ([]fioState, error) {
 		return all, err
 	}
 	if object.Len() > 0 {
-		return all, errors.New("its output ends in the middle")
+		return all, errors.New("its output is truncated")
 	}
 	return all, nil
 }
@@ -91,7 +91,7 @@ func parseFio(b []byte) (fioState, error) {
 		return fioState{}, fmt.Errorf("reading its output: %w", err)
 	}
 	if len(o.Jobs) != 1 {
-		return fioState{}, fmt.Errorf("it tells of %d groups of jobs, not of one", len(o.Jobs))
+		return fioState{}, fmt.Errorf("it reports %d job groups instead of one", len(o.Jobs))
 	}
 	if n := o.Jobs[0].Error; n != 0 {
 		return fioState{}, fmt.Errorf("its job failed: %w", syscall.Errno(max(n, 0)))
@@ -102,7 +102,7 @@ func parseFio(b []byte) (fioState, error) {
 	}
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	if side.Bytes < 0 || side.Ops < 0 || side.Runtime < 0 || side.Runtime > most {
-		return fioState{}, errors.New("its figures are negative, or absurd")
+		return fioState{}, errors.New("its figures are negative or implausible")
 	}
 	return fioState{side.Bytes, side.Ops, time.Duration(side.Runtime) * time.Millisecond, side.times()}, nil
 }
@@ -120,11 +120,11 @@ func (s fioSide) times() measure.Latency {
 // outcomeOf returns the figures of the last state; the states before it are the bins.
 func outcomeOf(states []fioState) (outcome, error) {
 	if len(states) == 0 {
-		return outcome{}, errors.New("fio said nothing of what it moved")
+		return outcome{}, errors.New("fio did not report the amount of data")
 	}
 	last := states[len(states)-1]
 	if last.elapsed <= 0 || last.ops == 0 {
-		return outcome{}, errors.New("fio says that nothing was moved")
+		return outcome{}, errors.New("fio reports that it moved no data")
 	}
 	o := outcome{bytes: last.bytes, ops: last.ops, elapsed: last.elapsed, latency: &last.latency}
 	before := fioState{}

@@ -51,7 +51,7 @@ func (t *test) inMemory(ctx context.Context, folder string) error {
 		return err
 	}
 	if !s.inMemory {
-		return fmt.Errorf("%s does not lie in memory", folder)
+		return fmt.Errorf("%s is not in memory", folder)
 	}
 	size := min(memoryFile, s.free/2, t.FileBytes)
 	if share := memoryShare(t.conf.Host); share > 0 {

@@ -39,16 +39,16 @@ func (t *test) place() error {
 	kind := cmp.Or(t.FileSystem, "this file system")
 	refused := setDirect(t.file)
 	if t.conf.noDirect {
-		refused = fmt.Errorf("%s is told not to take it", kind)
+		refused = fmt.Errorf("%s does not use it in this test", kind)
 	}
 	switch {
 	case s.inMemory: // Linux 6.6 accepts O_DIRECT there without effect
-		t.Cache = "not kept out: " + kind + " lies in memory itself"
+		t.Cache = "not bypassed: " + kind + " is in memory itself"
 		t.memory = memoryShare(t.conf.Host)
 		return t.size(memoryFile)
 	case refused == nil && !s.deaf:
 		if t.Cache = "O_DIRECT"; t.FileSystem == "overlay" {
-			t.Cache += ", which overlay passes on to a file system that it does not show"
+			t.Cache += ", passed on by overlay to an unknown file system"
 		}
 		return t.size(usualFile)
 	}
@@ -69,28 +69,28 @@ func (t *test) sizeBesideCache(kind string) error {
 	t.cached = true
 	memory := cmp.Or(t.conf.memory, memoryBytes())
 	if most, _ := t.most(); t.conf.Spec.FileBytes == 0 && memory > 0 && 2*memory <= most {
-		t.Cache = fmt.Sprintf("file of 2 x memory: %s does not take O_DIRECT", kind)
+		t.Cache = fmt.Sprintf("file of 2 x memory: %s does not support O_DIRECT", kind)
 		return t.size(2 * memory)
 	}
 	if t.conf.Spec.FileBytes >= 2*memory && memory > 0 {
-		t.Cache = fmt.Sprintf("file of more than 2 x memory: %s does not take O_DIRECT", kind)
+		t.Cache = fmt.Sprintf("file of more than 2 x memory: %s does not support O_DIRECT", kind)
 		return t.size(0)
 	}
-	t.Cache = fmt.Sprintf("emptied before each step (posix_fadvise): %s does not take O_DIRECT, and there is no room for a file of 2 x memory", kind)
+	t.Cache = fmt.Sprintf("emptied before each step (posix_fadvise): %s does not support O_DIRECT, and there is no room for a file of 2 x memory", kind)
 	if t.conf.Spec.FileBytes > 0 {
-		t.Cache = fmt.Sprintf("emptied before each step (posix_fadvise): %s does not take O_DIRECT, and the file asked for is smaller than 2 x memory", kind)
+		t.Cache = fmt.Sprintf("emptied before each step (posix_fadvise): %s does not support O_DIRECT, and the requested file is smaller than 2 x memory", kind)
 	}
 	return t.size(usualFile)
 }
 
 // most returns the largest allowed size of the file, and its reason: a disk is never filled.
 func (t *test) most() (most int64, why string) {
-	most, why = t.FreeBytes/2, fmt.Sprintf("%s has %s free, of which at most half is taken", t.Path, unit.Size(t.FreeBytes))
+	most, why = t.FreeBytes/2, fmt.Sprintf("%s has %s free; thru uses at most half of it", t.Path, unit.Size(t.FreeBytes))
 	if m := t.conf.MaxBytes; m > 0 && m < most {
-		most, why = m, fmt.Sprintf("%s is the most that this end point lets take", unit.Size(m))
+		most, why = m, fmt.Sprintf("this end point allows at most %s", unit.Size(m))
 	}
 	if m := t.memory; m > 0 && m < most {
-		most, why = m, fmt.Sprintf("%s lies in memory, of which %s is taken at most", t.Path, unit.Size(m))
+		most, why = m, fmt.Sprintf("%s is in memory; thru uses at most %s of it", t.Path, unit.Size(m))
 	}
 	return most, why
 }
@@ -104,9 +104,9 @@ func (t *test) size(usual int64) error {
 	most, why := t.most()
 	switch {
 	case most < leastFile:
-		return fault.Failf("make room, or name a folder of another disk", "disk: %w: %s", ErrRoom, why)
+		return fault.Failf("free space, or name a folder on another disk", "disk: %w: %s", ErrRoom, why)
 	case t.conf.Spec.FileBytes > most:
-		return fault.Failf(fmt.Sprintf("take at most --size %dM", most>>20), "disk: %w for a file of %s: %s", ErrRoom, unit.Size(t.conf.Spec.FileBytes), why)
+		return fault.Failf(fmt.Sprintf("lower the size: at most --size %dM", most>>20), "disk: %w for a file of %s: %s", ErrRoom, unit.Size(t.conf.Spec.FileBytes), why)
 	}
 	n := cmp.Or(t.conf.Spec.FileBytes, min(usual, most))
 	unitBytes := max(t.block(measure.SequentialRead), t.block(measure.RandomRead), sectorBytes)

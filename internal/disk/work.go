@@ -53,7 +53,7 @@ type bin struct {
 	span       time.Duration
 }
 
-var errNoDevice = errors.New("no device is known")
+var errNoDevice = errors.New("the device is not known")
 
 // figure returns a rate per second, with its smallest and greatest bin.
 func (o outcome) figure(of func(bin) int64) *measure.Figure {
@@ -103,7 +103,7 @@ func (own) run(ctx context.Context, j job, progress func(bytes, ops int64)) (out
 		all.Merge(w.times)
 	}
 	if o.ops == 0 {
-		return o, cmp.Or(ctx.Err(), errors.New("no access came to its end in time"))
+		return o, cmp.Or(ctx.Err(), errors.New("no access completed in time"))
 	}
 	l := stat.LatencyOf(all)
 	if l.Histogram, err = stat.EncodeHistogram(all); err != nil {
@@ -154,7 +154,7 @@ func (c *crew) watch(ctx context.Context, begin time.Time, progress func(bytes, 
 			interrupted = nil
 			end(comeBackAtEnd)
 		case <-stuck:
-			return bins, fmt.Errorf("%w: %d of %d accesses did not come back", ErrStuck, len(c.team)-ended, len(c.team))
+			return bins, fmt.Errorf("%w: %d of %d accesses did not complete", ErrStuck, len(c.team)-ended, len(c.team))
 		}
 	}
 	return bins, err

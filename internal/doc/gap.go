@@ -65,7 +65,7 @@ func (g Gap) Text(most int) string {
 		return facts
 	}
 	if g.Like > 0 {
-		return facts + " (" + g.Why + "; and " + strconv.Itoa(g.Like) + " more like it)"
+		return facts + " (" + g.Why + "; and " + strconv.Itoa(g.Like) + " more)"
 	}
 	return facts + " (" + g.Why + ")"
 }
@@ -79,7 +79,7 @@ func GapTable(gaps []Gap) Table {
 	for _, g := range gaps {
 		why := g.Why
 		if g.Like > 0 {
-			why += fmt.Sprintf("; and %d more like it", g.Like)
+			why += fmt.Sprintf("; and %d more", g.Like)
 		}
 		t.Rows = append(t.Rows, []string{strings.Join(g.Facts, ", "), OrDash(why)})
 	}

@@ -27,7 +27,7 @@ func FromDocument(doc *measure.Document) Report {
 	}
 	all := chosen(doc)
 	if len(all) == 0 {
-		r.Error = cmp.Or(r.Error, "nothing was measured that iperf3 has a form for: bulk data in one direction, or in both at once")
+		r.Error = cmp.Or(r.Error, "the result does not fit iperf3's format, which has only bulk data in one direction or in both at once")
 		return r
 	}
 	first := all[0]

@@ -76,20 +76,20 @@ func (r *reading) remark(doc *measure.Document) {
 		doc.Error = &measure.Error{Message: who + ": " + e, ExitCode: 1, Hint: "this is what " + who + " itself reported"}
 	}
 	if r.cut != nil {
-		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the iperf3 document breaks off: %v; what was whole is kept", r.cut))
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the iperf3 document is truncated: %v; thru uses the complete part", r.cut))
 	} else if r.isPartial() && doc.Error == nil {
-		doc.Warnings = append(doc.Warnings, "the iperf3 document has no end: the test was broken off")
+		doc.Warnings = append(doc.Warnings, "the iperf3 document has no end: the test was aborted")
 	}
 	if doc.Error == nil && len(doc.Cells) == 0 {
 		doc.Error = &measure.Error{Message: "the iperf3 document holds no figures", ExitCode: 1, Hint: "the test ended before its first interval"}
 	}
 	if i := r.test.get("interval"); i.kind == kindNumber {
 		if s, _ := i.number(); s > 1 {
-			doc.Warnings = append(doc.Warnings, fmt.Sprintf("iperf3 reported every %g s (-i): what is said of seconds is of these", s))
+			doc.Warnings = append(doc.Warnings, fmt.Sprintf("iperf3 reported every %g s (-i): figures per second are of these intervals", s))
 		}
 	}
 	if n := len(r.root.get("intervals").list()); n > maxIntervals {
-		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the iperf3 document has %d intervals: the first %d are taken", n, maxIntervals))
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the iperf3 document has %d intervals: thru uses the first %d", n, maxIntervals))
 	}
 	for _, c := range doc.Cells {
 		for _, run := range c.Runs {

@@ -43,7 +43,7 @@ const (
 )
 
 var (
-	errCut    = errors.New("the text ends in the middle")
+	errCut    = errors.New("the text is truncated")
 	errDepth  = fmt.Errorf("values are nested more than %d deep", maxDepth)
 	errValues = fmt.Errorf("more than %d values", maxValues)
 )

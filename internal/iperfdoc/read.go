@@ -20,9 +20,9 @@ const maxDocuments = 1000
 // maxIntervals limits the intervals of a document: more than a day of seconds.
 const maxIntervals = 100_000
 
-const splitIt = "split the file: each document is a result of its own"
+const splitIt = "split the file: each document is a separate result"
 
-const notIperf3 = "give a file that `iperf3 -J`, `iperf3 --json-stream` or `thru ... --json` has written"
+const notIperf3 = "give a file that `iperf3 -J`, `iperf3 --json-stream` or `thru ... --json` wrote"
 
 // Read reads the output of iperf3 3.1 to 3.21 with -J or --json-stream: one document or several, with any other text between them. Each becomes an ordinary
 // result whose figures stat.Summarise fills in.
@@ -46,13 +46,13 @@ func Read(r io.Reader) (docs []*measure.Document, warnings []string, err error) 
 	}
 	all, twice := unique(all)
 	if len(all) == 0 {
-		return nil, nil, fault.Usagef(notIperf3, "iperfdoc: reading: no result of thru or iperf3 in it")
+		return nil, nil, fault.Usagef(notIperf3, "iperfdoc: reading: the file has no result of thru or iperf3")
 	}
 	if twice > 0 {
-		warnings = append(warnings, fmt.Sprintf("what the file holds twice is taken once (documents: %d)", twice))
+		warnings = append(warnings, fmt.Sprintf("thru ignored repeated documents of the file (documents: %d)", twice))
 	}
 	if len(all) > maxDocuments {
-		warnings = append(warnings, fmt.Sprintf("the file holds %d documents: the first %d are taken", len(all), maxDocuments))
+		warnings = append(warnings, fmt.Sprintf("the file has %d documents: thru uses the first %d", len(all), maxDocuments))
 		all = all[:maxDocuments]
 	}
 	for _, f := range all {

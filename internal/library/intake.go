@@ -40,18 +40,18 @@ func (i *Intake) Take(s bus.Spooled) error {
 	who := cmp.Or(s.Name, s.Agent)
 	doc, err := headOf(s.Body)
 	if err != nil { // on an error the agent would deliver it again without end
-		i.Notify.Warn(fmt.Sprintf("%s has delivered what is no result; it is dropped: %v", who, err))
+		i.Notify.Warn(fmt.Sprintf("dropped a delivery from %s that is not a result: %v", who, err))
 		return nil
 	}
 	i.mu.Lock()
 	path, err := put(filepath.Join(i.Dir, safeName(who)), safeName(s.ID), s.Body, bytesOfHost)
 	i.mu.Unlock()
 	if err != nil {
-		i.Notify.Once("intake", "warning", fmt.Sprintf("results of hosts cannot be kept, and stay there: %v", err), nil)
-		return fault.Failf("make room on the controller's disk", "library: keeping a result: %w", err)
+		i.Notify.Once("intake", "warning", fmt.Sprintf("cannot store the results of hosts; they stay on the hosts: %v", err), nil)
+		return fault.Failf("free space on the controller's disk", "library: keeping a result: %w", err)
 	}
 	i.Notify.Forget("intake")
-	i.Notify.Notify("result", fmt.Sprintf("%s has delivered a result that nobody had fetched: %s; kept in %s", who, about(doc), path),
+	i.Notify.Notify("result", fmt.Sprintf("received a late result from %s: %s; stored in %s", who, about(doc), path),
 		map[string]any{"host": s.Name, "agent": s.Agent, "kept_in": path})
 	return nil
 }
@@ -90,7 +90,7 @@ func headOf(text []byte) (h head, err error) {
 		return h, err
 	}
 	if name, _, _ := strings.Cut(measure.Schema, "/"); !strings.HasPrefix(h.Schema, name+"/") {
-		return h, errors.New("it names no schema of a result")
+		return h, errors.New("it has no schema of a result")
 	}
 	return h, nil
 }

@@ -45,14 +45,14 @@ func (r *Reader) Results(ctx context.Context, from *Source, link stat.Link) ([]R
 		return nil, notOpened(from.Name, errors.New("the file is empty"))
 	}
 	if isCapture(text) {
-		return nil, fault.Usagef("thru explain "+from.Name+" reads it", "%s is a packet capture, no result", from.Name)
+		return nil, fault.Usagef("thru explain "+from.Name+" explains it", "%s is a packet capture, not a result", from.Name)
 	}
 	if isResult(text) || isPage(text) {
 		read := report.ReadJSON
 		if isPage(text) {
 			read = report.Embedded
 			if v := Verify(from.Name, text, "", ""); v.Signed && !v.Valid {
-				r.Line("warning: " + from.Name + ": " + v.Reason + "; what is shown is the result inside")
+				r.Line("warning: " + from.Name + ": " + v.Reason + "; thru shows the result in the page")
 			}
 		}
 		doc, err := read(bytes.NewReader(text))
@@ -85,7 +85,7 @@ func (r *Reader) Results(ctx context.Context, from *Source, link stat.Link) ([]R
 // read reads all of a source, up to the largest size of a result.
 func (r *Reader) read(s *Source) ([]byte, error) {
 	if s.Size > iperfdoc.MaxFile {
-		return nil, fault.Usagef("split it: each document is a result of its own", "%s has %s, and a result at most %s", s.Name, unit.Size(s.Size), unit.Size(iperfdoc.MaxFile))
+		return nil, fault.Usagef("split the file: each document is a separate result", "%s has %s; a result has at most %s", s.Name, unit.Size(s.Size), unit.Size(iperfdoc.MaxFile))
 	}
 	text, err := io.ReadAll(io.LimitReader(s, iperfdoc.MaxFile+1))
 	if err != nil {

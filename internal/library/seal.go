@@ -57,11 +57,11 @@ func readSeal(text []byte) (*seal, error) {
 	}
 	m := sealLine.FindSubmatch(text[i:])
 	if m == nil || i > 0 && text[i-1] != '\n' {
-		return nil, errors.New("its signature is not the last line, or was changed")
+		return nil, errors.New("the signature is not the last line, or was changed")
 	}
 	at, err := time.Parse(time.RFC3339, string(m[3]))
 	if err != nil {
-		return nil, errors.New("the time of its signature was changed")
+		return nil, errors.New("the time of the signature was changed")
 	}
 	return &seal{Key: string(m[1]), Host: string(m[2]), At: at, sig: string(m[4]), over: text[:bytes.LastIndex(text, []byte(" sig="))]}, nil
 }
@@ -106,7 +106,7 @@ func Verify(file string, text []byte, signer, own string) Verified {
 	case !ok:
 		v.Reason = "it was changed after it was signed"
 	case signer != "" && signer != s.Key:
-		v.Reason = "it was signed by another key than the one named"
+		v.Reason = "it was signed with another key than the given one"
 	default:
 		v.Valid = true
 	}

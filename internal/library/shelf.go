@@ -74,7 +74,7 @@ func (l *Shelf) store() (store.Store, error) {
 	}
 	s, err := l.Archive.Open(store.Options{ReadOnly: true})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Usagef("each test keeps its result, unless --no-store says otherwise; thru history lists them", "no result is kept yet")
+		return nil, fault.Usagef("run a test first: each test stores its result, except with --no-store; list them with thru history", "no result is stored yet")
 	}
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (l *Shelf) store() (store.Store, error) {
 func (l *Shelf) Find(ctx context.Context, word string, f store.Filter) ([]Result, error) {
 	switch {
 	case word == "":
-		return nil, fault.Usagef("thru history lists them", "the name of a result is empty")
+		return nil, fault.Usagef("list the results with thru history", "the name of a result is empty")
 	case l.isFile(word):
 		return l.file(ctx, word)
 	case lastWord.MatchString(word), idBegin.MatchString(word):
@@ -100,7 +100,7 @@ func (l *Shelf) Find(ctx context.Context, word string, f store.Filter) ([]Result
 	if doc, err := l.run(word); doc != nil || err != nil {
 		return []Result{{word, doc}}, err
 	}
-	return nil, fault.Usagef("an id of thru history, last, last~1, a run that is kept, a span such as last-week, or a file", "there is no result %q, and no such file", fault.Short(word))
+	return nil, fault.Usagef("give an id of thru history, last, last~1, a stored run, a period such as last-week, or a file", "no result and no file has the name %q", fault.Short(word))
 }
 
 // isFile reports whether a word means a file: it has a slash, or the file exists.
@@ -142,7 +142,7 @@ func EntryOf(ctx context.Context, s store.Store, word string, f store.Filter) (s
 		f.Limit = back + 1
 		found, _, err := s.Find(ctx, f)
 		if err == nil && len(found) <= back {
-			err = fault.Usagef("thru history lists them", "%s: there are %s to choose from", fault.Named(word), unit.Plural(len(found), "result"))
+			err = fault.Usagef("list the results with thru history", "%s: only %s exist", fault.Named(word), unit.Plural(len(found), "result"))
 		}
 		if err != nil {
 			return store.Entry{}, err
@@ -150,7 +150,7 @@ func EntryOf(ctx context.Context, s store.Store, word string, f store.Filter) (s
 		return found[back], nil
 	}
 	if !idBegin.MatchString(word) {
-		return store.Entry{}, fault.Usagef("thru history lists them", "%q is no id", fault.Short(word))
+		return store.Entry{}, fault.Usagef("list the results with thru history", "%q is not an id", fault.Short(word))
 	}
 	found, more, err := s.Find(ctx, store.Filter{Prefix: word, Limit: 4})
 	if err != nil {
@@ -161,7 +161,7 @@ func EntryOf(ctx context.Context, s store.Store, word string, f store.Filter) (s
 	}
 	switch len(found) {
 	case 0:
-		return store.Entry{}, fault.Usagef("thru history lists them", "no result has the id %s", word)
+		return store.Entry{}, fault.Usagef("list the results with thru history", "no result has the id %s", word)
 	case 1:
 		return found[0], nil
 	}
@@ -172,7 +172,7 @@ func EntryOf(ctx context.Context, s store.Store, word string, f store.Filter) (s
 	if more {
 		ids = append(ids, "...")
 	}
-	return store.Entry{}, fault.Usagef("give more of it; the first 8 digits and two dots are all of that day: 2026-11-20..2026-11-20", "%s may be %s", word, strings.Join(ids, ", "))
+	return store.Entry{}, fault.Usagef("give more digits of the id; for all results of a day, give a period: 2026-11-20..2026-11-20", "%s is ambiguous: %s", word, strings.Join(ids, ", "))
 }
 
 func (l *Shelf) span(ctx context.Context, word string, f store.Filter) ([]Result, error) {
@@ -191,9 +191,9 @@ func (l *Shelf) span(ctx context.Context, word string, f store.Filter) ([]Result
 	}
 	switch {
 	case len(found) == 0:
-		return nil, fault.Usagef("thru history lists all that are kept", "%s: no result of that time", fault.Named(word))
+		return nil, fault.Usagef("list all stored results with thru history", "%s: no result in this period", fault.Named(word))
 	case more:
-		return nil, fault.Usagef("ask for a shorter time, or for one pair", "%s: more than %d results", fault.Named(word), mostOfSpan)
+		return nil, fault.Usagef("give a shorter period, or one pair", "%s: more than %d results", fault.Named(word), mostOfSpan)
 	}
 	slices.Reverse(found)
 	return l.get(ctx, found)
@@ -252,7 +252,7 @@ func (l *Shelf) run(word string) (*measure.Document, error) {
 		return nil, fmt.Errorf("library: reading the run %s: %w", word, err)
 	}
 	if doc == nil {
-		return nil, fault.Failf("thru run --resume="+word+" goes on with it", "library: nothing was measured yet by the run %s", word)
+		return nil, fault.Failf("thru run --resume="+word+" continues the run", "library: the run %s has measured nothing yet", word)
 	}
 	rediagnose(doc, l.link)
 	return doc, nil

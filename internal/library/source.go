@@ -43,7 +43,7 @@ func (r *Reader) Open(ctx context.Context, paths []string) (all []*Source, err e
 		}
 	}
 	if stdin > 1 {
-		return nil, fault.Usagef("name - once", "stdin (-) is named %d times, and it can be read once", stdin)
+		return nil, fault.Usagef("name - once", "stdin (-) is given %d times, but can be read only once", stdin)
 	}
 	for _, path := range paths {
 		s, err := fault.Until(ctx, path, func() (*Source, error) { return r.openOne(ctx, path) })
@@ -69,7 +69,7 @@ func OpenFile(path string) (*os.File, error) {
 	defer cancel()
 	f, err := fault.Until(ctx, path, func() (*os.File, error) { return os.Open(path) })
 	if f == nil && ctx.Err() != nil {
-		return nil, errors.New("nobody writes to this pipe")
+		return nil, errors.New("no process writes to this pipe")
 	}
 	return f, err
 }
@@ -146,11 +146,11 @@ func FileSize(in io.Reader, name string) (int64, error) {
 func (s *Source) readable() error {
 	for _, p := range unreadPacked {
 		if bytes.HasPrefix(s.begin, []byte(p.begin)) {
-			return fault.Usagef(fmt.Sprintf("unpack it first: %s -d; gzip and zstd are read as they are", p.name), "%s is compressed with %s, which is not read", s.Name, p.name)
+			return fault.Usagef(fmt.Sprintf("unpack it first: %s -d; thru reads gzip and zstd directly", p.name), "%s is compressed with %s, which thru cannot read", s.Name, p.name)
 		}
 	}
 	if len(s.begin) == enough && !s.IsCapture() && !isPage(s.begin) && bytes.IndexByte(s.begin, '{') < 0 {
-		return fault.Usagef("give what thru or iperf3 has written as JSON, a page of thru, or a capture", "%s is no result: its first %d KiB have no JSON", cmp.Or(strings.TrimPrefix(s.Name, "-"), "the input"), enough>>10)
+		return fault.Usagef("give JSON of thru or iperf3, an HTML page of thru, or a capture", "%s is not a result: its first %d KiB contain no JSON", cmp.Or(strings.TrimPrefix(s.Name, "-"), "the input"), enough>>10)
 	}
 	return nil
 }

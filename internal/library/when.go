@@ -13,7 +13,7 @@ import (
 type span struct{ Since, Until time.Time }
 
 // whenHint lists the forms of times.
-const whenHint = "such as 7d or 12h ago, 2026-11-20, 2026-11-20T15:04, today, yesterday, this-week, last-week, this-month, last-month, or two with .. between"
+const whenHint = "give a time such as 7d or 12h (ago), 2026-11-20, 2026-11-20T15:04, today, yesterday, this-week, last-week, this-month, last-month, or two of them with .. between"
 
 // Ago is a time before now: 30m, 12h, 7d, 4w.
 var Ago = regexp.MustCompile(`^([0-9]{1,6})(m|min|h|d|w)$`)
@@ -42,7 +42,7 @@ func ReadSpan(word string, now time.Time) (span, error) {
 		}
 	}
 	if err == nil && !s.Until.IsZero() && !s.Since.Before(s.Until) {
-		err = fault.Usagef("the earlier one comes first", "%s: it ends before it begins", fault.Named(word))
+		err = fault.Usagef("give the earlier time first", "%s: the period ends before it begins", fault.Named(word))
 	}
 	return s, err
 }
@@ -101,7 +101,7 @@ func ReadWhen(word string, now time.Time) (begin, end time.Time, err error) {
 			return t, t.AddDate(0, 0, f.days).Add(f.long), nil
 		}
 	}
-	return begin, end, fault.Usagef(whenHint, "%q is no time", fault.Short(word))
+	return begin, end, fault.Usagef(whenHint, "%q is not a time", fault.Short(word))
 }
 
 // isSpan reports whether a word means a span of time.

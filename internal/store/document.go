@@ -32,7 +32,7 @@ func encode(doc *measure.Document) (content, error) {
 	case err != nil:
 		return content{}, fmt.Errorf("encoding the result: %w", err)
 	case len(text) > MaxDocument:
-		return content{}, fault.Failf("write it to a file: --json > FILE", "the result is larger than %d MiB", MaxDocument>>20)
+		return content{}, fault.Failf("write the result to a file: --json > FILE", "the result is larger than %d MiB", MaxDocument>>20)
 	}
 	sum := sha256.Sum256(text)
 	return content{text, hex.EncodeToString(sum[:])}, nil
@@ -60,7 +60,7 @@ func ids(started time.Time, sum string) []string {
 // checkTime rejects a time that ids and the order by time cannot hold.
 func checkTime(t time.Time) error {
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
-		return fmt.Errorf("it began in the year %d", year)
+		return fmt.Errorf("its start time is in the year %d", year)
 	}
 	return nil
 }

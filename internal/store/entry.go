@@ -83,11 +83,11 @@ var idForm = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{4,64}$`)
 func (e Entry) check(id string) error {
 	switch {
 	case !idForm.MatchString(id):
-		return fmt.Errorf("%.40q is no id", id)
+		return fmt.Errorf("%.40q is not an id", id)
 	case e.ID != id:
-		return fmt.Errorf("the entry of %s is that of %.40q", id, e.ID)
+		return fmt.Errorf("the entry of %s names %.40q", id, e.ID)
 	case e.Verdict != Pass && e.Verdict != Fail && e.Verdict != Inconclusive && e.Verdict != NoVerdict:
-		return fmt.Errorf("the verdict of %s is %.40q", id, e.Verdict)
+		return fmt.Errorf("the verdict of %s is %.40q, which is not known", id, e.Verdict)
 	}
 	return checkTime(e.StartedAt)
 }

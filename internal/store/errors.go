@@ -17,5 +17,5 @@ func (u unfit) Unwrap() error { return u.error }
 
 // missing returns the error of an unknown id.
 func missing(id string) error {
-	return fault.New(fault.Usage, "thru history lists what is kept", "store: reading %s: %w", id, ErrNotFound)
+	return fault.New(fault.Usage, "list the stored results with thru history", "store: reading %s: %w", id, ErrNotFound)
 }

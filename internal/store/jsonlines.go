@@ -93,7 +93,7 @@ const (
 const mostNoJSON = 3
 
 // errNoLines is the error of a text in another format.
-var errNoLines = errors.New("it holds neither JSON lines nor a result")
+var errNoLines = errors.New("the file has neither JSON lines nor a result")
 
 // Import stores the results of JSON lines, from Export or documents as they are, or of
 // one document of several lines as --json prints it. title makes a title for a document
@@ -148,7 +148,7 @@ func importLines(ctx context.Context, r io.Reader, i *importer) (Imported, error
 // take stores the result of a line, or lists what is wrong with it. The error ends the
 // import.
 func (i *importer) take(ctx context.Context, number int, text []byte, long bool) error {
-	why, err := fmt.Errorf("it is longer than %d bytes", i.most), error(nil)
+	why, err := fmt.Errorf("the line is longer than %d bytes", i.most), error(nil)
 	if !long {
 		why, err = i.keepLine(ctx, text)
 	}
@@ -176,7 +176,7 @@ func (i *importer) take(ctx context.Context, number int, text []byte, long bool)
 func (i *importer) givenUp() error {
 	first := i.done.Left[0]
 	i.done = Imported{}
-	return fault.Failf("import what thru history export or --json has written; of a page with its data, thru report PAGE --json > FILE makes such a file",
+	return fault.Failf("import a file that thru history export or --json wrote; extract the result of a page with thru report PAGE --json > FILE",
 		"store: importing: %w: line %d: %s", errNoLines, first.Line, first.Why)
 }
 
@@ -254,10 +254,10 @@ func (j *jsonText) Read(p []byte) (int, error) {
 }
 
 // errNoText is the error of a text with bytes that JSON cannot contain.
-var errNoText = errors.New("it holds what no result holds")
+var errNoText = errors.New("the line is not a result")
 
 // errEndless is the error of a line or a document that is too long to read to its end.
-var errEndless = errors.New("it is longer than a result can be, and was not read to its end")
+var errEndless = errors.New("the line is longer than a result can be, and was not fully read")
 
 // readLine reads up to the end of a line; of a line longer than most bytes it keeps
 // nothing, and reads on for at most mostPassed bytes.

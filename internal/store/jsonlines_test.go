@@ -27,11 +27,11 @@ func TestLongLines(t *testing.T) {
 		kept       int
 		bad        []BadLine
 	}{
-		{"between", small + "\n" + long + "\n" + small + "\n", 2, []BadLine{{2, "it is longer than 100 bytes"}}},
-		{"last, not ended", small + "\n" + long, 1, []BadLine{{2, "it is longer than 100 bytes"}}},
+		{"between", small + "\n" + long + "\n" + small + "\n", 2, []BadLine{{2, "the line is longer than 100 bytes"}}},
+		{"last, not ended", small + "\n" + long, 1, []BadLine{{2, "the line is longer than 100 bytes"}}},
 		{"just fits", strings.Repeat(" ", 99-len(small)) + small + "\n", 1, nil},
-		{"just not", strings.Repeat(" ", 100-len(small)) + small + "\n", 0, []BadLine{{1, "it is longer than 100 bytes"}}},
-		{"as long as the buffer", strings.Repeat(" ", 64<<10) + "\n" + small, 1, []BadLine{{1, "it is longer than 100 bytes"}}},
+		{"just not", strings.Repeat(" ", 100-len(small)) + small + "\n", 0, []BadLine{{1, "the line is longer than 100 bytes"}}},
+		{"as long as the buffer", strings.Repeat(" ", 64<<10) + "\n" + small, 1, []BadLine{{1, "the line is longer than 100 bytes"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			done, err := importLines(context.Background(), strings.NewReader(c.text), &importer{store: file(t), most: 100})

@@ -73,7 +73,7 @@ func open(path string, o Options) (*database, error) {
 }
 
 // errNoFile is the error of a folder, a device or a pipe.
-var errNoFile = errors.New("it is no file")
+var errNoFile = errors.New("it is not a file")
 
 // prepare makes the folder, for this user alone, and reports whether the file exists. It
 // does not open the file: closing it would release the locks that this process holds on
@@ -201,7 +201,7 @@ func checkVersion(version int) error {
 	if version >= 0 && version <= len(steps) {
 		return nil
 	}
-	return fault.Failf("use a newer thru, or name another file with --store", "%w: its version is %d, this thru knows %d", ErrNewer, version, len(steps))
+	return fault.Failf("install a newer thru, or name another file with --store", "%w: its version is %d, this thru knows %d", ErrNewer, version, len(steps))
 }
 
 // journal sets SQLite's journal mode: a write-ahead log, for which readers need not
@@ -220,7 +220,7 @@ func (s *database) journal(ctx context.Context, shared bool) error {
 		return err
 	}
 	if shared && have != wanted {
-		return fmt.Errorf("its journal is %q, and cannot be made fit for a network file system", have)
+		return fmt.Errorf("its journal mode is %q, and cannot be changed for a network file system", have)
 	}
 	return nil
 }

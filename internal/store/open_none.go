@@ -6,5 +6,5 @@ import "thru/internal/fault"
 
 // Open returns an error on systems that the database does not support.
 func Open(path string, o Options) (Store, error) {
-	return nil, fault.Failf("results are not kept there: write them to files with --json > FILE", "store: opening %s: %w", path, ErrNone)
+	return nil, fault.Failf("write results to files with --json > FILE: this system has no store", "store: opening %s: %w", path, ErrNone)
 }

@@ -105,7 +105,7 @@ func name(ctx context.Context, tx *sql.Tx, k kept) (id string, there bool, err e
 			return id, false, err
 		}
 	}
-	return id, false, fmt.Errorf("%s is the id of another result", id)
+	return id, false, fmt.Errorf("the id %s belongs to another result", id)
 }
 
 // entitle sets the title of a stored result that has none.

@@ -15,10 +15,10 @@ import (
 )
 
 var (
-	errReadOnly = errors.New("it was opened for reading")
+	errReadOnly = errors.New("it was opened read-only")
 	errDamaged  = errors.New("it is damaged")
 	errSlow     = errors.New("it took too long")
-	errStrange  = errors.New("its tables are not those of thru")
+	errStrange  = errors.New("its tables are not thru's")
 )
 
 // trouble explains a result code of SQLite to the user.
@@ -26,8 +26,8 @@ type trouble struct{ says, hint string }
 
 // Hints for several troubles.
 const (
-	elsewhere = "name a file elsewhere with --store, or leave it out with --no-store"
-	damaged   = "nothing was changed in it: move it away, and a new one is begun; bring back what was exported with `thru history import`"
+	elsewhere = "name another file with --store, or run without a store: --no-store"
+	damaged   = "move the file away, then thru creates a new one; thru did not change it. Restore exported results with `thru history import`"
 )
 
 // explain adds to an error of the database its meaning and a hint.
@@ -47,15 +47,15 @@ func explain(doing, path string, err error) error {
 func troubleOf(err error) trouble {
 	switch {
 	case errors.Is(err, errStrange):
-		return trouble{"it is no store of thru", "name another file with --store"}
+		return trouble{"it is not a store of thru", "name another file with --store"}
 	case errors.Is(err, errForeign):
-		return trouble{"nothing was changed in it", "name another file with --store"}
+		return trouble{"thru did not change it", "name another file with --store"}
 	case errors.Is(err, errNoFile):
 		return trouble{"a store is a file", "name a file with --store; --no-store keeps nothing"}
 	case errors.Is(err, errDamaged):
 		return trouble{"a result cannot be read", damaged}
 	case errors.Is(err, errSlow):
-		return trouble{"it cannot be read", "see whether its disk, or the network to it, answers, or name another file with --store"}
+		return trouble{"it cannot be read", "check its disk, or the network to it; or name another file with --store"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return held
 	case errors.Is(err, syscall.ENOSPC):
@@ -63,9 +63,9 @@ func troubleOf(err error) trouble {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return trouble{"it cannot be written", elsewhere}
 	case errors.Is(err, fs.ErrNotExist):
-		return trouble{"nothing is kept there yet", "commands that measure keep their results there; --store names another file"}
+		return trouble{"it does not exist yet", "measure first: each test stores its result there; or name another file with --store"}
 	case errors.As(err, new(*fs.PathError)):
-		return trouble{"no file can be there", elsewhere}
+		return trouble{"no file can be created there", elsewhere}
 	}
 	return troubleOfCode(codeOf(err))
 }
@@ -76,7 +76,7 @@ func troubleOfCode(code int) trouble {
 		return full
 	}
 	if lockless(code) {
-		return trouble{"its file system does not lock files as the store needs", "name a file on a local disk with --store, or leave it out with --no-store"}
+		return trouble{"its file system lacks the file locks that the store needs", "name a file on a local disk with --store, or run without a store: --no-store"}
 	}
 	switch code & 0xff { // the primary result code
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
@@ -86,20 +86,20 @@ func troubleOfCode(code int) trouble {
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return trouble{"it cannot be written", elsewhere}
 	case sqlite3.SQLITE_CANTOPEN:
-		return trouble{"it cannot be opened, or nothing can be written beside it", elsewhere}
+		return trouble{"it cannot be opened, or its folder is not writable", elsewhere}
 	case sqlite3.SQLITE_NOTADB:
-		return trouble{"it is no store of thru", "nothing was changed in it: name another file with --store"}
+		return trouble{"it is not a store of thru", "name another file with --store; thru did not change this one"}
 	case sqlite3.SQLITE_CORRUPT:
 		return trouble{"it is damaged", damaged}
 	case sqlite3.SQLITE_IOERR:
-		return trouble{"the disk or its file system fails", "see what the kernel says of the disk (dmesg), and " + elsewhere}
+		return trouble{"the disk or its file system fails", "check the kernel's messages about the disk (dmesg), and " + elsewhere}
 	}
 	return trouble{}
 }
 
 var (
-	held = trouble{"another process has held it all the time", "end that process, or " + elsewhere}
-	full = trouble{"no room is left on its disk", "make room there, or " + elsewhere}
+	held = trouble{"another process has locked it", "end that process, or " + elsewhere}
+	full = trouble{"its disk is full", "free space on it, or " + elsewhere}
 )
 
 // codeOf returns the extended result code of SQLite in an error (sqlite.org/rescode.html), or 0.

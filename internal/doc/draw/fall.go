@@ -53,7 +53,7 @@ func (w *Fall) Share(bps float64) float64 {
 func (w *Fall) Picture(caption string) *Picture {
 	w, logarithmic := w.drawn()
 	if logarithmic {
-		caption += " The scale is logarithmic: half the length is far less than half the rate."
+		caption += " The scale is logarithmic."
 	}
 	b := &Picture{Caption: caption, Rows: w.Rungs}
 	for _, k := range []struct {
@@ -78,7 +78,7 @@ func (w *Fall) Picture(caption string) *Picture {
 	if slices.ContainsFunc(w.Rungs, func(r Rung) bool { return r.Low < r.High }) {
 		name := "95% interval or range"
 		if w.compares() {
-			name = "least and greatest"
+			name = "min and max"
 		}
 		b.Legend = append(b.Legend, doc.Legend{Key: barKey(`<path class="span" d="M3 8h28M3 3v10M31 3v10"/>`), Name: name})
 	}

@@ -216,9 +216,9 @@ func (m *Printer) Brief(b doc.Brief) {
 	if v := b.Verdict; v != nil {
 		fmt.Fprintf(m, "**Verdict:** **%s** %s\n\n", Escape(strings.TrimSpace(v.Mark+" "+v.Word)), Escape(v.Why))
 		m.Para(doc.Para{Text: doc.Prefixed("To do: ", v.Do)})
-		m.Para(doc.Para{Text: doc.Prefixed("With care: ", strings.Join(v.But, "; "))})
+		m.Para(doc.Para{Text: doc.Prefixed("Caution: ", strings.Join(v.But, "; "))})
 		if len(v.How) > 0 {
-			m.Para(doc.Para{Text: "To get one, say what the link is meant to carry:"})
+			m.Para(doc.Para{Text: "For a verdict, give the link rate:"})
 			m.Code(doc.Code{Lines: v.How})
 		}
 	}

@@ -40,7 +40,7 @@ func (p *Printer) Matrix(m doc.Matrix) {
 		}
 		p.matrixBlock(m, heads, rows, first, min(first+most, len(heads)), name, width)
 	}
-	p.Wrap("", 1, " ", m.Unit+"; "+m.Legend+"; "+noPair+" itself, or not in the plan")
+	p.Wrap("", 1, " ", m.Unit+"; "+m.Legend+"; "+noPair+" the host itself, or not in the plan")
 	if legend != "" {
 		p.Named("", nameWidth, "  names", legend)
 	}

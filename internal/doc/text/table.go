@@ -76,7 +76,7 @@ func fitting(t doc.Table, room int) doc.Table {
 		t.Rows = rows
 	}
 	if slices.Reverse(left); len(left) > 0 {
-		t.More = strings.TrimPrefix(t.More+"; no room for: "+strings.Join(left, ", "), "; ")
+		t.More = strings.TrimPrefix(t.More+"; columns without room: "+strings.Join(left, ", "), "; ")
 	}
 	return t
 }

@@ -22,7 +22,7 @@ func TestPrinter(t *testing.T) {
 			Rows: [][]string{{"a", "-", "10 Gb/s", "x"}, {"b", "-", "5 Gb/s", "y"}}},
 			"\n  rung                           carries\n  a     ███████████████████████  10 Gb/s\n  b     ████████████    |         5 Gb/s\n"},
 		"columns without room": {20, doc.Table{Fit: true, Columns: []doc.Column{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}, Rows: [][]string{{"1111111111", "2222222222", "3333333333", "4444444444"}}},
-			"\n  a           b           c\n  1111111111  2222222222  3333333333\n  no room for: d\n"},
+			"\n  a           b           c\n  1111111111  2222222222  3333333333\n  columns without room: d\n"},
 		"a card": {80, doc.Card{Name: "offloads-off", Badge: "likely", Facts: []doc.Fact{{Name: "do", Lines: []string{"turn it on", "at b:"}, Code: []string{"ethtool -K eth0 gro on"}}, {Name: "rule", Lines: []string{"x"}, For: doc.Pages}}},
 			"  offloads-off: likely\n    do:   turn it on\n          at b:\n          ethtool -K eth0 gro on\n"},
 		"a card whose facts are for pages": {80, doc.Card{Name: "loss", Badge: "possible", Text: "a part is lost", Facts: []doc.Fact{{Name: "rule", Lines: []string{"x"}, For: doc.Pages}}},
