@@ -27,7 +27,7 @@ const (
 // where ctx ends meanwhile.
 func Document(ctx context.Context, files ...File) (*measure.Document, error) {
 	if len(files) == 0 || len(files) > 2 {
-		return nil, fault.Usagef("name one capture, or one of each end", "%d captures are named", len(files))
+		return nil, fault.Usagef("give one capture, or one of each end", "%d captures are given", len(files))
 	}
 	d := draft{files: files, sender: &files[0], receiver: &files[0]}
 	if len(files) == 2 {
@@ -54,7 +54,7 @@ func Document(ctx context.Context, files ...File) (*measure.Document, error) {
 	for _, f := range files {
 		doc.ElapsedNs = max(doc.ElapsedNs, f.Capture.SpanNs)
 		if f.Capture.Damage != "" {
-			doc.Warnings = append(doc.Warnings, f.Name+": "+f.Capture.Damage+"; what was read is used")
+			doc.Warnings = append(doc.Warnings, f.Name+": "+f.Capture.Damage+"; thru uses the part that it read")
 		}
 	}
 	return doc, nil
@@ -104,9 +104,9 @@ func (d *draft) cross() error {
 	x, err := trace.Cross(trace.Side{Capture: a.Capture, Records: a.Recorder}, trace.Side{Capture: b.Capture, Records: b.Recorder})
 	switch {
 	case errors.Is(err, trace.ErrSamePlace):
-		return fault.Usagef("name one capture, or one of each end", "%s and %s were captured at the same place: every packet has the same time in both", a.Name, b.Name)
+		return fault.Usagef("give one capture, or one of each end", "%s and %s were captured at the same place: every packet has the same time in both", a.Name, b.Name)
 	case errors.Is(err, trace.ErrOtherFlow):
-		return fault.Usagef("two captures must be of one test, made at the same time at both ends; explain others one by one",
+		return fault.Usagef("give two captures of one test, taken at the same time at both ends; explain others one by one",
 			"%s (%s) and %s (%s) have no connection in common", a.Name, mainOf(a.Capture), b.Name, mainOf(b.Capture))
 	case err != nil:
 		return err
@@ -303,7 +303,7 @@ func (d *draft) attach(flow *measure.Flow, w direction) {
 			return d.isTurned(d.files[i].Capture, &conn) != w.back
 		})
 		if len(c.Conns) == 0 {
-			lack(flow.Sender, "captures", "the packets of both directions stand with the other one")
+			lack(flow.Sender, "captures", "the packets of both directions are listed with the other capture")
 			flow.Captures = nil
 			return
 		}

@@ -25,7 +25,7 @@ func (d *draft) senderSide(w direction) *measure.Evidence {
 		}
 	}
 	if !atSender {
-		lack(e, "streams.tcp", "the capture is not known to be at the sender: what was lost before it is not in it")
+		lack(e, "streams.tcp", "the capture may not be at the sender: it does not contain packets lost before the capture point")
 		return e
 	}
 	for i := range e.Bins {
@@ -99,7 +99,7 @@ func (d *draft) side(f *File, all []stream, tried span, count func(*stream) trac
 	}
 	lack(e, "host", measure.NotInCapture)
 	if e.RTTIdle == nil {
-		lack(e, "rtt_idle", "the capture holds no handshake of which the round trip is sure")
+		lack(e, "rtt_idle", "the capture has no handshake with a reliable round trip")
 	}
 	var volumes []trace.Volume
 	start, end := tried.start, tried.end

@@ -28,7 +28,7 @@ type File struct {
 func Load(ctx context.Context, name string, r io.Reader, o trace.Options, progress func(packets int64)) (File, error) {
 	in, err := pcapfile.NewReader(r)
 	if err != nil {
-		return File{}, fault.Usagef(cmp.Or(fault.Hint(err), "tcpdump -w, dumpcap and Wireshark write files that can be read"), "%s: %w", name, err)
+		return File{}, fault.Usagef(cmp.Or(fault.Hint(err), "give a file of tcpdump -w, dumpcap or Wireshark"), "%s: %w", name, err)
 	}
 	o.Record = trace.NewRecorder()
 	c, err := trace.Read(in, o, func(packets int64) error {
@@ -41,8 +41,8 @@ func Load(ctx context.Context, name string, r io.Reader, o trace.Options, progre
 	case ctx.Err() != nil:
 		return File{}, fault.Failf("", "%s: interrupted", name)
 	case errors.Is(err, trace.ErrMerged):
-		return File{}, fault.Usagef("give each of the two captures as a file of its own, or capture at one interface instead of any",
-			"%s: each packet is in it twice, as captured at two places, and nothing tells which is which", name)
+		return File{}, fault.Usagef("give each of the two captures as a separate file, or capture at one interface instead of any",
+			"%s: the file contains each packet twice, as captured at two points, and does not identify the points", name)
 	case errors.Is(err, pcapfile.ErrLimit):
 		return File{}, fault.Failf("write its packets to a file of fewer interfaces", "%s: %w", name, err)
 	case err != nil:
@@ -51,11 +51,11 @@ func Load(ctx context.Context, name string, r io.Reader, o trace.Options, progre
 	c.File = name
 	switch {
 	case c.Packets == 0 && c.Damage != "":
-		return File{}, fault.Failf("write it anew: it holds no whole packet", "%s: %s", name, c.Damage)
+		return File{}, fault.Failf("capture again: the file has no complete packet", "%s: %s", name, c.Damage)
 	case c.Packets == 0:
-		return File{}, fault.Failf("was the filter of the capture too narrow, or the interface the wrong one?", "%s: the capture holds no packets", name)
+		return File{}, fault.Failf("check the filter and the interface of the capture", "%s: the capture has no packets", name)
 	case len(c.Conns) == 0 && c.TCP > 0:
-		return File{}, fault.Failf("", "%s: none of its %d packets is of the connections of the test", name, c.Packets)
+		return File{}, fault.Failf("", "%s: none of its %d packets belongs to the connections of the test", name, c.Packets)
 	case len(c.Conns) == 0:
 		return File{}, noTCP(name, c)
 	}
@@ -69,6 +69,6 @@ func noTCP(name string, c *measure.Capture) error {
 	for _, t := range c.Others {
 		others = append(others, fmt.Sprintf("%s: %d", t.What, t.Packets))
 	}
-	return fault.Failf("explain follows TCP: capture with -i of the interface that the connection takes, and a filter that lets TCP pass",
+	return fault.Failf("capture TCP: with -i of the connection's interface, and a filter that includes TCP",
 		"%s: none of its %d packets is TCP (%s)", name, c.Packets, strings.Join(others, ", "))
 }

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 
 	"thru/internal/measure"
-	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 

@@ -524,12 +524,12 @@ func TestAnswersOfChecks(t *testing.T) {
 	}
 	const pass, warn, fail, none = measure.GatePass, measure.GateWarn, measure.GateFail, measure.GateNotChecked
 	for want, d := range map[string]*measure.Document{
-		"fit to be measured: 1 gate passes":                                 doc(0, pass),
-		"fit to be measured: 2 gates pass, 1 warns, 1 not checked":          doc(0, warn, none, pass, pass),
-		"not fit to be measured: 1 gate fails, 2 pass, 2 warn":              doc(3, fail, warn, warn, pass, pass),
-		"check incomplete: 1 gate passes, 1 not checked":              doc(1, none, pass),
-		"check incomplete: 2 gates fail, 1 passes":                    doc(1, fail, fail, pass),
-		"nothing could be checked: 2 gates lack their facts": doc(0, none, none),
+		"fit to be measured: 1 gate passes":                        doc(0, pass),
+		"fit to be measured: 2 gates pass, 1 warns, 1 not checked": doc(0, warn, none, pass, pass),
+		"not fit to be measured: 1 gate fails, 2 pass, 2 warn":     doc(3, fail, warn, warn, pass, pass),
+		"check incomplete: 1 gate passes, 1 not checked":           doc(1, none, pass),
+		"check incomplete: 2 gates fail, 1 passes":                 doc(1, fail, fail, pass),
+		"nothing could be checked: 2 gates lack their facts":       doc(0, none, none),
 		"": {Command: "check"},
 	} {
 		if got := Answer(d); got != want {

@@ -108,7 +108,7 @@ func TestCompare(t *testing.T) {
 		want []string // of each variant but the first
 		why  string   // part of the first one's reason
 	}{
-		"faster":        {map[string][]float64{"a": around(5, 0.3, 8, 1), "b": around(5.5, 0.3, 8, 2)}, []string{measure.Improved}, "b against a: +10%"},
+		"faster":        {map[string][]float64{"a": around(5, 0.3, 8, 1), "b": around(5.5, 0.3, 8, 2)}, []string{measure.Improved}, "b against a: +10.2%"},
 		"slower":        {map[string][]float64{"a": around(5, 0.3, 8, 1), "b": around(4.5, 0.3, 8, 2)}, []string{measure.Worse}, "beyond 2%"},
 		"the same":      {map[string][]float64{"a": around(5, 0.3, 8, 1), "b": around(5.01, 0.3, 8, 2)}, []string{measure.Equivalent}, "within 2%"},
 		"noise":         {map[string][]float64{"a": around(5, 5, 8, 1), "b": around(5.1, 5, 8, 2)}, []string{measure.Undecided}, "pairs of runs"},

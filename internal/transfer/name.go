@@ -34,9 +34,9 @@ func CheckName(name string) error {
 		switch {
 		case why != "":
 		case element == "." || element == "..":
-			why = "a part of it is empty, . or .."
+			why = "a part is empty, . or .."
 		case len(element) > longestName:
-			why = "a part of it is longer than 255 bytes"
+			why = "a part is longer than 255 bytes"
 		}
 	}
 	if why == "" && strings.HasSuffix(name, "/") {
@@ -45,7 +45,7 @@ func CheckName(name string) error {
 	if why == "" {
 		return nil
 	}
-	return fault.Usagef("name a file: folders and a name, with a single slash between them", "transfer: %.60q: %w: %s", name, ErrName, why)
+	return fault.Usagef("name a file: folders and a name, separated by single slashes", "transfer: %.60q: %w: %s", name, ErrName, why)
 }
 
 // TempName returns a unique name in the same folder for a file that is being

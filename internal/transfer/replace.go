@@ -20,7 +20,7 @@ func Replace(temp, name string, rename func(from, to string) error, remove func(
 	}
 	if err := rename(temp, name); err != nil {
 		if back := rename(aside, name); back != nil {
-			return fmt.Errorf("%w; what was there is now %s: giving it its name again: %w", err, aside, back)
+			return fmt.Errorf("%w; the old file is now %s: restoring its name: %w", err, aside, back)
 		}
 		return err
 	}

@@ -34,18 +34,18 @@ import (
 // Errors that callers distinguish.
 var (
 	ErrLogin    = errors.New("the server refused the login")
-	ErrMissing  = errors.New("there is no such file or share")
-	ErrReadOnly = errors.New("the server does not let this user write there")
-	ErrFull     = errors.New("there is no room for it")
-	ErrExists   = errors.New("there is something of that name already")
-	ErrShort    = errors.New("fewer bytes came than the server had said")
-	ErrLong     = errors.New("more bytes came than the server had said")
-	ErrEndless  = errors.New("the server goes on and on before any file was asked for")
+	ErrMissing  = errors.New("no such file or share")
+	ErrReadOnly = errors.New("the server does not allow this user to write there")
+	ErrFull     = errors.New("not enough free space")
+	ErrExists   = errors.New("a file or folder with that name already exists")
+	ErrShort    = errors.New("fewer bytes arrived than the server announced")
+	ErrLong     = errors.New("more bytes arrived than the server announced")
+	ErrEndless  = errors.New("the server keeps sending before a file was requested")
 	ErrUnknown  = errors.New("the server's certificate or host key is not known")
-	ErrDenied   = errors.New("the server does not let this user read it")
-	ErrName     = errors.New("a name that no server is asked for")
-	ErrSilent   = errors.New("no byte went either way for as long as is waited")
-	ErrSource   = errors.New("what is to be sent ended early")
+	ErrDenied   = errors.New("the server does not allow this user to read it")
+	ErrName     = errors.New("the file name is not allowed")
+	ErrSilent   = errors.New("no data in either direction until the timeout")
+	ErrSource   = errors.New("the data to send ended early")
 )
 
 // Config configures a client of one URL. Secrets never appear in an error.
@@ -106,7 +106,7 @@ type Session interface {
 // CheckSize refuses an impossible file size of a server.
 func CheckSize(bytes int64) error {
 	if bytes < 0 {
-		return fmt.Errorf("transfer: the server says that it has %d bytes", bytes)
+		return fmt.Errorf("transfer: the server reports a size of %d bytes", bytes)
 	}
 	return nil
 }

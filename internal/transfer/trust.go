@@ -58,7 +58,7 @@ func (c Config) verify(s tls.ConnectionState) error {
 		if Pinned(c.Pin, leaf.Raw) {
 			return nil
 		}
-		return fault.Failf("where that is the server's own: --pin "+Fingerprint(leaf.Raw), "transfer: %w: it is %s, not the one pinned", ErrUnknown, Fingerprint(leaf.Raw))
+		return fault.Failf("if this is the server's own, accept it with --pin "+Fingerprint(leaf.Raw), "transfer: %w: it is %s, not the pinned one", ErrUnknown, Fingerprint(leaf.Raw))
 	}
 	if c.Insecure {
 		return nil
@@ -68,7 +68,7 @@ func (c Config) verify(s tls.ConnectionState) error {
 		between.AddCert(cert)
 	}
 	if _, err := leaf.Verify(x509.VerifyOptions{DNSName: c.Host, Roots: c.Roots, Intermediates: between}); err != nil {
-		return fault.Failf("where that is the server's own: --pin "+Fingerprint(leaf.Raw), "transfer: %w: it is %s: %w", ErrUnknown, Fingerprint(leaf.Raw), err)
+		return fault.Failf("if this is the server's own, accept it with --pin "+Fingerprint(leaf.Raw), "transfer: %w: it is %s: %w", ErrUnknown, Fingerprint(leaf.Raw), err)
 	}
 	return nil
 }

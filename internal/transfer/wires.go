@@ -315,7 +315,7 @@ func (s *Sending) Read(b []byte) (n int, err error) {
 	if errors.Is(err, io.EOF) {
 		err = nil
 		if s.left > 0 {
-			err = fmt.Errorf("transfer: reading what is to be sent: %w, %d bytes before its end", ErrSource, s.left)
+			err = fmt.Errorf("transfer: reading the data to send: %w, %d bytes before its end", ErrSource, s.left)
 		}
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ type Ring struct{}
 
 // Possible returns why packets cannot be captured here.
 func Possible() error {
-	return fault.Failf("capture with tcpdump, tshark or the system's own tool, and give thru explain the file",
+	return fault.Failf("capture with tcpdump, tshark or the system's own tool, and read the file with thru explain",
 		"live: capturing packets: not possible on %s, only on Linux", runtime.GOOS)
 }
 

@@ -69,10 +69,10 @@ func Possible() error {
 func refused(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fault.Failf("run it as root, or allow the program once: setcap cap_net_raw+ep /path/to/thru",
+		return fault.Failf("run thru as root, or give the program the capability once: setcap cap_net_raw+ep /path/to/thru",
 			"live: capturing packets needs CAP_NET_RAW: %w", err)
 	case errors.Is(err, unix.EAFNOSUPPORT):
-		return fault.Failf("this kernel has no packet sockets (CONFIG_PACKET)", "live: capturing packets: %w", err)
+		return fault.Failf("use a kernel with packet sockets (CONFIG_PACKET)", "live: capturing packets: %w", err)
 	}
 	return fmt.Errorf("live: opening a packet socket: %w", err)
 }
@@ -127,10 +127,10 @@ func open(c Config, shape geometry) (_ *Ring, err error) {
 func check(c Config) error {
 	first, last := c.Ports[0], c.Ports[1]
 	if first < 0 || last < first || last > 65535 {
-		return fault.Usagef("", "live: %d to %d is no range of ports", first, last)
+		return fault.Usagef("", "live: %d to %d is not a range of ports", first, last)
 	}
 	if len(c.Peers) > MostPeers {
-		return fault.Usagef("", "live: %d peers, at most %d can be told apart", len(c.Peers), MostPeers)
+		return fault.Usagef("", "live: %d peers; the filter supports at most %d", len(c.Peers), MostPeers)
 	}
 	if last == 0 && len(c.Peers) == 0 {
 		return fault.Usagef("", "live: nothing to capture: no ports and no peers")

@@ -42,9 +42,9 @@ const (
 
 // Errors of reading, for errors.Is. The packets read before stay valid.
 var (
-	ErrTruncated = errors.New("the file ends too early") // within a packet or a block
-	ErrDamaged   = errors.New("the file is damaged")     // it has impossible values
-	ErrLimit     = errors.New("the file is not damaged, but holds more than thru reads")
+	ErrTruncated = errors.New("the file is truncated") // within a packet or a block
+	ErrDamaged   = errors.New("the file is damaged")   // it has impossible values
+	ErrLimit     = errors.New("the file is not damaged, but larger than thru reads")
 	ErrFormat    = errors.New("neither pcap nor pcapng")
 )
 
@@ -148,8 +148,8 @@ var others = []struct{ magic, name string }{
 func unknown(begin []byte) error {
 	for _, o := range others {
 		if len(begin) >= len(o.magic) && string(begin[:len(o.magic)]) == o.magic {
-			return fault.Usagef("unpack it, or let editcap -F pcapng convert it", "pcapfile: %w: it is %s", ErrFormat, o.name)
+			return fault.Usagef("unpack it, or convert it with editcap -F pcapng", "pcapfile: %w: it is %s", ErrFormat, o.name)
 		}
 	}
-	return fault.Usagef("tcpdump -w, dumpcap and Wireshark write files that can be read", "pcapfile: %w: it begins with %q", ErrFormat, begin[:min(len(begin), 16)])
+	return fault.Usagef("give a file of tcpdump -w, dumpcap or Wireshark", "pcapfile: %w: it begins with %q", ErrFormat, begin[:min(len(begin), 16)])
 }

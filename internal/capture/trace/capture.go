@@ -24,14 +24,14 @@ func (b *Builder) Capture() *measure.Capture {
 	if len(flow) > mostConns {
 		x.Missing = append(x.Missing, measure.NotChecked{
 			Fact: "connections",
-			Why:  fmt.Sprintf("the flow has %d connections: the %d with the most data are here", len(flow), mostConns),
+			Why:  fmt.Sprintf("the flow has %d connections: only the %d with the most data are listed", len(flow), mostConns),
 		})
 		flow = flow[:mostConns]
 	}
 	if b.lost > 0 {
 		x.Missing = append(x.Missing, measure.NotChecked{
 			Fact: "connections",
-			Why:  fmt.Sprintf("more than %d connections have much data: those with the least were not followed to their end", mostLarge),
+			Why:  fmt.Sprintf("more than %d connections have much data: those with the least data were not fully analyzed", mostLarge),
 		})
 	}
 	if i := slices.IndexFunc(flow, func(c *conn) bool { return c.isAtOne }); i >= 0 {
@@ -39,8 +39,8 @@ func (b *Builder) Capture() *measure.Capture {
 		x.Number = b.face
 		x.Missing = append(x.Missing, measure.NotChecked{
 			Fact: "interfaces",
-			Why: fmt.Sprintf("the flow passes several interfaces of the file; it was followed at number %d alone, the first that it passes: "+
-				"to compare two places give each a file of its own", b.face),
+			Why: fmt.Sprintf("the flow passes several interfaces of the file; thru analyzed only number %d, the first one: "+
+				"to compare two capture points, give a separate file for each", b.face),
 		})
 	}
 	for i, c := range flow {

@@ -11,7 +11,7 @@ import (
 // Reasons why two captures cannot be compared.
 var (
 	ErrOtherFlow = errors.New("trace: the captures have no connection in common")
-	ErrSamePlace = errors.New("trace: the captures were made at one place")
+	ErrSamePlace = errors.New("trace: both captures come from the same capture point")
 )
 
 // Side is one of two captures, with what was recorded of its packets.
@@ -131,9 +131,9 @@ func (x *crossing) remark(out *measure.Crossing) {
 		out.Missing = append(out.Missing, measure.NotChecked{Fact: fact, Why: fmt.Sprintf(format, args...)})
 	}
 	if !x.clock.known {
-		miss("clock_offset_ns", "packets of one direction alone are in both captures: the delay one way cannot be told from the difference of the clocks")
+		miss("clock_offset_ns", "both captures contain packets of only one direction: the one-way delay cannot be separated from the clock offset")
 	} else if x.clock.jumped {
-		miss("clock_offset_ns", "one of the clocks was set meanwhile: delays one way are not sure")
+		miss("clock_offset_ns", "one of the clocks was set during the capture: one-way delays are not reliable")
 	}
 	opaque := 0
 	for i := range x.couples {
@@ -142,18 +142,18 @@ func (x *crossing) remark(out *measure.Crossing) {
 		}
 	}
 	if opaque > 0 {
-		miss("data", "%d of %d connections have other sequence numbers at the two places: what was lost between them cannot be told", opaque, len(x.couples))
+		miss("data", "%d of %d connections have different sequence numbers at the two capture points: the loss between them is not known", opaque, len(x.couples))
 	}
 	for i, side := range x.sides {
 		where := [2]string{"left", "right"}[(i+x.left)%2]
 		if d := side.Capture.Dropped; d != nil && *d > 0 {
-			miss("lost", "the %s capture dropped %d packets for want of room: what looks lost may be these", where, *d)
+			miss("lost", "the %s capture dropped %d packets (buffer full): packets that look lost may be these", where, *d)
 		}
 		if n := x.unseen[i]; n > 0 {
-			miss("lost", "the %s capture lacks %d packets that passed its place: they are not counted as lost, but others may be", where, n)
+			miss("lost", "the %s capture lacks %d packets that passed its capture point: they are not counted as lost, but others may be", where, n)
 		}
 		if side.Records.full {
-			miss("data", "the %s capture was compared up to its first %d packets", where, side.Records.kept)
+			miss("data", "the %s capture was compared only up to its first %d packets", where, side.Records.kept)
 		}
 	}
 	if x.crowded > 0 {
@@ -193,7 +193,7 @@ func (x *crossing) byHops() int {
 			return 0
 		}
 	}
-	x.missing = append(x.missing, measure.NotChecked{Fact: "left_capture", Why: "nothing tells which capture is nearer to the sender: the first one is taken for it"})
+	x.missing = append(x.missing, measure.NotChecked{Fact: "left_capture", Why: "the order of the captures is not known: thru assumes that the first one is nearer to the sender"})
 	return 0
 }
 

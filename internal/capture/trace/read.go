@@ -18,7 +18,7 @@ const progressPackets = 1 << 16
 
 // ErrMerged means that a file mixes two captures as if they were of one
 // interface, so that it is not known which packet was captured where.
-var ErrMerged = errors.New("trace: the packets of two places are mixed in the file")
+var ErrMerged = errors.New("trace: the file mixes the packets of two capture points")
 
 // Read makes a Capture of all packets of a file. For a damaged or cut file it
 // returns the readable part, and the damage.

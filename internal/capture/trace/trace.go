@@ -252,7 +252,7 @@ func (b *Builder) tallies() []measure.Tally {
 	add("ICMP, packet too big", b.others[frame.IsTooBig])
 	add("IP fragments after the first", b.others[frame.IsLater])
 	add("not IP", b.others[frame.IsNotIP])
-	add("cut before the TCP header ended", b.others[frame.IsCut])
+	add("truncated before the end of the TCP header", b.others[frame.IsCut])
 	add("broken headers", b.others[frame.IsBroken])
 	add("unknown link type", b.others[frame.IsUnknown])
 	add("TCP of other connections", b.unwanted)

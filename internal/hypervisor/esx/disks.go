@@ -41,6 +41,6 @@ func (r *reading) disks(g *guest, v map[string]string) {
 	}
 	slices.SortFunc(g.Disks, func(a, b measure.GuestDisk) int { return strings.Compare(a.Name, b.Name) })
 	if len(g.Disks) > 0 {
-		g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "disks.size_bytes", Why: "a .vmx file does not say it"}, measure.NotChecked{Fact: "disks.format", Why: "a .vmx file does not say it"})
+		g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "disks.size_bytes", Why: "not in the .vmx file"}, measure.NotChecked{Fact: "disks.format", Why: "not in the .vmx file"})
 	}
 }

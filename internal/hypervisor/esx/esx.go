@@ -193,14 +193,14 @@ func (r *reading) clock() {
 	end := time.Now()
 	var s int64
 	if _, serr := fmt.Sscan(strings.TrimSpace(string(out)), &s); err != nil || serr != nil {
-		r.lacks("clock_ahead_ns", "`date` does not say it")
+		r.lacks("clock_ahead_ns", "not in the output of `date`")
 		return
 	}
 	there := time.Unix(s, 0).Add(time.Second / 2)
 	if off := there.Sub(begin.Add(end.Sub(begin) / 2)); off < -2*time.Second || off > 2*time.Second {
 		r.ClockNs = new(off.Nanoseconds())
 	} else {
-		r.lacks("clock_ahead_ns", "it is less than 2 s, and the host shows whole seconds")
+		r.lacks("clock_ahead_ns", "the difference is below 2 s, and the host reports whole seconds")
 	}
 }
 
@@ -214,7 +214,7 @@ func (r *reading) host(facts measure.Facts, guests []guest) measure.GuestHost {
 		h.UUID = facts.Machine.UUID
 	}
 	if h.UUID == "" {
-		h.NotChecked = append(h.NotChecked, measure.NotChecked{Fact: "uuid", Why: "`esxcli hardware platform get` does not say it"})
+		h.NotChecked = append(h.NotChecked, measure.NotChecked{Fact: "uuid", Why: "not in `esxcli hardware platform get`"})
 	}
 	running, cpus, memory, known := 0, 0, int64(0), true
 	for _, g := range guests {

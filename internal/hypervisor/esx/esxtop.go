@@ -65,7 +65,7 @@ type top struct {
 }
 
 // errTop means that an output is not that of esxtop -b.
-var errTop = errors.New("it is no output of esxtop -b")
+var errTop = errors.New("it is not output of esxtop -b")
 
 // newTop reads the headings, and keeps the columns that keep accepts.
 func newTop(in io.Reader, keep func(object, of string) bool) (*top, error) {

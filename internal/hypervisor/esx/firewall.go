@@ -62,7 +62,7 @@ func Doors(w Walls, client netip.Addr, wanted int) ([]Door, error) {
 	taken := listening(w.Sockets)
 	on, known := platform.Flag(state[0]["enabled"])
 	if !known {
-		return nil, fmt.Errorf("esx: reading the firewall: it does not say whether it is enabled")
+		return nil, fmt.Errorf("esx: reading the firewall: the output does not report whether it is enabled")
 	}
 	if !on || strings.EqualFold(state[0]["defaultaction"], "PASS") {
 		if port := freePort(wanted, 65535, wanted, taken); port > 0 {

@@ -29,7 +29,7 @@ const filesAtOnce = 40
 func (r *reading) guests() []guest {
 	list := readGuestList(r.ask("guests", "vim-cmd", "vmsvc/getallvms"))
 	if len(list) > mostGuests {
-		r.lacks("guests", fmt.Sprintf("%d more than the %d that are read", len(list)-mostGuests, mostGuests))
+		r.lacks("guests", fmt.Sprintf("%d more guests than the limit of %d", len(list)-mostGuests, mostGuests))
 		list = list[:mostGuests]
 	}
 	running := map[string]platform.Row{}
@@ -71,7 +71,7 @@ func (r *reading) askEach(list []guest) {
 			n = &on
 		}
 		if *n++; *n > mostAsked || g.world != "" && !platform.Plain(g.world) {
-			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "state", Why: fmt.Sprintf("%d others were asked before, and more would take long", mostAsked)})
+			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "state", Why: fmt.Sprintf("%d others were read before; reading more would take too long", mostAsked)})
 			continue
 		}
 		some = append(some, g)
@@ -96,16 +96,16 @@ func (r *reading) askEach(list []guest) {
 func (r *reading) explain(g *guest) {
 	tools, file := "it does not run", "its .vmx file could not be read"
 	if g.world != "" {
-		tools = "its tools do not report it"
+		tools = "VMware Tools do not report it"
 	}
 	for _, x := range []struct {
 		missing bool
 		fact    string
 		why     string
 	}{
-		{g.UUID == "", "uuid", file}, {g.CPUs == nil, "cpus", file}, {g.Memory == nil, "memory_bytes", file}, {g.Power == "", "power", "it was not asked"},
+		{g.UUID == "", "uuid", file}, {g.CPUs == nil, "cpus", file}, {g.Memory == nil, "memory_bytes", file}, {g.Power == "", "power", "not queried"},
 		{len(g.Addrs) == 0, "addresses", tools}, {g.Hostname == nil, "hostname", tools}, {g.OSRuns == nil, "os_running", tools},
-		{g.Disks == nil, "disks", "none stands in its .vmx file, or it could not be read"},
+		{g.Disks == nil, "disks", "not in its .vmx file, or the file could not be read"},
 	} {
 		if x.missing {
 			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: x.fact, Why: x.why})
@@ -113,7 +113,7 @@ func (r *reading) explain(g *guest) {
 	}
 	for _, n := range g.NICs {
 		if n.MAC == nil {
-			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "nics." + n.Name + ".mac", Why: "neither its file nor its port says it"})
+			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "nics." + n.Name + ".mac", Why: "neither in its file nor at its port"})
 		}
 		if n.Model == nil {
 			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: "nics." + n.Name + ".model", Why: file})

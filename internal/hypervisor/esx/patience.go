@@ -42,7 +42,7 @@ func (p *patient) Run(ctx context.Context, name string, args ...string) ([]byte,
 	n := p.hung[kind]
 	p.mu.Unlock()
 	if n >= mostHung {
-		return nil, fmt.Errorf("it was not run: %d others gave no answer within %v, so that %s seems to hang", n, patience, kind)
+		return nil, fmt.Errorf("not run: %d other commands gave no answer within %v; %s seems to hang", n, patience, kind)
 	}
 	own, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -22,7 +22,7 @@ func (r *reading) switches() {
 	each(min(len(r.Switches), mostNets), func(i int) { r.policies(&r.Switches[i]) })
 	for _, w := range r.blocks("switches", "esxcli", "network", "vswitch", "dvs", "vmware", "list") {
 		if s := switchOf(w, "distributed"); s != nil {
-			s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: "port_groups", Why: "a host does not name those of a distributed switch: vCenter does"})
+			s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: "port_groups", Why: "only vCenter reports those of a distributed switch"})
 			r.Switches = append(r.Switches, *s)
 		}
 	}

@@ -122,7 +122,7 @@ func (w *watch) choose(ids []string, guests []guest) {
 		case id == hostID:
 			w.wholly = true
 		case i < 0:
-			w.lack("counters."+id, "nothing of that id is at "+w.host.name)
+			w.lack("counters."+id, "nothing has that id at "+w.host.name)
 		case guests[i].world == "":
 			w.lack("counters."+id, "it did not run")
 		default:
@@ -180,7 +180,7 @@ func (w *watch) tick(ctx context.Context) {
 		w.lack(measure.CountersOf("ports and NICs"), platform.Why(err))
 		return
 	case len(now.values) == 0:
-		w.lack(measure.CountersOf("ports and NICs"), "neither vsish nor esxcli tells them")
+		w.lack(measure.CountersOf("ports and NICs"), "neither vsish nor esxcli reports them")
 	}
 	switch span := now.at.Sub(w.last.at); {
 	case w.last.values == nil:
@@ -206,7 +206,7 @@ func (w *watch) top(ctx context.Context) {
 	}
 	run, ok := w.host.run.(platform.Streamer)
 	if !ok {
-		w.lack(measure.CountersOf("esxtop"), "this connection runs no command for longer")
+		w.lack(measure.CountersOf("esxtop"), "this connection cannot run a longer command")
 		return
 	}
 	for {
@@ -245,7 +245,7 @@ func (w *watch) samples(out io.Reader) error {
 		return err
 	}
 	for _, n := range w.named.doubtful() {
-		w.lack(measure.CountersOf("esxtop of "+n), "it goes by names: others that run there have this one too")
+		w.lack(measure.CountersOf("esxtop of "+n), "esxtop identifies guests by name, and several running guests have this name")
 	}
 	var before time.Time
 	for n := 0; ; n++ {
@@ -361,7 +361,7 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 	defer w.mu.Unlock()
 	all := w.kept.all()
 	if len(all) == 0 && len(w.lacks) == 0 {
-		w.lacks = append(w.lacks, measure.NotChecked{Fact: "counters", Why: fmt.Sprintf("two readings take %v, and it was over before", every)})
+		w.lacks = append(w.lacks, measure.NotChecked{Fact: "counters", Why: fmt.Sprintf("two readings take %v, and the test ended earlier", every)})
 	}
 	return all, w.lacks
 }

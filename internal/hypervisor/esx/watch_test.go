@@ -189,9 +189,9 @@ func TestWatchLacks(t *testing.T) {
 		some bool
 	}{
 		"no esxtop":       {&moving{}, `"fact":"counters of esxtop","why":"running esxtop: refused"`, true},
-		"another esxtop":  {&moving{top: func(w io.Writer) { io.WriteString(w, "usage: esxtop\n") }}, `it is no output of esxtop -b`, true},
-		"no vsish":        {&moving{mute: true, top: topLines}, "neither vsish nor esxcli tells them", true},
-		"nothing of both": {&moving{mute: true}, "neither vsish nor esxcli tells them", false},
+		"another esxtop":  {&moving{top: func(w io.Writer) { io.WriteString(w, "usage: esxtop\n") }}, `it is not output of esxtop -b`, true},
+		"no vsish":        {&moving{mute: true, top: topLines}, "neither vsish nor esxcli reports them", true},
+		"nothing of both": {&moving{mute: true}, "neither vsish nor esxcli reports them", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

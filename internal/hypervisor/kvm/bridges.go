@@ -80,7 +80,7 @@ func (n *network) bridge(face *measure.Interface) measure.VirtualSwitch {
 	if v, err := n.tree.Number(path.Join("sys/class/net", face.Name, "bridge/multicast_snooping")); err == nil {
 		s.Snooping = new(v != 0)
 	} else {
-		s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: "multicast_snooping", Why: "/sys does not show it"})
+		s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: "multicast_snooping", Why: "not in /sys"})
 	}
 	if n.noVLAN != "" && s.VLANs != nil && *s.VLANs {
 		s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: "vlan", Why: n.noVLAN})
@@ -105,7 +105,7 @@ func (n *network) openVSwitch(f *measure.Facts) measure.VirtualSwitch {
 	}
 	s.Ports = &ports
 	for _, fact := range []string{"bridges", "vlan", "mtu_bytes", "shaping"} {
-		s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: fact, Why: "Open vSwitch keeps it in its database, which is not asked: ovs-vsctl show"})
+		s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: fact, Why: "thru does not read the database of Open vSwitch: ovs-vsctl show"})
 	}
 	return s
 }
@@ -192,7 +192,7 @@ func (n *network) alone(p *process, a *nic, face *measure.Interface) {
 	case face.Kind != nil && *face.Kind == "macvtap" && len(face.Lower) > 0:
 		a.Network, a.Uplink = new("macvtap on "+face.Lower[0]), new(face.Lower[0])
 	default:
-		p.miss("nics."+a.Name+".network", a.ifname+" is no port of a bridge: the host routes its packets, or drops them")
+		p.miss("nics."+a.Name+".network", a.ifname+" is not a port of a bridge: the host routes or drops its packets")
 	}
 }
 
@@ -259,7 +259,7 @@ func (n *network) vlanOf(port, bridge string) *string {
 func (n *network) passThrough(p *process, a *nic) {
 	dir := path.Join("sys/bus/pci/devices", path.Base(a.pci))
 	a.Key, a.Port = a.pci, new(a.pci)
-	p.miss("nics."+a.Name+".mac", "the guest has the device to itself")
+	p.miss("nics."+a.Name+".mac", "the guest owns the device")
 	if !n.tree.Exists(path.Join(dir, "physfn")) {
 		a.Model = new("passthrough")
 		return

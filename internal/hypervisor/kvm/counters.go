@@ -162,7 +162,7 @@ func (h *Host) limitSources(p *process, groups groupUse, missing *[]measure.NotC
 	of := map[string][]string{} // groups by the instance of their counter
 	for _, g := range slices.Sorted(maps.Keys(b.over)) {
 		if groups[g] > 1 {
-			miss(fmt.Sprintf("%s: %d guests share the quota of /%s, which counts for all of them together", p.Name, groups[g], clean(g)))
+			miss(fmt.Sprintf("%s: %d guests share the quota of /%s", p.Name, groups[g], clean(g)))
 			continue
 		}
 		of[""] = append(of[""], g)

@@ -40,7 +40,7 @@ func (t files) defined(running []process) (guests []measure.Guest, missing []mea
 		names, err := t.Names(from.dir)
 		if err != nil {
 			if errors.Is(err, fs.ErrPermission) {
-				missing = append(missing, measure.NotChecked{Fact: "guests", Why: "those that do not run are not known: " + err.Error()})
+				missing = append(missing, measure.NotChecked{Fact: "guests", Why: "guests that do not run are not known: " + err.Error()})
 			}
 			continue
 		}
@@ -213,7 +213,7 @@ func (x *domainNIC) nic(number int) measure.GuestNIC {
 // lines. Lines after "[name]" belong to a snapshot.
 func readProxmox(vmid string, b []byte) (measure.Guest, error) {
 	if n, err := strconv.ParseUint(vmid, 10, 31); err != nil || n == 0 {
-		return measure.Guest{}, fmt.Errorf("kvm: %s.conf is no guest's", vmid)
+		return measure.Guest{}, fmt.Errorf("kvm: %s.conf does not describe a guest", vmid)
 	}
 	g := measure.Guest{ID: guestID(vmid), Name: vmid, Power: "off", Firmware: new("bios"), CPUModel: new("kvm64"), Memory: new(int64(512 << 20)), CPUs: new(1)}
 	cores, sockets, only := 1, 1, 0

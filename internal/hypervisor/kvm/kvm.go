@@ -55,7 +55,7 @@ func New(name string) *Host {
 
 // At returns the host of a recorded tree below root. The kernel is not asked.
 func At(root, name string) *Host {
-	untold := errors.New("only the running kernel tells them")
+	untold := errors.New("only the running kernel reports them")
 	return &Host{
 		name: name, tree: files{tree.Tree{Root: root}}, machine: host.At(root), second: time.Second, watches: map[*watch]bool{},
 		kernel: kernel{
@@ -69,7 +69,7 @@ func At(root, name string) *Host {
 // nil where they can.
 func Possible() error {
 	if runtime.GOOS != "linux" {
-		return fault.Failf("name a Linux host that runs QEMU, or an ESXi host by ssh://root@HOST", "kvm: this host runs %s: its virtual machines are not read", runtime.GOOS)
+		return fault.Failf("name a Linux host that runs QEMU, or an ESXi host by ssh://root@HOST", "kvm: this host runs %s: thru cannot read its virtual machines", runtime.GOOS)
 	}
 	return nil
 }
@@ -111,11 +111,11 @@ func (h *Host) guests() ([]process, []measure.NotChecked, error) {
 	}
 	running, others, err := h.tree.processes()
 	if err != nil {
-		return nil, nil, fault.Failf("run thru on the host of the virtual machines, where /proc is", "%w", err)
+		return nil, nil, fault.Failf("run thru on the host of the virtual machines: it needs /proc", "%w", err)
 	}
 	missing := countOthers(others)
 	if err := h.machine.SeesAll(); err != nil {
-		missing = append(missing, measure.NotChecked{Fact: "guests", Why: "there may be more: " + err.Error()})
+		missing = append(missing, measure.NotChecked{Fact: "guests", Why: "the list may be incomplete: " + err.Error()})
 	}
 	ids(running)
 	online := h.online()
@@ -152,12 +152,12 @@ func (h *Host) describe(p *process, net *network) measure.Guest {
 		}
 		net.connect(p, a)
 		if a.backend == "vhost-user" {
-			p.miss("nics."+a.Name+".host_device", "another process moves its packets (vhost-user), which is not read")
+			p.miss("nics."+a.Name+".host_device", "another process forwards its packets (vhost-user), which thru does not read")
 		}
 		p.NICs = append(p.NICs, a.GuestNIC)
 	}
 	if p.incoming {
-		p.miss("power", "it was started to take over a guest from another host (-incoming): whether it has is not asked")
+		p.miss("power", "it was started to receive a guest from another host (-incoming); whether it has received one is not known")
 	}
 	for i := range p.Disks {
 		d := &p.Disks[i]

@@ -60,14 +60,14 @@ func limitsOf(name string, queues []netlink.Qdisc, classes []netlink.Class, filt
 			}
 		default:
 			if isLimiter(q.Type()) {
-				l.why = fmt.Sprintf("the rate of %s is not read: tc qdisc show dev %s", q.Type(), name)
+				l.why = fmt.Sprintf("thru does not read the rate of %s: tc qdisc show dev %s", q.Type(), name)
 			}
 		}
 	}
 	for _, f := range filters {
 		switch p, isRead := policeOf(f); {
 		case !isRead:
-			l.why = fmt.Sprintf("filters of what %s receives are not read: tc filter show dev %s parent ffff:", name, name)
+			l.why = fmt.Sprintf("thru does not read the ingress filters of %s: tc filter show dev %s parent ffff:", name, name)
 		case p != nil && (l.in == nil || int64(p.Rate)*8 < *l.in.AverageBps):
 			l.in = shaped(uint64(p.Rate), uint64(p.PeakRate))
 		}

@@ -71,7 +71,7 @@ func readMachine(args []string) machine {
 	m.nics = c.adapters()
 	m.Advanced = c.advanced(m.accel)
 	if files := c.of("readconfig"); len(files) > 0 {
-		m.miss("*", "a part of its options is in "+unit.Line(files[0].get("file"), maxPath)+" (-readconfig), which is not read")
+		m.miss("*", "some of its options are in "+unit.Line(files[0].get("file"), maxPath)+" (-readconfig), which thru does not read")
 	}
 	return m
 }
@@ -123,7 +123,7 @@ func (c commandLine) processors(m *machine) {
 	if n > 0 && n <= unit.MaxCPU {
 		m.CPUs = &n
 	} else {
-		m.miss("cpus", "the command line names no number of them that can be")
+		m.miss("cpus", "the command line has no valid number of them")
 	}
 	if smp.get("cores") != "" && inSocket <= unit.MaxCPU {
 		m.PerSocket = &inSocket
@@ -139,7 +139,7 @@ func (c commandLine) memory(m *machine) {
 	if n, ok := size(cmp.Or(text, "128"), "M"); ok {
 		m.Memory = &n
 	} else {
-		m.miss("memory_bytes", "-m "+clean(text)+" is no size")
+		m.miss("memory_bytes", "-m "+clean(text)+" is not a size")
 	}
 	for _, o := range c.of("object") {
 		if !strings.HasPrefix(o.get("qom-type"), "memory-backend-") || o.get("policy") != "bind" {

@@ -17,9 +17,9 @@ func complete(v *measure.Inventory) {
 				n.Switch = ""
 			}
 		}
-		why := "its command line does not tell"
+		why := "not in its command line"
 		if g.Power == "off" {
-			why = "it does not run, and what its manager keeps does not tell"
+			why = "it does not run, and its manager's files do not contain it"
 		}
 		for _, fact := range lacks(g) {
 			if !slices.ContainsFunc(g.NotChecked, func(n measure.NotChecked) bool { return n.Covers(fact) }) {
@@ -29,7 +29,7 @@ func complete(v *measure.Inventory) {
 	}
 	for i := range v.Hosts {
 		if h := &v.Hosts[i]; h.UUID == "" {
-			h.NotChecked = append(h.NotChecked, measure.NotChecked{Fact: "uuid", Why: "the firmware shows none, or shows it to root alone"})
+			h.NotChecked = append(h.NotChecked, measure.NotChecked{Fact: "uuid", Why: "the firmware has none, or only root can read it"})
 		}
 	}
 	if len(v.Guests) > 0 {
@@ -40,10 +40,10 @@ func complete(v *measure.Inventory) {
 // everywhere returns the facts that no guest's process shows.
 func everywhere() (all []measure.NotChecked) {
 	for _, fact := range []string{"os", "os_running", "hostname", "addresses", "tools"} {
-		all = append(all, measure.NotChecked{Fact: "guests." + fact, Why: "QEMU does not know what runs inside; the guest's agent is not asked"})
+		all = append(all, measure.NotChecked{Fact: "guests." + fact, Why: "QEMU does not know the guest's system; thru does not query the guest agent"})
 	}
 	all = append(all, measure.NotChecked{Fact: "guests.latency_sensitivity", Why: "QEMU has no such setting"})
-	return append(all, measure.NotChecked{Fact: "guests.disks.size_bytes", Why: "files of images are not opened; of block devices /sys tells"})
+	return append(all, measure.NotChecked{Fact: "guests.disks.size_bytes", Why: "thru does not open image files; /sys reports block devices"})
 }
 
 // lacks returns the facts that every guest has and that are not known for

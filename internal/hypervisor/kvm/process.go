@@ -101,7 +101,7 @@ func (t files) isTwin(pid int, known []process) bool {
 func (t files) away(pid int) (bool, error) {
 	own, its := cmp.Or(t.Link("proc/thread-self/ns/net"), t.Link("proc/self/ns/net")), t.Link(proc(pid, "ns/net"))
 	if own == "" || its == "" {
-		return false, errors.New("only root sees the network namespace and the files of others")
+		return false, errors.New("only root can read the network namespace and the files of other users' processes")
 	}
 	return own != its, nil
 }
@@ -177,12 +177,12 @@ func (t files) findTaps(p *process) {
 		added := nic{backend: "tap", ifname: name}
 		added.Name = "added later: " + name
 		p.nics = append(p.nics, added)
-		p.miss("nics."+added.Name+".*", "it was added while the guest ran: no command line tells its model, MAC address and queues")
+		p.miss("nics."+added.Name+".*", "it was added while the guest ran: its model, MAC address and queues are not in the command line")
 	}
 	if err != nil {
 		p.missTaps(err.Error())
 	} else {
-		p.missTaps("none of the process's open files is an interface")
+		p.missTaps("the process has no open interface")
 	}
 }
 
@@ -236,7 +236,7 @@ func guestID(name string) string { return "vm:" + unit.Line(name, maxText) }
 // countOthers notes how many guests are not read.
 func countOthers(others map[string]int) (missing []measure.NotChecked) {
 	for _, name := range slices.Sorted(maps.Keys(others)) {
-		missing = append(missing, measure.NotChecked{Fact: "guests", Why: fmt.Sprintf("%d of %s run here too, which thru does not read", others[name], name)})
+		missing = append(missing, measure.NotChecked{Fact: "guests", Why: fmt.Sprintf("%d of %s run here too; thru does not read them", others[name], name)})
 	}
 	return missing
 }

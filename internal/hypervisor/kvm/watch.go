@@ -42,7 +42,7 @@ func (h *Host) Watch(ctx context.Context, ids []string) (hypervisor.Watch, error
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("kvm: beginning to watch: %w", err)
+		return nil, fmt.Errorf("kvm: starting to read counters: %w", err)
 	}
 	h.mu.Lock()
 	h.watches[w] = true
@@ -79,11 +79,11 @@ func (h *Host) prepare(ids []string) (*watch, error) {
 func (w *watch) miss(ids []string) {
 	for _, id := range ids {
 		if id != hostID && !slices.ContainsFunc(w.guests, func(p process) bool { return p.ID == id }) {
-			w.missing = append(w.missing, measure.NotChecked{Fact: "series." + clean(id), Why: "no guest of this id runs here"})
+			w.missing = append(w.missing, measure.NotChecked{Fact: "series." + clean(id), Why: "no guest with this id runs here"})
 		}
 	}
 	if len(w.guests) > 0 {
-		w.missing = append(w.missing, measure.NotChecked{Fact: "series." + measure.CounterBalloon, Why: "QEMU's monitor would tell, and belongs to what manages the guest"})
+		w.missing = append(w.missing, measure.NotChecked{Fact: "series." + measure.CounterBalloon, Why: "only QEMU's monitor reports it, which belongs to the guest's manager"})
 	}
 }
 
@@ -161,7 +161,7 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 	w.stop()
 	for _, p := range w.guests {
 		if born, err := w.host.machine.Born(p.pid); err != nil || born != p.born {
-			w.missing = append(w.missing, measure.NotChecked{Fact: "series." + p.ID, Why: "the guest ended while it was watched"})
+			w.missing = append(w.missing, measure.NotChecked{Fact: "series." + p.ID, Why: "the guest ended during the measurement"})
 		}
 	}
 	return w.recs.series(), w.missing

@@ -29,7 +29,7 @@ func usualBounds() bounds {
 const mostObjects = 500_000
 
 // errTooMuch ends an answer that is too long.
-var errTooMuch = errors.New("it sends more than any vCenter has to tell")
+var errTooMuch = errors.New("its answer is larger than any valid one")
 
 // bounded applies the limits to each request.
 type bounded struct {

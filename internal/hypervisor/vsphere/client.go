@@ -89,10 +89,10 @@ func target(cfg Config) (*Client, *url.URL, error) {
 	}
 	u, err := url.Parse("https://" + at)
 	if err != nil || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, nil, fault.Usagef("write vsphere://USER@HOST, such as vsphere://reader@vsphere.local@vcenter.example.com", "vsphere: reading the address %.100q: it names no host", hide(cfg.URL))
+		return nil, nil, fault.Usagef("write vsphere://USER@HOST, such as vsphere://reader@vsphere.local@vcenter.example.com", "vsphere: reading the address %.100q: it has no host", hide(cfg.URL))
 	}
 	if _, has := u.User.Password(); has {
-		return nil, nil, fault.Usagef("leave the password out: it would stand in the history of the shell and in the list of processes", "vsphere: reading the address %.100q: it has a password", hide(cfg.URL))
+		return nil, nil, fault.Usagef("omit the password: it would be visible in the shell's history and in the process list", "vsphere: reading the address %.100q: it has a password", hide(cfg.URL))
 	}
 	user := cmp.Or(cfg.User, u.User.Username())
 	c := &Client{name: "vsphere://" + u.Host, addr: u.Host, user: user}

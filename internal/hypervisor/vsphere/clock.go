@@ -78,7 +78,7 @@ func (c clock) words(whose, then string) (n measure.NotChecked, ok bool) {
 	}
 	return measure.NotChecked{
 		Fact: "clock of " + whose,
-		Why:  fmt.Sprintf("it is %s (±%s) %s the clock here: %s", seconds(c.ahead.Abs()), seconds(c.bound), to, then),
+		Why:  fmt.Sprintf("it is %s (±%s) %s the local clock: %s", seconds(c.ahead.Abs()), seconds(c.bound), to, then),
 	}, true
 }
 
@@ -90,7 +90,7 @@ func (c clock) stepped(before clock, whose string) (n measure.NotChecked, ok boo
 	}
 	return measure.NotChecked{
 		Fact: "clock of " + whose,
-		Why:  fmt.Sprintf("it moved by %s against the clock here during the test: when its samples were taken is that uncertain", seconds(by.Abs())),
+		Why:  fmt.Sprintf("it moved by %s against the local clock during the test: the times of its samples are uncertain by that", seconds(by.Abs())),
 	}, true
 }
 

@@ -126,8 +126,8 @@ func TestRefusals(t *testing.T) {
 		"silent":   {func(c *Config) { c.URL = silent.Addr().String() }, "no answer in time", "firewall"},
 		"mute":     {func(c *Config) { c.URL = mute.Listener.Addr().String() }, "no answer in time", "busy vCenter"},
 		"drips":    {func(c *Config) { c.URL = drips.Listener.Addr().String() }, "no answer in time", "busy vCenter"},
-		"endless":  {func(c *Config) { c.URL = endless.Listener.Addr().String() }, "it sends more than any vCenter has to tell", "proxy"},
-		"hangs up": {func(c *Config) { c.URL = hangsUp.Listener.Addr().String() }, "it ended the connection before it had answered", "try again"},
+		"endless":  {func(c *Config) { c.URL = endless.Listener.Addr().String() }, "its answer is larger than any valid one", "proxy"},
+		"hangs up": {func(c *Config) { c.URL = hangsUp.Listener.Addr().String() }, "it ended the connection before its answer", "try again"},
 		"unasked": {func(c *Config) {
 			c.Password = func() (string, error) { return "", fault.Usagef("say it", "no password") }
 		}, "no password", "say it"},
@@ -258,9 +258,9 @@ func TestDirection(t *testing.T) {
 		{dial(&net.DNSError{Err: "no such host", Name: "vc.example", Server: "192.0.2.53:53", IsNotFound: true}), "the name vc.example is not known", "spelling"},
 		{dial(&net.DNSError{Err: "i/o timeout", Name: "vc.example", IsTimeout: true}), "the name vc.example cannot be looked up: i/o timeout", "DNS server"},
 		{dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), syscall.EHOSTUNREACH.Error(), ""},
-		{get(io.EOF), "it ended the connection before it had answered", "try again"},
+		{get(io.EOF), "it ended the connection before its answer", "try again"},
 		{get(context.DeadlineExceeded), "no answer in time", "firewall"},
-		{fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), "it ended the connection before it had answered", "try again"},
+		{fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), "it ended the connection before its answer", "try again"},
 		{get(fmt.Errorf("reading: %w", vimxml.UnmarshalError("expected element type <Envelope> but have <html>"))), "its answer is none of a vSphere server", "proxy"},
 		{&vimxml.SyntaxError{Msg: "illegal character code U+001B", Line: 2}, "its answer is none of a vSphere server", "proxy"},
 		{errors.New("other"), "", ""},

@@ -29,7 +29,7 @@ import (
 
 // Ends of a session that are not the server's fault.
 var (
-	errNotVSphere = errors.New("it is no vCenter and no ESXi host")
+	errNotVSphere = errors.New("it is neither a vCenter nor an ESXi host")
 	errClosed     = errors.New("vsphere: the session was closed")
 )
 
@@ -106,7 +106,7 @@ func serviceVersion(ctx context.Context, web *soap.Client) (string, error) {
 	var told serviceVersions
 	err = web.Do(ctx, req, func(res *http.Response) error {
 		if res.StatusCode == http.StatusServiceUnavailable {
-			return errors.New("its web service is not there (503): it may still be starting")
+			return errors.New("its web service is unavailable (503): it may still be starting")
 		}
 		if res.StatusCode != http.StatusOK {
 			return fmt.Errorf("%w: it answers %s", errNotVSphere, res.Status)
@@ -135,7 +135,7 @@ type serviceVersions struct {
 // readVersions reads that document.
 func readVersions(in io.Reader) (told serviceVersions, err error) {
 	if err := xml.NewDecoder(io.LimitReader(in, 64<<10)).Decode(&told); err != nil {
-		return told, fmt.Errorf("%w: what it speaks cannot be read: %w", errNotVSphere, err)
+		return told, fmt.Errorf("%w: its answer cannot be read: %w", errNotVSphere, err)
 	}
 	return told, nil
 }
@@ -187,14 +187,14 @@ func (c *Client) words(err error) (words, hint string) {
 	switch f := faultOf(err).(type) {
 	case *types.InvalidLogin:
 		return fmt.Sprintf("user name or password is wrong (user %s)", c.user),
-			"a vCenter wants the name with its domain, such as reader@vsphere.local; after several wrong ones the account may be locked for minutes; an ESXi host in lockdown mode refuses all but a few"
+			"give the user with its domain at a vCenter, such as reader@vsphere.local; after several wrong logins the account may be locked for minutes; an ESXi host in lockdown mode accepts only few users"
 	case *types.NotAuthenticated:
-		return "the session was lost", "the server ended it; try again"
+		return "the session was lost", "try again: the server ended the session"
 	case *types.NoPermission:
 		return noPermission(f), "ask for the role Read-only (System.View and System.Read) on the root folder, propagated"
 	case nil:
 	default:
-		return "", "the server refuses the request; its log (vpxd.log, hostd.log) tells more"
+		return "", "check the server's log (vpxd.log, hostd.log): it refuses the request"
 	}
 	return pathWords(err)
 }
@@ -207,7 +207,7 @@ func pathWords(err error) (words, hint string) {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &trust):
-		const byHand = "compare the SHA-256 fingerprint with that which the server's console or `openssl x509 -fingerprint -sha256` shows there"
+		const byHand = "compare the SHA-256 fingerprint with that of the server's console or of `openssl x509 -fingerprint -sha256` there"
 		return trust.Error(), cmp.Or(fault.Hint(trust.err), byHand)
 	case errors.Is(err, context.Canceled):
 		return "", ""
@@ -216,11 +216,11 @@ func pathWords(err error) (words, hint string) {
 	case errors.As(err, &dns):
 		return fmt.Sprintf("the name %s cannot be looked up: %s", dns.Name, dns.Err), "check the DNS server, or name its address"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return "no answer in time", "check the address; a firewall may drop what goes to TCP port 443 there; a busy vCenter may need longer"
+		return "no answer in time", "check the address, and firewalls for TCP port 443; a busy vCenter may need longer"
 	case errors.Is(err, errNotVSphere), errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
-		return notVSphere(err), "name a vCenter or an ESXi host, with the port of its web service (443 unless it was changed)"
+		return notVSphere(err), "name a vCenter or an ESXi host, with the port of its web service (default 443)"
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, winRefused):
-		return "connection refused: nothing listens there", "check address and port; where vCenter or the host has just been started, its web service needs minutes"
+		return "connection refused: nothing listens there", "check address and port; the web service needs minutes after a start of vCenter or the host"
 	}
 	return answerWords(err)
 }
@@ -233,11 +233,11 @@ func answerWords(err error) (words, hint string) {
 	var direction *url.Error
 	switch {
 	case errors.Is(err, errTooMuch):
-		return errTooMuch.Error(), "is it a vCenter or an ESXi host? A proxy may answer in its place"
+		return errTooMuch.Error(), "check that it is a vCenter or an ESXi host; a proxy may answer in its place"
 	case errors.As(err, &syntax), errors.As(err, &other):
-		return "its answer is none of a vSphere server, or is not whole", "a proxy may answer in its place; try again, and else read the server's log (vpxd.log, hostd.log)"
+		return "its answer is not from a vSphere server, or is incomplete", "try again, then check the server's log (vpxd.log, hostd.log); a proxy may answer in its place"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return "it ended the connection before it had answered", "its web service may be starting or out of sessions; try again in a minute"
+		return "it ended the connection before its answer", "try again in a minute: its web service may be starting or out of sessions"
 	case errors.As(err, &direction):
 		return inner(err).Error(), ""
 	}

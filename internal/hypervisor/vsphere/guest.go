@@ -31,7 +31,7 @@ func convertGuest(o *types.ObjectContent, t tree, whole bool) measure.Guest {
 	r := &reader{object: o}
 	g := measure.Guest{ID: o.Obj.Value, Name: unescape(r.text("", "name", ""))}
 	if state := r.text("", "runtime.connectionState", ""); state != nil && *state != string(types.VirtualMachineConnectionStateConnected) {
-		r.unset = "the server knows little of it: its connection is " + *state
+		r.unset = "the server has few facts about it: its connection state is " + *state
 	}
 	if host, ok := value[types.ManagedObjectReference](r, "host", "runtime.host", ""); ok {
 		g.Host, g.Site, g.Cluster = host.Value, t.site(host), t.cluster(host)
@@ -73,7 +73,7 @@ func fillGuest(g *measure.Guest, r *reader, t tree, tools string) {
 	g.OS = r.text("os", "config.guestFullName", "")
 	g.Hardware = r.text("hardware_version", "config.version", "")
 	g.Firmware = r.text("firmware", "config.firmware", "")
-	if n := r.number("cores_per_socket", "config.hardware.numCoresPerSocket", "the machine chooses it when it starts"); n != nil {
+	if n := r.number("cores_per_socket", "config.hardware.numCoresPerSocket", "the VM gets it when it starts"); n != nil {
 		g.PerSocket = positive(*n)
 	}
 	g.CPUShare = allocation(r, "cpu_allocation", "config.cpuAllocation", 1_000_000)
@@ -107,9 +107,9 @@ func toolsReason(r *reader, g *measure.Guest) string {
 		return "it is not running"
 	}
 	if running := r.text("", "guest.toolsRunningStatus", ""); running != nil && *running == string(types.VirtualMachineToolsRunningStatusGuestToolsNotRunning) {
-		return "VMware Tools do not run in it"
+		return "VMware Tools are not running"
 	}
-	return "VMware Tools do not tell it"
+	return "VMware Tools do not report it"
 }
 
 // takeTools reads version and state of VMware Tools.

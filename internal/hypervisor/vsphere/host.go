@@ -100,17 +100,17 @@ func hostState(s *string) *string {
 
 // beyond notes the facts that gates need and the web service does not have.
 func beyond(f *measure.Facts, r *reader) {
-	const ssh = "the web service does not tell it; the host's own commands do (ssh://root@HOST)"
+	const ssh = "the web service does not report it; the host's own commands do (ssh://root@HOST)"
 	for _, fact := range []string{"boot_device", "firewall", "clock.source"} {
 		r.gap(fact, ssh)
 	}
-	r.gap("load", "the counters of a test tell it")
+	r.gap("load", "the counters of a test report it")
 	for i := range f.Interfaces {
 		if *f.Interfaces[i].Kind != physical {
 			continue
 		}
 		at := "interfaces." + f.Interfaces[i].Name + "."
-		r.gap(at+"mtu_bytes", "the web service tells that of its switch alone")
+		r.gap(at+"mtu_bytes", "the web service reports only that of its switch")
 		for _, fact := range strings.Fields("rx_queues tx_queues rings coalescing pause offloads error_counters") {
 			r.gap(at+fact, ssh)
 		}
@@ -170,7 +170,7 @@ func takeMachine(f *measure.Facts, r *reader) {
 		if strings.Contains(s.Vendor, "VMware") {
 			f.Hypervisor = new("vmware")
 		} else {
-			r.gap("hypervisor", fmt.Sprintf("the maker of the machine (%.40q) is no hypervisor that thru knows", s.Vendor))
+			r.gap("hypervisor", fmt.Sprintf("thru does not know the machine's vendor (%.40q) as a hypervisor", s.Vendor))
 		}
 	}
 	takeLegacyCPU(f, r)
@@ -183,7 +183,7 @@ func takeMachine(f *measure.Facts, r *reader) {
 		f.Machine.BIOSDate = b.ReleaseDate.Format("2006-01-02")
 	}
 	if b.FirmwareType == "" {
-		r.gap("machine.uefi", "only ESXi 8.0.2 and later tell it")
+		r.gap("machine.uefi", "only ESXi 8.0.2 and later report it")
 		return
 	}
 	f.Machine.UEFI = new(strings.EqualFold(b.FirmwareType, "UEFI"))
@@ -201,7 +201,7 @@ func takeLegacyCPU(f *measure.Facts, r *reader) {
 	case strings.EqualFold(set, "true"), strings.Contains(line, strings.ToLower(name)+"=true"):
 		changed(f, name, "TRUE (default FALSE)")
 	case set == "" && line == "" && len(r.gaps) == n:
-		r.gap("settings_changed."+name, "only ESXi 8.0.3 and later tell how they were booted; the host's own commands tell it too (ssh://root@HOST)")
+		r.gap("settings_changed."+name, "only ESXi 8.0.3 and later report it; the host's own commands do too (ssh://root@HOST)")
 	}
 	if set != "" || line != "" {
 		r.gaps = r.gaps[:n]
@@ -264,7 +264,7 @@ func takeClock(f *measure.Facts, r *reader) {
 	case d.ServiceSync != nil:
 		f.Clock = &measure.Clock{Synchronised: d.ServiceSync}
 	default:
-		r.gap(fact, "only ESXi 7.0.3 and later tell it")
+		r.gap(fact, "only ESXi 7.0.3 and later report it")
 	}
 }
 
@@ -282,7 +282,7 @@ func takePower(f *measure.Facts, r *reader) {
 		f.CPU.Governors = []string{policy}
 		r.gaps = r.gaps[:n]
 	case len(r.gaps) == n:
-		r.gap("cpu.governors", "the machine's firmware keeps the power to itself, or the server does not tell it")
+		r.gap("cpu.governors", "the firmware controls the power itself, or the server does not report it")
 	}
 }
 

@@ -31,10 +31,10 @@ func takePhysical(f *measure.Facts, r *reader) {
 			Version: word(p.DriverVersion), Firmware: word(p.FirmwareVersion), Nominal: new(strings.Contains(p.Driver, "vmxnet3"))}
 		takeLink(&i, &p)
 		if i.Up == nil {
-			r.gap("interfaces."+i.Name+".up", "without a link the web service does not tell it")
+			r.gap("interfaces."+i.Name+".up", "the web service does not report it without a link")
 		}
 		if i.Firmware == nil && i.Version == nil {
-			r.gap("interfaces."+i.Name+".firmware", "only ESXi 8.0 and later tell it, of drivers that know it")
+			r.gap("interfaces."+i.Name+".firmware", "only ESXi 8.0 and later report it, if the driver does")
 		}
 		for _, c := range cards.HostPciDevice {
 			if c.Id == p.Pci {

@@ -54,7 +54,7 @@ func takeOptions(f *measure.Facts, r *reader) {
 	if len(f.Sysctls) == 0 {
 		f.Sysctls = nil
 		if refusal(r.object, "config.option") == "" {
-			r.gap("sysctls", "the server tells no option of the network")
+			r.gap("sysctls", "the server reports no network option")
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (a asked) more(ctx context.Context, vc *vim25.Client, f *measure.Facts, ref
 func (a asked) defaults(ctx context.Context, vc *vim25.Client, f *measure.Facts, refuse *refusals) error {
 	const fact = "settings_changed"
 	if a.options.Value == "" || len(a.values) == 0 {
-		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: "the host's options are not told"})
+		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: "the server does not report the host's options"})
 		return nil
 	}
 	q := query{refs: []types.ManagedObjectReference{a.options}, paths: []string{"supportedOption"}, page: 1}
@@ -168,7 +168,7 @@ func (a asked) defaults(ctx context.Context, vc *vim25.Client, f *measure.Facts,
 	err := q.each(ctx, vc, func(o *types.ObjectContent) error {
 		refuse.note("hosts.options", a.name, o)
 		r := &reader{object: o}
-		list, ok := value[types.ArrayOfOptionDef](r, fact, "supportedOption", "the server does not tell the defaults")
+		list, ok := value[types.ArrayOfOptionDef](r, fact, "supportedOption", "the server does not report the defaults")
 		if told = true; ok {
 			takeChanged(f, a.values, list.OptionDef)
 		}
@@ -177,7 +177,7 @@ func (a asked) defaults(ctx context.Context, vc *vim25.Client, f *measure.Facts,
 	})
 	switch {
 	case err == nil && !told:
-		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: "the server does not tell the defaults"})
+		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: "the server does not report the defaults"})
 	case err != nil && faultOf(err) != nil && !isFault[*types.NotAuthenticated](err):
 		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: faultWords(err)})
 		return nil
@@ -252,9 +252,9 @@ func faultWords(err error) string {
 	case *types.NoPermission:
 		return noPermission(f)
 	case *types.ManagedObjectNotFound:
-		return "the server has nobody to ask for it (" + f.Obj.Type + ")"
+		return "the server has no service for it (" + f.Obj.Type + ")"
 	case *types.NotSupported, *types.MethodNotFound:
-		return "this version or edition does not tell it"
+		return "this version or edition does not report it"
 	}
 	return "the server refuses it: " + strings.TrimPrefix(fmt.Sprintf("%.200s", err), "ServerFaultCode: ")
 }

@@ -218,7 +218,7 @@ func (b *builder) reserved(h *measure.GuestHost, o *types.ObjectContent) {
 		}
 	}
 	if n := len(list.ManagedObjectReference); why == "" && unseen > 0 {
-		why = fmt.Sprintf("of the %d machines that are registered at it %d are told in full: the account may not see the others", n, n-unseen)
+		why = fmt.Sprintf("the host has %d registered VMs, the server reports %d in full: the account may not see the others", n, n-unseen)
 	}
 	if why != "" {
 		for _, fact := range []string{"guests_running", "guest_cpus", "guest_memory_bytes"} {
@@ -241,7 +241,7 @@ func (b *builder) addProxy(host string, p *types.HostProxySwitch, pnics map[stri
 		return
 	}
 	v := measure.VirtualSwitch{ID: p.DvsUuid, Name: unescape(&p.DvsName), Kind: "distributed", Hosts: []string{host}, MTU: positive(p.Mtu), Ports: positive(p.NumPorts),
-		NotChecked: []measure.NotChecked{{Fact: "teaming", Why: "only its vCenter tells how it is set, and its port groups"}}}
+		NotChecked: []measure.NotChecked{{Fact: "teaming", Why: "only its vCenter reports its settings and port groups"}}}
 	for _, nic := range named(pnics, p.Pnic) {
 		v.Uplinks = append(v.Uplinks, measure.Uplink{Host: host, NIC: nic})
 	}

@@ -208,9 +208,9 @@ func TestGuest(t *testing.T) {
 			{Name: "device 4002", Key: "4002", Model: new("sriov"), Network: new("no such network")},
 		},
 		NotChecked: []measure.NotChecked{
-			{Fact: "nics.device 4002.mac", Why: "the server does not tell it"},
-			{Fact: "nics.device 4002.port_group", Why: host + "/no such network is not among what the account may see"},
-			{Fact: "disks.Hard disk 1.datastore", Why: "datastore-gone is not among what the account may see"},
+			{Fact: "nics.device 4002.mac", Why: "the server does not report it"},
+			{Fact: "nics.device 4002.port_group", Why: "the account may not see " + host + "/no such network"},
+			{Fact: "disks.Hard disk 1.datastore", Why: "the account may not see datastore-gone"},
 		}}
 	if diff := cmp.Diff(want, *g); diff != "" {
 		t.Error(diff)

@@ -101,15 +101,15 @@ func (b *builder) join() {
 	}
 	b.inv.NotChecked = append(b.inv.NotChecked, b.refuse.list()...)
 	if len(b.inv.Guests) > 0 {
-		const ssh = "the web service does not tell it: the host's own commands do (ssh://root@HOST)"
+		const ssh = "the web service does not report it; the host's own commands do (ssh://root@HOST)"
 		b.inv.NotChecked = append(b.inv.NotChecked, measure.NotChecked{Fact: "guests.nics.uplink", Why: ssh},
-			measure.NotChecked{Fact: "guests.nics.queues", Why: "the web service does not tell how many queues a guest has; its own system does"})
+			measure.NotChecked{Fact: "guests.nics.queues", Why: "the web service does not report a guest's queues; the guest's system does"})
 	}
 }
 
 // unseen notes that the target of a reference is not in the inventory.
 func unseen(fact, id string) measure.NotChecked {
-	return measure.NotChecked{Fact: fact, Why: fmt.Sprintf("%s is not among what the account may see", id)}
+	return measure.NotChecked{Fact: fact, Why: fmt.Sprintf("the account may not see %s", id)}
 }
 
 // joinSwitches names the uplinks of the distributed switches, and keeps only
@@ -188,7 +188,7 @@ func joinGuest(g *measure.Guest, index index, uuids map[string]string) {
 			g.NotChecked = append(g.NotChecked, unseen(fact, nic.PortGroup))
 			nic.PortGroup = ""
 		case nic.Switch == "" && nic.Network == nil:
-			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: fact, Why: "the adapter is connected to nothing, or the server does not tell to what"})
+			g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: fact, Why: "the adapter is not connected, or the server does not report its network"})
 		}
 	}
 	for i := range g.Disks {

@@ -117,7 +117,7 @@ func (q query) retrieve(ctx context.Context, vc *vim25.Client, objects []types.O
 			return err
 		}
 		if len(next.Returnval.Objects) == 0 && next.Returnval.Token == page.Token {
-			return fmt.Errorf("the server sends an empty page again and again")
+			return fmt.Errorf("the server keeps sending empty pages")
 		}
 		page = next.Returnval
 	}

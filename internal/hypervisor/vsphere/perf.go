@@ -87,10 +87,10 @@ func newPerf(ctx context.Context, c *Client, ids []string, now func() time.Time)
 		return e.name == ""
 	})
 	if err := p.number(ctx); err != nil {
-		return nil, fmt.Errorf("asking which counters there are: %w", err)
+		return nil, fmt.Errorf("listing the counters: %w", err)
 	}
 	if err := p.intervals(ctx); err != nil {
-		return nil, fmt.Errorf("asking how often counters are sampled: %w", err)
+		return nil, fmt.Errorf("reading the sampling intervals: %w", err)
 	}
 	p.ask(ctx)
 	p.readClocks(ctx)

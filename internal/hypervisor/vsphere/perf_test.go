@@ -224,8 +224,8 @@ func TestClocks(t *testing.T) {
 	}{
 		{clock{ahead: 900 * time.Millisecond}, ""},
 		{clock{ahead: 2 * time.Second, bound: 1500 * time.Millisecond}, ""}, // within the error limit
-		{clock{ahead: 4230 * time.Millisecond, bound: 120 * time.Millisecond}, "it is 4.2 s (±0.1 s) ahead of the clock here: corrected"},
-		{clock{ahead: -time.Hour}, "it is 3600 s (±0.0 s) behind the clock here: corrected"},
+		{clock{ahead: 4230 * time.Millisecond, bound: 120 * time.Millisecond}, "it is 4.2 s (±0.1 s) ahead of the local clock: corrected"},
+		{clock{ahead: -time.Hour}, "it is 3600 s (±0.0 s) behind the local clock: corrected"},
 	} {
 		if n, ok := tc.c.words("esx1", "corrected"); n.Why != tc.want || ok != (tc.want != "") {
 			t.Errorf("%+v: %q", tc.c, n.Why)
@@ -388,9 +388,9 @@ func TestMissing(t *testing.T) {
 	}{
 		{entity{asked: asked, read: true, upTo: now}, ""},
 		{entity{asked: asked, read: true, upTo: now.Add(-38 * time.Second)}, "the last sample is 38 s old: vCenter is slower than the test"},
-		{entity{asked: asked, upTo: now.Add(-time.Minute)}, "no sample came: vCenter is slower than the test"},
-		{entity{off: "it is switched off", err: lost}, "it is switched off"},
-		{entity{}, "none is offered that is known here"},
+		{entity{asked: asked, upTo: now.Add(-time.Minute)}, "no sample arrived: vCenter is slower than the test"},
+		{entity{off: "it is powered off", err: lost}, "it is powered off"},
+		{entity{}, "it offers no counter that thru knows"},
 		{entity{err: lost}, "not read: the session was lost"},
 		{entity{asked: asked, read: true, upTo: now.Add(-90 * time.Second), err: context.Canceled}, "not read in the last 90 s: the reading was interrupted"},
 		{entity{asked: asked, read: true, upTo: now, err: lost}, ""}, // the end was reached before
@@ -414,7 +414,7 @@ func TestGaps(t *testing.T) {
 	web.read, esx.read = true, true
 	web.asked = []types.PerfMetricId{{CounterId: p.id(t, "cpu.costop.summation")}}
 	read := []measure.Series{{Of: "vm-42", Counter: measure.CounterReady, EveryNs: int64(20 * time.Second), Samples: []measure.Reading{{EndedAt: begin.Add(time.Minute)}}}}
-	if got := unbegun(web, begin, read); got != "there is no sample of the first 40 s" {
+	if got := unbegun(web, begin, read); got != "no sample of the first 40 s" {
 		t.Errorf("%q", got)
 	}
 	if got := unbegun(web, begin.Add(40*time.Second), read); got != "" {
@@ -423,7 +423,7 @@ func TestGaps(t *testing.T) {
 	left := p.absent(read)
 	if len(left) != 2 || left[0].Fact != "counters of web1" || !strings.HasPrefix(left[0].Why, "not offered: cpu.maxlimited.summation, ") ||
 		!strings.HasSuffix(left[0].Why, "; without a value in this time: cpu.costop.summation") || strings.Contains(left[0].Why, "readiness") ||
-		left[1] != (measure.NotChecked{Fact: "counters of esx1", Why: "no sample lies within the test"}) {
+		left[1] != (measure.NotChecked{Fact: "counters of esx1", Why: "no sample is within the test"}) {
 		t.Errorf("%+v", left)
 	}
 	var many []*entity

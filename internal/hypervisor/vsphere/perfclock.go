@@ -66,7 +66,7 @@ func (p *perf) readClocks(ctx context.Context) {
 		case !p.c.vim.IsVC(): // the source is the host
 			h.take(at, err, p.why(err))
 		case h.system == nil:
-			h.why = "it does not tell who keeps it (configManager.dateTimeSystem)"
+			h.why = "the server does not report the host's time system (configManager.dateTimeSystem)"
 		default:
 			at, err := p.c.hostClock(ctx, *h.system, p.now)
 			h.take(at, err, p.why(err))

@@ -55,10 +55,10 @@ func (k *kept) words(source string) []measure.NotChecked {
 	for _, part := range []struct {
 		since time.Time
 		what  string
-	}{{k.fewer, "those of single CPUs are left out"}, {k.full, "no more are kept"}} {
+	}{{k.fewer, "samples of single CPUs are omitted"}, {k.full, "further samples are omitted"}} {
 		if !part.since.IsZero() {
 			out = append(out, measure.NotChecked{Fact: measure.CountersOf(source + " since " + part.since.Format(time.DateTime)),
-				Why: fmt.Sprintf("%s: a result does not hold so many samples (%d by then)", part.what, k.samples)})
+				Why: fmt.Sprintf("%s: the limit of samples in a result is reached (%d)", part.what, k.samples)})
 		}
 	}
 	return out
@@ -140,7 +140,7 @@ func pruned(all []*entity) []measure.NotChecked {
 	for _, e := range all {
 		if e.single > busiestCPUs {
 			out = append(out, measure.NotChecked{Fact: measure.CounterUsage + " of " + e.name,
-				Why: fmt.Sprintf("of its %d CPUs the %d are listed that were busiest at a time", e.single, busiestCPUs)})
+				Why: fmt.Sprintf("of its %d CPUs, the %d busiest ones are listed", e.single, busiestCPUs)})
 		}
 	}
 	return out

@@ -102,7 +102,7 @@ func (p *perf) host(id string, set map[string]types.AnyType) {
 // it.
 func (p *perf) place(e *entity, set map[string]types.AnyType) {
 	if set == nil {
-		e.off = "it is no longer there"
+		e.off = "it no longer exists"
 		return
 	}
 	e.name = e.ref.Value
@@ -127,7 +127,7 @@ func (p *perf) place(e *entity, set map[string]types.AnyType) {
 	}
 	switch power, _ := set["runtime.powerState"].(types.VirtualMachinePowerState); power {
 	case types.VirtualMachinePowerStatePoweredOff:
-		e.off = "it is switched off"
+		e.off = "it is powered off"
 	case types.VirtualMachinePowerStateSuspended:
 		e.off = "it is suspended"
 	}

@@ -20,7 +20,7 @@ func (p *perf) left(begin, end time.Time, read []measure.Series) []measure.NotCh
 	out := p.clockWords()
 	out = append(out, p.clockUnknown()...)
 	for _, id := range p.unknown {
-		out = append(out, measure.NotChecked{Fact: measure.CountersOf(id), Why: "there is no guest and no host of this id, or it may not be seen"})
+		out = append(out, measure.NotChecked{Fact: measure.CountersOf(id), Why: "no guest or host has this id, or the account may not see it"})
 	}
 	out = append(out, p.kept.words(p.c.Name())...)
 	out = append(out, pruned(p.entities)...)
@@ -42,15 +42,15 @@ func (p *perf) missing(e *entity, end time.Time) string {
 	case e.off != "":
 		return e.off
 	case e.odd != nil:
-		return "not all that it told can be read: " + e.odd.Error()
+		return "its answer cannot be read fully: " + e.odd.Error()
 	case e.err != nil && !e.read:
 		return "not read: " + p.why(e.err)
 	case e.err != nil && e.upTo.Before(end):
 		return fmt.Sprintf("not read in the last %s: %s", seconds(age), p.why(e.err))
 	case len(e.asked) == 0:
-		return "none is offered that is known here"
+		return "it offers no counter that thru knows"
 	case !e.read:
-		return "no sample came: " + p.slow()
+		return "no sample arrived: " + p.slow()
 	case e.upTo.Before(end):
 		return fmt.Sprintf("the last sample is %s old: %s", seconds(age), p.slow())
 	}
@@ -67,7 +67,7 @@ func unbegun(e *entity, begin time.Time, read []measure.Series) string {
 		}
 	}
 	if gap := first.Sub(begin); !first.IsZero() && gap > clockNoted {
-		return "there is no sample of the first " + seconds(gap)
+		return "no sample of the first " + seconds(gap)
 	}
 	return ""
 }
@@ -92,7 +92,7 @@ func (p *perf) moved() []measure.NotChecked {
 		if e.first == e.on || e.on == "" || e.first == "" {
 			return ""
 		}
-		return fmt.Sprintf("it moved from %s to %s during the test: samples of the time before may be missing, and the counters of %s are not read unless it was watched too", name(e.first), name(e.on), name(e.on))
+		return fmt.Sprintf("it moved from %s to %s during the test: earlier samples may be missing, and thru reads the counters of %s only if that host is part of the test", name(e.first), name(e.on), name(e.on))
 	})
 }
 
@@ -107,7 +107,7 @@ func (p *perf) absent(read []measure.Series) []measure.NotChecked {
 			return ""
 		}
 		if !any[e.ref.Value] {
-			return "no sample lies within the test"
+			return "no sample is within the test"
 		}
 		var offered, silent []string
 		for _, row := range firsts(e.ref.Type) {
@@ -140,22 +140,22 @@ func (p *perf) clockWords() []measure.NotChecked {
 		}
 	}
 	if p.source.known {
-		add(p.source.ended.words(p.source.name, "times that it tells were corrected by that"))
+		add(p.source.ended.words(p.source.name, "thru corrected its times"))
 	}
 	for _, h := range p.stampers() {
 		own := h.known && p.ownClock(h)
 		switch {
 		case own:
-			add(h.ended.words(h.name, "the times of its samples were corrected by that"))
+			add(h.ended.words(h.name, "thru corrected the times of its samples"))
 			add(h.ended.stepped(h.begun, h.name))
 		case h.known && h.age(h.ended) < 0:
-			add(measure.NotChecked{Fact: "clock of " + h.name, Why: "by it, samples would have been taken after they were read: the clock of " + p.source.name + " is taken for theirs"}, true)
+			add(measure.NotChecked{Fact: "clock of " + h.name, Why: "by this clock, samples were taken after they were read: thru uses the clock of " + p.source.name}, true)
 		case h.known:
-			add(measure.NotChecked{Fact: "clock of " + h.name, Why: fmt.Sprintf("by it, the newest sample was %s old when it was read, by that of %s %s, which is taken for theirs",
+			add(measure.NotChecked{Fact: "clock of " + h.name, Why: fmt.Sprintf("by this clock, the newest sample was %s old when it was read, by that of %s %s: thru uses the latter",
 				seconds(h.age(h.ended)), p.source.name, seconds(max(0, h.age(p.source.ended))))}, true)
 		}
 		if !own && h.sampled && h.age(p.source.ended) < -(clockNoted+p.source.ended.bound) {
-			add(measure.NotChecked{Fact: "times of the samples of " + h.name, Why: fmt.Sprintf("by the clock of %s they would have been taken after they were read: they are placed as early as can be, up to %s late",
+			add(measure.NotChecked{Fact: "times of the samples of " + h.name, Why: fmt.Sprintf("by the clock of %s, samples were taken after they were read: thru uses the earliest possible times, up to %s late",
 				p.source.name, seconds(p.longest()))}, true)
 		}
 	}
@@ -175,7 +175,7 @@ func (p *perf) clockUnknown() []measure.NotChecked {
 		}
 	}
 	for _, why := range slices.Sorted(maps.Keys(whys)) {
-		out = append(out, measure.NotChecked{Fact: "clock of " + few(whys[why]), Why: why + ": the clock of " + p.source.name + " is taken for that of the samples"})
+		out = append(out, measure.NotChecked{Fact: "clock of " + few(whys[why]), Why: why + ": thru uses the clock of " + p.source.name})
 	}
 	return out
 }

@@ -21,7 +21,7 @@ type reader struct {
 }
 
 // noReason is the reason where no better one is known.
-const noReason = "the server does not tell it"
+const noReason = "the server does not report it"
 
 // value reads a property. Where it is missing and fact is not empty, value
 // notes the fact, with the refusal or else unset ("": the reader's) as the
@@ -40,7 +40,7 @@ func value[T any](r *reader, fact, path, unset string) (T, bool) {
 				return *v, true
 			}
 		}
-		r.gap(fact, fmt.Sprintf("the server tells %s in a form that is not documented (%T)", path, p.Val))
+		r.gap(fact, fmt.Sprintf("the server reports %s in an undocumented form (%T)", path, p.Val))
 		return none, false
 	}
 	r.gap(fact, cmp.Or(refusal(r.object, path), unset, r.unset))

@@ -259,7 +259,7 @@ func watchesAll(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 		t.Errorf("usage %v", got)
 	}
 	name := c.vimHost(t, host)
-	if !tells(left, "clock of "+name, "95 s (±0.0 s) ahead of the clock here") || !tells(left, "clock of "+c.Name(), "3.0 s (±0.0 s) behind") || len(left) != 2 {
+	if !tells(left, "clock of "+name, "95 s (±0.0 s) ahead of the local clock") || !tells(left, "clock of "+c.Name(), "3.0 s (±0.0 s) behind") || len(left) != 2 {
 		t.Errorf("left:%s", text(left))
 	}
 	again, _ := watch.End(t.Context())
@@ -421,8 +421,8 @@ func TestRefused(t *testing.T) {
 	}
 	for fact, why := range map[string]string{
 		"counters of vm-9999":      "there is no guest and no host of this id",
-		"counters of " + off.Name:  "it is switched off",
-		"counters of " + gone.Name: "it is no longer there",
+		"counters of " + off.Name:  "it is powered off",
+		"counters of " + gone.Name: "it no longer exists",
 	} {
 		if !tells(left, fact, why) {
 			t.Errorf("%s (%s) is not said:%s", fact, why, text(left))

@@ -55,8 +55,8 @@ func TestStandsOut(t *testing.T) {
 		"roomy limit": {on(func(g *measure.Guest) {
 			g.MemoryShare = &measure.Allocation{Limited: new(true), Limit: new(int64(9 << 30))}
 		}), ""},
-		"affinity":         {on(func(g *measure.Guest) { g.Affinity = []int{1} }), "bound to some of the host's: g"},
-		"tools":            {on(func(g *measure.Guest) { g.Tools = &measure.GuestTools{Running: new(false)} }), "1 VM has no tools that run"},
+		"affinity":         {on(func(g *measure.Guest) { g.Affinity = []int{1} }), "CPU affinity to some of the host's CPUs: g"},
+		"tools":            {on(func(g *measure.Guest) { g.Tools = &measure.GuestTools{Running: new(false)} }), "1 VM has no running VMware Tools"},
 		"tools, off":       {on(func(g *measure.Guest) { g.Power, g.Tools = "off", &measure.GuestTools{Running: new(false)} }), ""},
 		"not connected":    {on(nic(measure.GuestNIC{Connected: new(false)})), "a disconnected adapter: g"},
 		"held":             {on(nic(measure.GuestNIC{Limit: &measure.Shaping{AverageBps: new(int64(1e8))}})), "an adapter with a rate limit (sending 100 Mb/s): g"},
@@ -77,7 +77,7 @@ func TestStandsOut(t *testing.T) {
 		"two crowded": {measure.Inventory{Hosts: []measure.GuestHost{{ID: "a", CPUsHanded: new(9), Facts: &measure.Facts{Cores: new(8)}}, {ID: "b", CPUsHanded: new(9), Facts: &measure.Facts{Cores: new(8)}}}}, "2 hosts are running guests with more virtual CPUs than they have threads"},
 		"room":        {host(func(h *measure.GuestHost) { h.CPUsHanded, h.MemHanded = new(8), new(int64(16<<30)) }), ""},
 		"memory":      {host(func(h *measure.GuestHost) { h.MemHanded = new(int64(17 << 30)) }), "more memory than it has"},
-		"clock":       {measure.Inventory{ClockNs: new(int64(-90e9))}, "its clock is 1 min 30 s behind"},
+		"clock":       {measure.Inventory{ClockNs: new(int64(-90e9))}, "the clock is 1 min 30 s behind"},
 		"VLANs":       {measure.Inventory{Hosts: []measure.GuestHost{{ID: "a", Name: "a", Site: "east"}, {ID: "b", Name: "b", Site: "east"}}, PortGroups: []measure.SwitchPortGroup{{Name: "p", Host: "a", VLAN: new("10")}, {Name: "p", Host: "b", VLAN: new("20")}}}, "1 network does not have the same VLAN on all hosts of a cluster or data center: p in east (10 on a; 20 on b)"},
 		"other sites": {measure.Inventory{Hosts: []measure.GuestHost{{ID: "a", Name: "a", Site: "east"}, {ID: "b", Name: "b", Site: "west"}}, PortGroups: []measure.SwitchPortGroup{{Name: "p", Host: "a", VLAN: new("10")}, {Name: "p", Host: "b", VLAN: new("20")}},
 			Switches: []measure.VirtualSwitch{{ID: "1", Name: "vSwitch0", Host: "a", MTU: new(1500)}, {ID: "2", Name: "vSwitch0", Host: "b", MTU: new(9000)}}}, ""},

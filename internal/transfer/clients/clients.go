@@ -50,9 +50,9 @@ func Of(scheme string) (Protocol, error) {
 		}
 		names = append(names, p.Name)
 	}
-	hint := "the protocols are in `thru transfer --help`"
+	hint := "see the protocols in `thru transfer --help`"
 	if near := fault.Nearest(scheme, names); near != "" {
 		hint = "did you mean " + near + "://?"
 	}
-	return Protocol{}, fault.Usagef(hint, "transfer: no client speaks %.40q", scheme)
+	return Protocol{}, fault.Usagef(hint, "transfer: unknown protocol %.40q", scheme)
 }

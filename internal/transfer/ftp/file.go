@@ -149,7 +149,7 @@ func judge(err error, doing task) error {
 	case code == 452 || code == ftp.StatusExceededStorage, strings.Contains(words, "no space"), strings.Contains(words, "writing to local file"):
 		kind = transfer.ErrFull // vsftpd reports the latter with 451
 	case strings.Contains(words, "reuse"): // vsftpd's 522
-		kind = errors.New("it wants the TLS session of the control connection for data, which was not taken up")
+		kind = errors.New("the server requires that data connections resume the TLS session of the control connection")
 	case doing == writing && (code == 550 || code == 553 || code == 532), denied && doing == removing:
 		kind = transfer.ErrReadOnly
 	case code == 550 && denied:
@@ -169,11 +169,11 @@ func unlike(err error) error {
 	var addr *net.AddrError
 	switch {
 	case errors.As(err, &number):
-		return fault.Failf("the server's answer is no FTP: is a proxy or a firewall between?", "the server says %.60q, where a number is wanted", number.Num)
+		return fault.Failf("check for a proxy or a firewall in between: the server's answer is not FTP", "the server answered %.60q instead of a number", number.Num)
 	case errors.As(err, &addr):
-		return fault.Failf("the server's answer is no FTP: is a proxy or a firewall between?", "the server names a port for data that is none")
+		return fault.Failf("check for a proxy or a firewall in between: the server's answer is not FTP", "the server named an invalid data port")
 	case errors.Is(err, io.EOF):
-		return fault.Failf("the server's log says why", "the server closed the connection before its answer")
+		return fault.Failf("check the server's log", "the server closed the connection before its answer")
 	}
 	return err
 }

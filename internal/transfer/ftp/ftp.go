@@ -96,7 +96,7 @@ func (s *session) open(ctx context.Context) error {
 	conn, err := ftp.Dial(net.JoinHostPort(s.cfg.Host, port), options...)
 	var reply *textproto.Error
 	if s.tls != nil && errors.As(err, &reply) {
-		return fault.Failf("ftp:// is without TLS: password and data in clear text", "ftp: connecting: the server does not begin TLS (%.200q)", reply.Error())
+		return fault.Failf("use ftp:// for FTP without TLS: it sends password and data in clear text", "ftp: connecting: the server does not start TLS (%.200q)", reply.Error())
 	}
 	if err != nil {
 		return fmt.Errorf("ftp: connecting: %w", unlike(err))
@@ -127,7 +127,7 @@ func (s *session) dial(implicit bool) func(network, addr string) (net.Conn, erro
 				return nil, err
 			}
 			if _, ok := conn.RemoteAddr().(*net.TCPAddr); !ok {
-				return nil, errors.Join(errors.New("it is no TCP connection"), conn.Close()) // the library assumes one
+				return nil, errors.Join(errors.New("it is not a TCP connection"), conn.Close()) // the library assumes one
 			}
 			conn = &replies{Conn: conn}
 			if s.tls == nil || !implicit {
@@ -150,7 +150,7 @@ func (s *session) dial(implicit bool) func(network, addr string) (net.Conn, erro
 const longest = 64 << 10
 
 // errEndless ends a session with a server that exceeds longest.
-var errEndless = errors.New("the server's answer does not end: more than 64 KiB")
+var errEndless = errors.New("the server's answer is longer than 64 KiB")
 
 // replies is a control connection that limits answers.
 type replies struct {
@@ -231,13 +231,13 @@ func (s *session) credentials() (user, password string, err error) {
 		return user, "thru@", nil
 	}
 	if s.cfg.Password == nil {
-		return "", "", fault.Failf("give a password, or no user for a guest's login", "ftp: logging in: %w: a password is wanted", transfer.ErrLogin)
+		return "", "", fault.Failf("give a password, or omit the user for an anonymous login", "ftp: logging in: %w: the server requires a password", transfer.ErrLogin)
 	}
 	if password, err = s.cfg.Password(); err != nil {
 		return "", "", fmt.Errorf("ftp: asking for the password: %w", err)
 	}
 	if strings.ContainsAny(user+password, "\r\n") {
-		return "", "", fault.Usagef("FTP ends a line there", "ftp: logging in: user or password holds a line break")
+		return "", "", fault.Usagef("remove the line break: it ends an FTP command", "ftp: logging in: user or password contains a line break")
 	}
 	return user, password, nil
 }
@@ -255,7 +255,7 @@ func loginError(err error, password string, clear bool) error {
 	}
 	hint := "check user and password"
 	if clear && (strings.Contains(text, "encrypt") || strings.Contains(text, "TLS") || strings.Contains(text, "SSL")) {
-		hint = "the server wants TLS: ftps://"
+		hint = "use ftps://: the server requires TLS"
 	}
 	return fault.Failf(hint, "ftp: logging in: %w (%.200q)", transfer.ErrLogin, text)
 }

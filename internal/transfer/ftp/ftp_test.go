@@ -154,8 +154,8 @@ func TestReplies(t *testing.T) {
 	}{
 		"as it should be":            {&actor{data: "four"}, "", nil},
 		"less than it said":          {&actor{data: "fo"}, "2 of 4", transfer.ErrShort},
-		"more than it said":          {&actor{data: "fourteen"}, "more bytes came", transfer.ErrLong},
-		"no end of data":             {&actor{data: "fourteen", endless: true}, "more bytes came", transfer.ErrLong},
+		"more than it said":          {&actor{data: "fourteen"}, "more bytes arrived", transfer.ErrLong},
+		"no end of data":             {&actor{data: "fourteen", endless: true}, "more bytes arrived", transfer.ErrLong},
 		"a greeting that never ends": {&actor{greeting: endlessReply}, "does not end", errEndless},
 		"a line that never ends":     {&actor{greeting: strings.Repeat("x", 200<<10)}, "does not end", errEndless},
 		"a refusal that never ends":  {&actor{replies: map[string]string{"RETR": "5" + endlessReply[1:]}}, "does not end", errEndless},

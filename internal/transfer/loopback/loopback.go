@@ -18,7 +18,7 @@ import (
 )
 
 // ErrNone means that this machine has no server of a protocol.
-var ErrNone = errors.New("there is no server of it on this machine to measure its client against")
+var ErrNone = errors.New("this machine has no such server to measure the client against")
 
 // Options make a server similar to the client's real one.
 type Options struct {

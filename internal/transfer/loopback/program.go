@@ -42,7 +42,7 @@ type program struct {
 func serveProgram(ctx context.Context, ready func(dir, port string) (servers.Server, error)) (*Server, error) {
 	free, known := stage.Room(stage.Memory)
 	if !known {
-		return nil, fmt.Errorf("%w: its files need a folder in memory, and there is no %s", ErrNone, stage.Memory)
+		return nil, fmt.Errorf("%w: its files need a folder in memory, and %s does not exist", ErrNone, stage.Memory)
 	}
 	folder, err := stage.In(stage.Memory)
 	if err != nil {

@@ -124,7 +124,7 @@ func TestGaneshaVersions(t *testing.T) {
 		hint     string
 	}{
 		"3, by nfs":    {[]string{"3"}, New, "", ""},
-		"3, by nfs4":   {[]string{"3"}, NewFour, "no such program or version", "nfs:// speaks version 3"},
+		"3, by nfs4":   {[]string{"3"}, NewFour, "no such program or version", "use nfs:// for NFS 3"},
 		"4.0, by nfs":  {[]string{"4.0"}, New, "not its minor version 1, nor NFS 3", "only NFS 3 and 4.1 are spoken here"},
 		"4.0, by nfs4": {[]string{"4.0"}, NewFour, "not its minor version 1", "vers4.1=y"},
 	} {

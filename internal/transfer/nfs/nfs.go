@@ -179,7 +179,7 @@ func identity(user string) (uid, gid uint32, err error) {
 	u, err := strconv.ParseUint(first, 10, 32)
 	g, err2 := strconv.ParseUint(second, 10, 32)
 	if errors.Join(err, err2) != nil {
-		return 0, 0, fault.Usagef("write nfs://UID@HOST/... or nfs://UID.GID@HOST/...", "nfs: the user %q is no number", user)
+		return 0, 0, fault.Usagef("write nfs://UID@HOST/... or nfs://UID.GID@HOST/...", "nfs: the user %q is not a number", user)
 	}
 	return uint32(u), uint32(g), nil
 }
@@ -203,13 +203,13 @@ func (s *session) open(ctx context.Context, four bool) error {
 	minor := hasCode(err, codeMinor)
 	switch {
 	case minor && four:
-		return fault.Failf("let it offer 4.1: in /etc/nfs.conf `vers4.1=y` below [nfsd]", "the server speaks NFS 4, and not its minor version 1: %w", err)
+		return fault.Failf("enable 4.1 at the server: in /etc/nfs.conf `vers4.1=y` in [nfsd]", "the server supports NFS 4, but not 4.1: %w", err)
 	case minor:
-		return fault.Failf("only NFS 3 and 4.1 are spoken here; let it offer one of them: in /etc/nfs.conf `vers3=y` or `vers4.1=y` below [nfsd]", "the server speaks NFS 4, and not its minor version 1, nor NFS 3: %w", err)
+		return fault.Failf("enable NFS 3 or 4.1 at the server (thru supports only these): in /etc/nfs.conf `vers3=y` or `vers4.1=y` in [nfsd]", "the server supports NFS 4, but neither 4.1 nor NFS 3: %w", err)
 	case errors.Is(err, errNoProgram) && four:
-		return fault.Failf("nfs:// speaks version 3", "NFS 4.1: %w", err)
+		return fault.Failf("use nfs:// for NFS 3", "NFS 4.1: %w", err)
 	case errors.Is(err, errNoProgram):
-		return fault.Failf("let it offer NFS 3 or 4.1: in /etc/nfs.conf `vers3=y` or `vers4.1=y` below [nfsd]", "NFS 3: %w; NFS 4.1: %w", three, err)
+		return fault.Failf("enable NFS 3 or 4.1 at the server: in /etc/nfs.conf `vers3=y` or `vers4.1=y` in [nfsd]", "NFS 3: %w; NFS 4.1: %w", three, err)
 	}
 	return err
 }
@@ -235,11 +235,11 @@ func refused(err error) error {
 	err = refined(err, transfer.ErrLogin)
 	switch {
 	case errors.Is(err, errKerberos):
-		return fault.Failf("let it be exported by numbers of users too (sec=sys)", "%w", err)
+		return fault.Failf("export it with sec=sys too", "%w", err)
 	case !errors.Is(err, transfer.ErrLogin) && !errors.Is(err, transfer.ErrMissing) || fault.Hint(err) != "":
 		return err
 	}
-	return fault.Failf("have the server export it to this address; where this user has no port below 1024, as `insecure`; by NFS 4 a path begins at the pseudo root", "%w", err)
+	return fault.Failf("export it to this address at the server; add `insecure` if this user cannot use a port below 1024; with NFS 4 a path begins at the pseudo root", "%w", err)
 }
 
 func (s *session) describe(root mounted, most limits) {
@@ -254,7 +254,7 @@ func (s *session) describe(root mounted, most limits) {
 	}
 	s.info.InFlight = s.shape.Most()
 	s.info.Details = append(s.info.Details, "/"+root.dir+" mounted in user space",
-		fmt.Sprintf("the server takes reads of %d bytes and writes of %d", most.reads, most.writes),
+		fmt.Sprintf("the server accepts reads of %d bytes and writes of %d", most.reads, most.writes),
 		fmt.Sprintf("%d calls of %d bytes in flight; writes unstable, committed at the end", s.shape.Depth, s.shape.Block))
 }
 
@@ -344,7 +344,7 @@ func (s *session) file(ctx context.Context, p string) (node, error) {
 	case n.kind != kindRegular:
 		return node{}, fmt.Errorf("%w: it is a folder, a link or a device", transfer.ErrMissing)
 	case n.size > 1<<62:
-		return node{}, fmt.Errorf("the server says that it has %d bytes", n.size)
+		return node{}, fmt.Errorf("the server reports a size of %d bytes", n.size)
 	}
 	return n, nil
 }
@@ -456,7 +456,7 @@ func (s *session) free(ctx context.Context, p string, overwrite bool) error {
 type verifier uint64
 
 // errRebooted means that written data may be lost.
-var errRebooted = errors.New("the server was started anew meanwhile, and may have lost what was written")
+var errRebooted = errors.New("the server restarted meanwhile, and may have lost written data")
 
 // boots checks that the verifier does not change.
 type boots struct {

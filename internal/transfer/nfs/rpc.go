@@ -179,7 +179,7 @@ func readInto(in io.Reader, record []byte) ([]byte, error) {
 		v := binary.BigEndian.Uint32(mark[:])
 		n := int(v &^ lastPiece)
 		if n == 0 && v&lastPiece == 0 { // endless empty pieces would not count as silence
-			return nil, errors.New("a reply with a piece that is empty")
+			return nil, errors.New("a reply with an empty fragment")
 		}
 		if n > maxRecord-len(record) {
 			return nil, fmt.Errorf("a reply of more than %d bytes", maxRecord)
@@ -201,13 +201,13 @@ func accepted(r *reader) error {
 	r.uint32() // the call's number, used to find the call
 	kind, state := r.uint32(), r.uint32()
 	if r.bad || kind != msgReply {
-		return errors.New("this is no reply")
+		return errors.New("not a reply")
 	}
 	if state == denied {
 		if r.uint32() == authError {
 			return fmt.Errorf("%w: RPC authentication error %d", transfer.ErrLogin, r.uint32())
 		}
-		return errors.New("the server speaks another version of RPC")
+		return errors.New("the server uses another version of RPC")
 	}
 	r.uint32()
 	r.opaque(maxVerf)
@@ -218,7 +218,7 @@ func accepted(r *reader) error {
 	case outcome == 1 || outcome == 2:
 		return errNoProgram
 	case outcome != 0:
-		return fmt.Errorf("the server could not do it (RPC accept status %d)", outcome)
+		return fmt.Errorf("the server failed (RPC accept status %d)", outcome)
 	}
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 )
 
 // errReply means that a reply lacks required values, or has impossible ones.
-var errReply = errors.New("a reply that is too short, or holds what it must not")
+var errReply = errors.New("a reply that is too short or invalid")
 
 // errForgotten means that the server no longer knows the session.
-var errForgotten = errors.New("the server has forgotten this session: it was started anew, or was not heard of for too long")
+var errForgotten = errors.New("the server lost this session: it restarted, or was not reachable for too long")
 
 // status is why a server refused: nfsstat3 or nfsstat4, which share most
 // numbers.
@@ -86,7 +86,7 @@ func (s status) meaning(denied error) error {
 }
 
 // errKerberos means that the server does not accept AUTH_SYS.
-var errKerberos = fmt.Errorf("%w: it takes Kerberos only, which is not supported", transfer.ErrLogin)
+var errKerberos = fmt.Errorf("%w: it accepts only Kerberos, which thru does not support", transfer.ErrLogin)
 
 // hasCode reports whether an error is a status of that number.
 func hasCode(err error, code uint32) bool {
@@ -130,7 +130,7 @@ func patient[T any](ctx context.Context, most time.Duration, call func() (T, err
 			return got, err
 		case time.Since(begin)+wait > most:
 			if grace {
-				err = fault.Failf("the server was started a moment ago and waits for its clients, for 90 s as a rule: try again then, or wait longer (--timeout 2m)", "%w", err)
+				err = fault.Failf("try again in 90 s, or wait longer (--timeout 2m): the server has just started and waits for its clients", "%w", err)
 			}
 			return got, err
 		}

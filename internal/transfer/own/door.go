@@ -60,7 +60,7 @@ func (d *Door) Close() {
 // Await returns the first connection that shows the token, and closes the
 // door. Other connections do not delay it.
 func (d *Door) Await(ctx context.Context) (*net.TCPConn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, comeTime, fault.Failf("let its data ports through a firewall, or name others: thru serve --data-ports", "own: waiting for %v: %w", comeTime, ErrNobody))
+	ctx, cancel := context.WithTimeoutCause(ctx, comeTime, fault.Failf("open its data ports in the firewall, or choose others: thru serve --data-ports", "own: waiting for %v: %w", comeTime, ErrNobody))
 	defer cancel()
 	found := make(chan *net.TCPConn)
 	var guests sync.WaitGroup

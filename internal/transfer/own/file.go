@@ -41,7 +41,7 @@ func (s *session) operations() transfer.Operations {
 		Size: func(ctx context.Context, path string) (int64, error) {
 			r, err := ask(ctx, s.end.agent, s.end.words, bus.FileSize, bus.FilePath{Path: at(path)})
 			if err == nil && r.Bytes < 0 {
-				err = fmt.Errorf("the agent says that it has %d bytes", r.Bytes)
+				err = fmt.Errorf("the agent reports a size of %d bytes", r.Bytes)
 			}
 			return r.Bytes, judge(err)
 		},
@@ -111,7 +111,7 @@ func (s *session) begin(ctx context.Context, m bus.FileStart) (net.Conn, bus.Fil
 func (s *session) dial(ctx context.Context, begun bus.FileReply) (net.Conn, error) {
 	shown, err := token.Parse(begun.Token)
 	if err == nil && !token.Proves(begun.Token) { // another process may listen there
-		err = errors.New("the agent made no token that can be proved")
+		err = errors.New("the agent sent an invalid token")
 	}
 	if err != nil {
 		return nil, err
@@ -131,13 +131,13 @@ func (s *session) dial(ctx context.Context, begun bus.FileReply) (net.Conn, erro
 		}
 	}
 	ports := s.end.hello.DataPorts
-	return nil, fault.Failf(fmt.Sprintf("let the data ports %d-%d through the firewall there", ports.First, ports.Last), "connecting for data: %w", errors.Join(errs...))
+	return nil, fault.Failf(fmt.Sprintf("open the data ports %d-%d in the firewall of that host", ports.First, ports.Last), "connecting for data: %w", errors.Join(errs...))
 }
 
 // finish waits until the agent's end is done: for an uploaded file, until it
 // is on the disk.
 func (s *session) finish(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, fault.Failf("see the kernel's messages there: dmesg", "its disk has not taken all within %v", keepTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, fault.Failf("check the kernel's messages on that host: dmesg", "its disk did not take all data within %v", keepTime))
 	defer cancel()
 	for {
 		r, err := ask(ctx, s.end.agent, s.end.waits, bus.File.End, bus.FileEnd{Session: id})

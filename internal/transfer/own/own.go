@@ -91,7 +91,7 @@ type client struct {
 // Open waits for the turn.
 func (c client) Open(ctx context.Context) (transfer.Session, error) {
 	if !slices.Contains(c.end.hello.Privileges, bus.PrivilegeFiles) {
-		return nil, fault.Failf(bus.AskFor(bus.PrivilegeFiles), "own: opening: %w: this client may measure the network there, but move no files", transfer.ErrLogin)
+		return nil, fault.Failf(bus.AskFor(bus.PrivilegeFiles), "own: opening: %w: this client may measure the network there, but not transfer files", transfer.ErrLogin)
 	}
 	if err := c.end.enter(ctx); err != nil {
 		return nil, fmt.Errorf("own: waiting for the turn: %w", err)

@@ -86,7 +86,7 @@ func (v version) atLeast(major, minor int) bool {
 }
 
 // errGreeting means that another kind of server listens there.
-var errGreeting = errors.New("what listens there does not greet as an rsync daemon does")
+var errGreeting = errors.New("no rsync daemon: it does not send the greeting of one")
 
 // readGreeting reads a daemon's first line, "@RSYNCD: 31.0 sha512 …", and returns
 // the version of its protocol.

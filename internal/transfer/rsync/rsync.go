@@ -55,7 +55,7 @@ func (c *client) Open(ctx context.Context) (transfer.Session, error) {
 		return nil, err
 	}
 	if strings.ContainsAny(c.cfg.User, "@:/") {
-		return nil, fault.Usagef("a user of rsync has none of @ : / in its name", "rsync: the user %q", c.cfg.User)
+		return nil, fault.Usagef("give a user name without @ : /", "rsync: invalid user %q", c.cfg.User)
 	}
 	if err := s.find(ctx); err != nil {
 		return nil, err
@@ -122,11 +122,11 @@ func (s *session) describe(protocol string) {
 		Server: "rsync daemon, protocol " + protocol, Client: "rsync " + s.version.String(),
 		Details: []string{
 			"whole files, neither compressed nor encrypted", buffers,
-			"one file is one connection of the program, which asks the daemon for it first",
+			"each file is one connection of the program, which requests it from the daemon first",
 		},
 	}
 	if s.discards() {
-		s.info.Details = append(s.info.Details, "to nowhere is --write-devices to "+os.DevNull)
+		s.info.Details = append(s.info.Details, "--to nowhere uses --write-devices to "+os.DevNull)
 	}
 }
 
@@ -149,7 +149,7 @@ func checkName(p string) error {
 		return err
 	}
 	if i := strings.IndexAny(p, `*?[\`); i >= 0 {
-		return fault.Usagef("give it another name", "rsync: %q: %w: a daemon gives %q a meaning of its own", p, transfer.ErrName, p[i])
+		return fault.Usagef("give it another name", "rsync: %q: %w: %q has a special meaning for a daemon", p, transfer.ErrName, p[i])
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func (s *session) take(ctx context.Context, p, to string, progress func(int64), 
 	switch {
 	case !moved: // the program skips what is no file, and reports success
 		if _, err = s.file(ctx, p); err == nil {
-			err = fmt.Errorf("%w: the program brought no file", transfer.ErrShort)
+			err = fmt.Errorf("%w: the program transferred no file", transfer.ErrShort)
 		}
 		return 0, err
 	case came < size:

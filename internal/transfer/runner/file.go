@@ -88,9 +88,9 @@ func PartName(target string) string {
 // overwrite to nothing (ErrExists).
 func CheckTarget(target string, overwrite bool) error {
 	if info, err := os.Stat(filepath.Dir(target)); err != nil {
-		return fault.Failf("--to names a file in a folder that is there", "runner: looking for the folder of %s: %w", target, err)
+		return fault.Failf("name a file in an existing folder with --to", "runner: looking for the folder of %s: %w", target, err)
 	} else if !info.IsDir() {
-		return fault.Failf("--to names a file in a folder that is there", "runner: %s is no folder", filepath.Dir(target))
+		return fault.Failf("name a file in an existing folder with --to", "runner: %s is not a folder", filepath.Dir(target))
 	}
 	info, err := os.Lstat(target)
 	switch {
@@ -99,11 +99,11 @@ func CheckTarget(target string, overwrite bool) error {
 	case err != nil:
 		return fmt.Errorf("runner: looking for %s: %w", target, err)
 	case info.IsDir():
-		return fault.Failf("--to names a file", "runner: %s is a folder", target)
+		return fault.Failf("name a file with --to", "runner: %s is a folder", target)
 	case !info.Mode().IsRegular(): // a rename would replace a device by a file
-		return fault.Failf("name a file, of a link the one that it leads to; --to nowhere keeps nothing", "runner: %s is a device, a pipe or a link, and is not replaced", target)
+		return fault.Failf("name a file (for a link, its target), or discard the data with --to nowhere", "runner: %s is a device, a pipe or a link, and is not replaced", target)
 	case !overwrite:
-		return fault.Failf("--overwrite replaces it", "runner: %s: %w", target, transfer.ErrExists)
+		return fault.Failf("replace it with --overwrite", "runner: %s: %w", target, transfer.ErrExists)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func NewFile(target string, overwrite bool) (f *File, left bool, err error) {
 	}
 	out, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666)
 	if err != nil {
-		return nil, left, fault.Failf("--to names a file in a folder that can be written to", "runner: making %s: %w", part, err)
+		return nil, left, fault.Failf("name a file in a writable folder with --to", "runner: making %s: %w", part, err)
 	}
 	if _, err := stage.Lock(out); err != nil {
 		out.Close()
@@ -143,21 +143,21 @@ func removeLeft(part string) error {
 		return nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no file of thru's")
+		err = errors.New("it is not a file of thru")
 	}
 	if err != nil {
 		return fmt.Errorf("runner: looking for %s: %w", part, err)
 	}
 	f, err := os.OpenFile(part, os.O_RDWR, 0)
 	if err != nil {
-		return fmt.Errorf("runner: opening what an earlier transfer has left: %w", err)
+		return fmt.Errorf("runner: opening the file of an aborted transfer: %w", err)
 	}
 	defer f.Close()
 	if _, err := stage.Lock(f); err != nil {
 		return fault.Failf("wait until it ends, or name another file", "runner: %s: %w", part, err)
 	}
 	if err := os.Remove(part); err != nil {
-		return fmt.Errorf("runner: removing what an earlier transfer has left: %w", err)
+		return fmt.Errorf("runner: removing the file of an aborted transfer: %w", err)
 	}
 	return nil
 }

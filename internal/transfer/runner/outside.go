@@ -80,9 +80,9 @@ func (r *run) fetch(ctx context.Context, s transfer.Outside, sink Sink, name str
 	})
 	switch {
 	case err == nil && n < r.job.Bytes:
-		err = fmt.Errorf("runner: %d of %d bytes came: %w", n, r.job.Bytes, transfer.ErrShort)
+		err = fmt.Errorf("runner: %d of %d bytes arrived: %w", n, r.job.Bytes, transfer.ErrShort)
 	case err == nil && n > r.job.Bytes:
-		err = fmt.Errorf("runner: %d bytes came of %d: %w", n, r.job.Bytes, transfer.ErrLong)
+		err = fmt.Errorf("runner: %d bytes arrived of %d: %w", n, r.job.Bytes, transfer.ErrLong)
 	}
 	if err != nil {
 		return err

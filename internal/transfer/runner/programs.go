@@ -34,7 +34,7 @@ func (p programCPU) addTo(span *measure.HostSpan) {
 	user, system, known := childrenUsed()
 	if !known || !p.known {
 		span.Worker = nil
-		span.Missing = append(span.Missing, measure.NotChecked{Fact: "worker", Why: "this system does not tell what programs have used"})
+		span.Missing = append(span.Missing, measure.NotChecked{Fact: "worker", Why: "this system does not report the CPU time of programs"})
 		return
 	}
 	span.Worker.UserNs += user - p.user

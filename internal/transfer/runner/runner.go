@@ -225,7 +225,7 @@ func (r *run) get(ctx context.Context, s transfer.Session, client, file int) err
 	}
 	n, err := s.Get(ctx, r.job.Name(client, file), w)
 	if err == nil && n < r.job.Bytes {
-		err = fmt.Errorf("runner: %d of %d bytes came: %w", n, r.job.Bytes, transfer.ErrShort)
+		err = fmt.Errorf("runner: %d of %d bytes arrived: %w", n, r.job.Bytes, transfer.ErrShort)
 	}
 	if err != nil {
 		return err

@@ -50,11 +50,11 @@ func (m *Transfer) Ceiling(ctx context.Context) measure.Layer {
 	run, err := m.alone(ctx, server)
 	switch err = errors.Join(err, server.Close()); {
 	case ctx.Err() != nil:
-		l.Missing = "it was interrupted"
+		l.Missing = "interrupted"
 	case err != nil:
 		l.Missing = err.Error()
 	case run.Bps == nil:
-		l.Missing = "no run of it ended in the time that is taken for it: this machine is busy"
+		l.Missing = "no run completed in time: this machine is busy"
 	default:
 		l.Bps = &run.Bps.Value
 		l.How = fmt.Sprintf("%s against %s, over loopback: %s in %s", sameClients(m.Many), server.Is, unit.Size(run.Bytes), unit.Duration(run.ElapsedNs))
@@ -66,7 +66,7 @@ func sameClients(n int) string {
 	if n == 1 {
 		return "the same client"
 	}
-	return fmt.Sprintf("%d of the same clients at once", n)
+	return fmt.Sprintf("%d such clients at once", n)
 }
 
 // fill returns the generator of the data with which a download is compared;

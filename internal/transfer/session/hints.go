@@ -11,34 +11,34 @@ import (
 
 // Hinted adds a fix to an error where the failing client has not added one.
 func Hinted(err error, overwrite bool) error {
-	exists := "--overwrite replaces it"
+	exists := "replace it with --overwrite"
 	if overwrite {
-		exists = "name a file: a folder is not replaced"
+		exists = "name a file: thru does not replace a folder"
 	}
 	if err == nil || fault.Hint(err) != "" {
 		return err
 	}
 	if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) {
-		return fault.Failf("is the name right? The URL takes an address too", "%w", err)
+		return fault.Failf("check the name, or give an address in the URL", "%w", err)
 	}
 	for _, x := range []struct {
 		is   error
 		hint string
 	}{
-		{transfer.ErrLogin, "USER@ in the URL; the password from THRU_PASSWORD or --password-stdin"},
-		{transfer.ErrMissing, "the path is that of the server, of smb with the share first, of rsync with the module"},
-		{transfer.ErrReadOnly, "a folder that is there, and that this user may write to"},
-		{transfer.ErrFull, "a smaller --size, or more room"},
+		{transfer.ErrLogin, "give USER@ in the URL, and the password in THRU_PASSWORD or with --password-stdin"},
+		{transfer.ErrMissing, "give the path as on the server; for smb begin with the share, for rsync with the module"},
+		{transfer.ErrReadOnly, "name an existing folder that this user may write to"},
+		{transfer.ErrFull, "lower --size, or free space"},
 		{transfer.ErrExists, exists},
-		{transfer.ErrShort, "the server ended the transfer early: its log says why"},
-		{transfer.ErrUnknown, "--pin SHA256 accepts that one alone"},
-		{transfer.ErrDenied, "USER@ in the URL names one who may read it"},
-		{transfer.ErrSource, "a file that nobody changes while it is sent"},
-		{transfer.ErrSilent, "--timeout TIME waits longer; a firewall drops what it does not allow without a word"},
-		{syscall.ECONNREFUSED, "is the server running, and is that its port? The URL names another: PROTO://HOST:PORT/PATH"},
-		{syscall.ECONNRESET, "the server, or something on the way, closed the connection: its log says why"},
-		{syscall.EPIPE, "the server, or something on the way, closed the connection: its log says why"},
-		{syscall.ENAMETOOLONG, "a shorter name"},
+		{transfer.ErrShort, "check the server's log: it ended the transfer early"},
+		{transfer.ErrUnknown, "accept this one only: --pin SHA256"},
+		{transfer.ErrDenied, "give a user with read permission: USER@ in the URL"},
+		{transfer.ErrSource, "send a file that does not change during the transfer"},
+		{transfer.ErrSilent, "check for a firewall that drops packets silently, or wait longer: --timeout TIME"},
+		{syscall.ECONNREFUSED, "check that the server runs on that port, or give another in the URL: PROTO://HOST:PORT/PATH"},
+		{syscall.ECONNRESET, "check the server's log: the server or a device on the path closed the connection"},
+		{syscall.EPIPE, "check the server's log: the server or a device on the path closed the connection"},
+		{syscall.ENAMETOOLONG, "give a shorter name"},
 	} {
 		if errors.Is(err, x.is) {
 			return fault.Failf(x.hint, "%w", err)

@@ -80,7 +80,7 @@ func (m *Transfer) Greet(ctx context.Context, t *measure.Transfer) error {
 		return err
 	}
 	if size == 0 {
-		return fault.Failf("a larger file, or --from generated", "session: %s is empty: there is nothing to measure", m.target)
+		return fault.Failf("send a larger file, or --from generated", "session: %s is empty: there is nothing to measure", m.target)
 	}
 	m.Size, t.Asked.Bytes = size, size
 	return m.room()
@@ -93,7 +93,7 @@ func (m *Transfer) unopened(err error) error {
 	if fault.Hint(known) != "" && !errors.Is(err, transfer.ErrShort) {
 		return known
 	}
-	return fault.Failf("is that a server of "+m.target.Protocol+", and is that its port?", "%w", err)
+	return fault.Failf("check that a server of "+m.target.Protocol+" runs on that port", "%w", err)
 }
 
 // local checks the local file.
@@ -102,11 +102,11 @@ func (m *Transfer) local() error {
 		info, err := os.Stat(from)
 		switch {
 		case err != nil:
-			return fault.Failf("--from names a file that can be read, or generated", "session: looking for the file to upload: %w", err)
+			return fault.Failf("name a readable file with --from, or --from generated", "session: looking for the file to upload: %w", err)
 		case !info.Mode().IsRegular():
-			return fault.Failf("--from names a file that can be read, or generated", "session: %s is no file", from)
+			return fault.Failf("name a readable file with --from, or --from generated", "session: %s is not a file", from)
 		case info.Size() == 0:
-			return fault.Failf("a larger one, or --from generated", "session: %s is empty: there is nothing to measure", from)
+			return fault.Failf("send a larger one, or --from generated", "session: %s is empty: there is nothing to measure", from)
 		}
 		m.Size = info.Size()
 	}
@@ -130,7 +130,7 @@ func (m *Transfer) room() error {
 		return nil
 	}
 	if free, known := stage.Room(filepath.Dir(to)); known && m.Size > free-margin {
-		return fault.Failf("a file on a larger disk, or --to nowhere", "session: %s are to come, and %s to stay free, where %s are free in %s: %w",
+		return fault.Failf("write to a larger disk, or --to nowhere", "session: the download needs %s, and %s must stay free; %s are free in %s: %w",
 			unit.Size(m.Size), unit.Size(margin), unit.Size(free), filepath.Dir(to), transfer.ErrFull)
 	}
 	return nil
@@ -197,7 +197,7 @@ func (m *Transfer) note(info transfer.Info) {
 	t := m.doc
 	t.Server, t.Client, t.Identity, t.Agreed, t.InFlight = info.Server, info.Client, info.Fingerprint, info.Details, info.InFlight
 	if most := int64(info.Block); most > 0 && t.Asked.BlockBytes > most {
-		m.warnings = append(m.warnings, fmt.Sprintf("--block: the server settled for %s, and not for %s", unit.Size(most), unit.Size(t.Asked.BlockBytes)))
+		m.warnings = append(m.warnings, fmt.Sprintf("--block: the server accepted %s instead of %s", unit.Size(most), unit.Size(t.Asked.BlockBytes)))
 		t.Asked.BlockBytes = most
 	}
 }
@@ -264,7 +264,7 @@ func (m *Transfer) readBack(ctx context.Context, name string, run *measure.Trans
 	})
 	switch {
 	case err != nil:
-		m.warnings = append(m.warnings, "what was uploaded could not be read back to compare it: "+err.Error())
+		m.warnings = append(m.warnings, "the uploaded file could not be read back for comparison: "+err.Error())
 	case same != nil:
 		run.Checked = out.Run.Checked
 	default:
@@ -310,7 +310,7 @@ func (m *Transfer) sums(layer string) bool {
 func (m *Transfer) file(int, int) (runner.Sink, error) {
 	f, left, err := runner.NewFile(m.ToFile(), m.Overwrite)
 	if left {
-		m.warnings = append(m.warnings, runner.PartName(m.ToFile())+" was removed: a transfer that was killed had left it")
+		m.warnings = append(m.warnings, runner.PartName(m.ToFile())+" was removed: it was left by an aborted transfer")
 	}
 	if err != nil {
 		return nil, err

@@ -196,7 +196,7 @@ func TestLeft(t *testing.T) {
 	}
 	server.locked = "7"
 	err = m.Clean()
-	if err == nil || !strings.Contains(err.Error(), "30 files left at the server, f.thru-small-abcdef-*: ") || !errors.Is(err, transfer.ErrReadOnly) || len(err.Error()) > 200 {
+	if err == nil || !strings.Contains(err.Error(), "30 files remain at the server, f.thru-small-abcdef-*: ") || !errors.Is(err, transfer.ErrReadOnly) || len(err.Error()) > 200 {
 		t.Errorf("%v", err)
 	}
 	if len(server.files) != 30 {

@@ -53,10 +53,10 @@ func (m *Transfer) vacant(ctx context.Context, s transfer.Session) error {
 		case !m.Overwrite:
 			at := m.target
 			at.Path = names(client, 0)
-			return fault.Failf("--overwrite replaces it, or name another", "session: %s: %w", at, transfer.ErrExists)
+			return fault.Failf("replace it with --overwrite, or name another", "session: %s: %w", at, transfer.ErrExists)
 		case m.generates() && !m.Keep && m.nameSuffix == "":
 			m.nameSuffix = besideGenerated
-			m.warnings = append(m.warnings, "the file that is there stays: generated data lies beside it, as "+m.name(m.nameSuffix)(client, 0)+", and is removed at the end (--keep replaces the file)")
+			m.warnings = append(m.warnings, "thru keeps the existing file: it uploads generated data as "+m.name(m.nameSuffix)(client, 0)+", and removes it at the end (replace the file with --keep)")
 		}
 	}
 	return nil
@@ -101,7 +101,7 @@ func (m *Transfer) Clean() error {
 	if len(left) == 0 {
 		return err
 	}
-	return fmt.Errorf("session: %s left at the server, %s: %w", unit.Plural(len(left), "file"), patterns(left), err)
+	return fmt.Errorf("session: %s remain at the server, %s: %w", unit.Plural(len(left), "file"), patterns(left), err)
 }
 
 // numbered matches the number at the end of a name.

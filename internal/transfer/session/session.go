@@ -99,10 +99,10 @@ func (m *Transfer) UseAgent(name string, agent own.Agent, hello bus.HelloReply, 
 		return nil
 	}
 	if agent == nil {
-		return fault.Usagef("name an end point where thru serve runs", "%s is no thru: it moves no files", name)
+		return fault.Usagef("name an end point where thru serve runs", "%s does not run thru: it cannot transfer files", name)
 	}
 	if most := hello.Limits.Sessions; m.Many > most {
-		return fault.Usagef(fmt.Sprintf("--many %d is the most there; thru serve --max-sessions N allows more", most), "--many %d is above the limit of %s", m.Many, name)
+		return fault.Usagef(fmt.Sprintf("lower it to --many %d, or raise the limit there: thru serve --max-sessions N", most), "--many %d is above the limit of %s", m.Many, name)
 	}
 	m.protocol.New = own.NewEnd(agent, hello, hosts).Client
 	return nil

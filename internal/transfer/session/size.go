@@ -45,7 +45,7 @@ func (m *Transfer) suggest(ctx context.Context) (size int64, why string, err err
 			continue
 		}
 		size, why = suggested(rate/float64(clients), rtt, clients)
-		return size, why + ", by the rate that " + unit.Plural(m.Many, "upload") + " of " + unit.Size(trial) + " reached", nil
+		return size, why + ", the rate of " + unit.Plural(m.Many, "trial upload") + " of " + unit.Size(trial), nil
 	}
 	return 0, "", nil // not reached: the last trial is always enough
 }

@@ -41,33 +41,33 @@ func (u URL) String() string {
 // ParseURL parses the URL of a transfer. It refuses an invalid name before
 // any connection.
 func ParseURL(text string) (URL, error) {
-	const like = "such as sftp://user@host/folder/file or smb://user@host/share/file"
+	const like = "give a URL such as sftp://user@host/folder/file or smb://user@host/share/file"
 	u, err := url.Parse(text)
 	if err != nil && strings.Contains(text, "@") { // part of it may be a password, so none of it is shown
-		return URL{}, fault.Usagef(like+"; the password comes by THRU_PASSWORD or --password-stdin", "what stands there is no URL of a file")
+		return URL{}, fault.Usagef(like+"; give the password in THRU_PASSWORD or with --password-stdin", "the argument is not a URL of a file")
 	}
 	if len(text) > longestURL || err != nil || u.Host == "" || u.Scheme == "" || u.Opaque != "" {
-		return URL{}, fault.Usagef(like, "%.200q is no URL of a file", text)
+		return URL{}, fault.Usagef(like, "%.200q is not a URL of a file", text)
 	}
 	t := URL{Protocol: strings.ToLower(u.Scheme), user: u.User.Username(), host: u.Hostname(), port: u.Port(), Path: strings.TrimPrefix(u.Path, "/")}
 	if err := t.known(); err != nil {
 		return t, err
 	}
 	if _, secret := u.User.Password(); secret {
-		return t, fault.Usagef("THRU_PASSWORD or --password-stdin: what stands in a command line is seen by all users", "a password does not belong in the URL")
+		return t, fault.Usagef("give the password in THRU_PASSWORD or with --password-stdin: all users can see a command line", "a password does not belong in the URL")
 	}
 	n, err := strconv.Atoi(t.port)
 	switch {
 	case t.port != "" && (err != nil || n < 1 || n > 65535):
-		return t, fault.Usagef(like, "port %s is none", t.port)
+		return t, fault.Usagef(like, "%s is not a port", t.port)
 	case t.host == "" || strings.HasPrefix(t.host, "-") || strings.HasPrefix(t.user, "-"):
-		return t, fault.Usagef(like, "%.200q names no host", text)
+		return t, fault.Usagef(like, "%.200q has no host", text)
 	case t.Path == "":
-		return t, fault.Usagef(like, "%.200q names no file", text)
+		return t, fault.Usagef(like, "%.200q has no file", text)
 	case t.port != "" && u.User == nil && strings.Contains(text, "@"): // USER:1/2@HOST reads as port 1
-		return URL{}, fault.Usagef("encode @ as %40 where it belongs to the name; a password comes by THRU_PASSWORD or --password-stdin", "an @ stands behind a port")
+		return URL{}, fault.Usagef("encode an @ of the name as %40; give a password in THRU_PASSWORD or with --password-stdin", "the URL has an @ after the port")
 	case u.RawQuery != "" || u.Fragment != "":
-		return t, fault.Usagef("encode ? as %3F and # as %23 where they belong to the name", "a URL of a transfer has no query")
+		return t, fault.Usagef("encode a ? of the name as %3F and a # as %23", "the URL of a transfer cannot have a query")
 	}
 	if err := t.ours(); err != nil {
 		return t, err
@@ -78,7 +78,7 @@ func ParseURL(text string) (URL, error) {
 // ours refuses parts that a thru:// URL cannot have.
 func (u URL) ours() error {
 	if u.Protocol == clients.Thru && u.user != "" {
-		return fault.Usagef("leave "+u.user+"@ out: who may do this has been let in by a join string", "thru:// has no users")
+		return fault.Usagef("omit "+u.user+"@: the join string gives the permission", "thru:// has no users")
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (u URL) EndPoint() string {
 func (u URL) known() error {
 	switch u.Protocol {
 	case "smb1", "cifs":
-		return fault.Usagef("smb:// speaks SMB 2 and 3; switch one of them on at the server", "SMB1 is refused: it asks for one block at a time, so a long path stays empty, and it can be rewritten on the way (Microsoft removed it)")
+		return fault.Usagef("enable SMB 2 or 3 at the server, and use smb://", "thru refuses SMB1: it requests one block at a time, which is slow on a long path, and it is open to tampering (Microsoft removed it)")
 	}
 	_, err := clients.Of(u.Protocol)
 	return err

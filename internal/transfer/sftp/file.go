@@ -63,7 +63,7 @@ func (s *session) operations() transfer.Operations {
 // regular refuses anything but a regular file.
 func regular(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%w: what has that name is no file", transfer.ErrMissing)
+		return fmt.Errorf("%w: it is not a regular file", transfer.ErrMissing)
 	}
 	return transfer.CheckSize(info.Size())
 }

@@ -108,7 +108,7 @@ func (l *login) answer(_, _ string, questions []string, shown []bool) ([]string,
 		return nil, nil
 	}
 	if len(questions) != 1 || shown[0] {
-		return nil, fmt.Errorf("sftp: logging in: it asks %d questions, and a password is all there is", len(questions))
+		return nil, fmt.Errorf("sftp: logging in: the server asks %d questions, but thru can answer only a password", len(questions))
 	}
 	password, err := l.ask()
 	return []string{password}, err

@@ -62,7 +62,7 @@ func (c client) Open(ctx context.Context) (transfer.Session, error) {
 
 func (s *session) open(ctx context.Context) error {
 	if s.cfg.Block > largestBlock {
-		return fault.Usagef("at most 255 KiB, which is what servers take", "sftp: a block of %d bytes", s.cfg.Block)
+		return fault.Usagef("lower the block to at most 255 KiB, the limit of servers", "sftp: a block of %d bytes", s.cfg.Block)
 	}
 	addr := net.JoinHostPort(s.cfg.Host, cmp.Or(s.cfg.Port, "22"))
 	trust, err := s.trust(addr)
@@ -97,11 +97,11 @@ func (s *session) subsystem() error {
 		sftp.MaxPacketUnchecked(block), sftp.MaxConcurrentRequestsPerFile(inFlight),
 		sftp.UseConcurrentReads(true), sftp.UseConcurrentWrites(true), sftp.UseFstat(true))
 	if err != nil {
-		return fault.Failf("does the server have `Subsystem sftp` in its sshd_config?", "sftp: opening its channel: %w", err)
+		return fault.Failf("check that the server has `Subsystem sftp` in its sshd_config", "sftp: opening its channel: %w", err)
 	}
 	s.sftp = client
 	s.info.InFlight = min(int64(inFlight*block), window)
-	s.info.Details = append(s.info.Details, fmt.Sprintf("%d requests of %d KiB under way, in a window of 2 MiB", inFlight, block>>10))
+	s.info.Details = append(s.info.Details, fmt.Sprintf("%d requests of %d KiB in flight, in a window of 2 MiB", inFlight, block>>10))
 	return nil
 }
 

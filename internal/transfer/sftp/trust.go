@@ -43,7 +43,7 @@ func (s *session) trust(addr string) (*trust, error) {
 	}
 	known, err := knownhosts.New(files...)
 	if err != nil {
-		return nil, fault.Failf("mend the line, or name another file", "sftp: reading the host keys: %w", err)
+		return nil, fault.Failf("correct the line, or name another file", "sftp: reading the host keys: %w", err)
 	}
 	t.known = known
 	return t, nil
@@ -67,11 +67,11 @@ func (t *trust) check(hostname string, remote net.Addr, key ssh.PublicKey) error
 	case t.cfg.Pin != "" && transfer.Pinned(t.cfg.Pin, key.Marshal()):
 		return nil
 	case t.cfg.Pin != "":
-		return fault.Failf("where that is the server's own: --pin "+t.fingerprint, "%w: it shows the %s, not the one pinned", transfer.ErrUnknown, said)
+		return fault.Failf("if this is the server's own, accept it with --pin "+t.fingerprint, "%w: it shows the %s, not the pinned one", transfer.ErrUnknown, said)
 	case t.cfg.Insecure:
 		return nil
 	case t.known == nil:
-		return fault.Failf("where that is the server's own: --pin "+t.fingerprint, "%w: it shows the %s", transfer.ErrUnknown, said)
+		return fault.Failf("if this is the server's own, accept it with --pin "+t.fingerprint, "%w: it shows the %s", transfer.ErrUnknown, said)
 	}
 	err := t.known(hostname, remote, key)
 	var wrong *knownhosts.KeyError
@@ -79,9 +79,9 @@ func (t *trust) check(hostname string, remote net.Addr, key ssh.PublicKey) error
 	case err == nil:
 		return nil
 	case errors.As(err, &wrong) && len(wrong.Want) > 0:
-		return fault.Failf("somebody may be in between: ask the server's owner, then --pin "+t.fingerprint, "%w: it shows the %s, but %s has another", transfer.ErrUnknown, said, t.file)
+		return fault.Failf("ask the server's owner, since somebody may be in between; then accept it with --pin "+t.fingerprint, "%w: it shows the %s, but %s has another", transfer.ErrUnknown, said, t.file)
 	case errors.As(err, &wrong):
-		return fault.Failf("where that is the server's own: --pin "+t.fingerprint, "%w: it shows the %s, which %s has not", transfer.ErrUnknown, said, t.file)
+		return fault.Failf("if this is the server's own, accept it with --pin "+t.fingerprint, "%w: it shows the %s, which is not in %s", transfer.ErrUnknown, said, t.file)
 	}
 	return fmt.Errorf("%w: %w", transfer.ErrUnknown, err)
 }
@@ -119,4 +119,4 @@ func (nobody) Type() string { return "none" }
 func (nobody) Marshal() []byte { return nil }
 
 // Verify refuses.
-func (nobody) Verify([]byte, *ssh.Signature) error { return errors.New("sftp: this key signs nothing") }
+func (nobody) Verify([]byte, *ssh.Signature) error { return errors.New("sftp: this key cannot sign") }

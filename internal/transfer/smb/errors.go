@@ -11,7 +11,7 @@ import (
 )
 
 // ErrOld means that the server supports only SMB1.
-var ErrOld = errors.New("the server speaks only SMB1, which is neither safe nor fast, and is refused")
+var ErrOld = errors.New("the server supports only SMB1, which is insecure and slow, and which thru refuses")
 
 // Status codes of [MS-ERREF] 2.3.1 that callers distinguish.
 const (

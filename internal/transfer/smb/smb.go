@@ -114,7 +114,7 @@ func (s *session) open(ctx context.Context, i *initiator) error {
 	s.smb, err = dialer.DialConn(ctx, seen, s.cfg.Host)
 	if err != nil {
 		if _, spoken := seen.negotiated(); !spoken && s.onlyOld(ctx, address) {
-			return fault.Failf("let the server speak SMB2 or SMB3: in Samba `server max protocol = SMB3`", "%w", ErrOld)
+			return fault.Failf("enable SMB2 or SMB3 at the server: in Samba `server max protocol = SMB3`", "%w", ErrOld)
 		}
 		return refined(err, transfer.ErrLogin)
 	}
@@ -135,7 +135,7 @@ func (s *session) describe(seen *tap, i *initiator) {
 	s.info = transfer.Info{
 		Server: i.server(), Client: named(), Library: true, Block: s.shape.Block, InFlight: s.shape.Most(),
 		Details: append(n.describe(encrypted),
-			fmt.Sprintf("%d requests of %d bytes in flight, %d credits asked for", s.shape.Depth, s.shape.Block, credits)),
+			fmt.Sprintf("%d requests of %d bytes in flight, %d credits requested", s.shape.Depth, s.shape.Block, credits)),
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *session) operations() transfer.Operations {
 func (s *session) work(ctx context.Context, p string) (tree *smb2.Share, name string, done func(), err error) {
 	share, name, _ := strings.Cut(p, "/")
 	if !strings.EqualFold(share, s.share) || name == "" {
-		return nil, "", nil, fmt.Errorf("%w: it is no file of the share %s", transfer.ErrMissing, s.share)
+		return nil, "", nil, fmt.Errorf("%w: it is not a file of the share %s", transfer.ErrMissing, s.share)
 	}
 	persistent, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -302,7 +302,7 @@ func checkName(p string) error {
 		return err
 	}
 	if i := strings.IndexAny(p, `\:*?"<>|`); i >= 0 {
-		return fault.Usagef("give it another name", "smb: %q: %w: SMB gives %q a meaning of its own", p, transfer.ErrName, p[i])
+		return fault.Usagef("give it another name", "smb: %q: %w: %q has a special meaning in SMB", p, transfer.ErrName, p[i])
 	}
 	return nil
 }

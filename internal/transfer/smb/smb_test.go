@@ -43,7 +43,7 @@ func TestAgreed(t *testing.T) {
 		"3.1.1":     {nil, []string{"SMB 3.1.1", "neither signed nor encrypted"}},
 		"signed":    {[]string{"server signing = mandatory"}, []string{"SMB 3.1.1", "signed (the server requires it), not encrypted"}},
 		"encrypted": {[]string{"server smb encrypt = required"}, []string{"SMB 3.1.1", "encrypted (AES-128)"}},
-		"small":     {[]string{"smb2 max read = 65536", "smb2 max write = 131072"}, []string{"the server takes reads of 65536 bytes and writes of 131072"}},
+		"small":     {[]string{"smb2 max read = 65536", "smb2 max write = 131072"}, []string{"the server accepts reads of 65536 bytes and writes of 131072"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := samba(t, c.options...)

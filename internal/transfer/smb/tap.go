@@ -143,5 +143,5 @@ func (n negotiation) describe(encrypted bool) []string {
 	case n.signs:
 		protection = "signed (the server requires it), not encrypted"
 	}
-	return []string{dialect, protection, fmt.Sprintf("the server takes reads of %d bytes and writes of %d", n.reads, n.write)}
+	return []string{dialect, protection, fmt.Sprintf("the server accepts reads of %d bytes and writes of %d", n.reads, n.write)}
 }

@@ -35,7 +35,7 @@ func New(size int64) (*Folder, error) {
 			room /= 2
 		}
 		if known && size > room {
-			errs = append(errs, fmt.Errorf("%w in %s: %d bytes are to come, %d may be used", transfer.ErrFull, dir, size, room))
+			errs = append(errs, fmt.Errorf("%w in %s: the file has %d bytes, %d are available", transfer.ErrFull, dir, size, room))
 			continue
 		}
 		f, err := In(dir)
@@ -59,14 +59,14 @@ func In(dir string) (*Folder, error) {
 	for range tries {
 		path, err := os.MkdirTemp(dir, prefix+fmt.Sprintf("%d-", os.Getpid()))
 		if err != nil {
-			return nil, fmt.Errorf("stage: making a folder for what is on its way: %w", err)
+			return nil, fmt.Errorf("stage: making a folder for incoming files: %w", err)
 		}
 		held, err := hold(path)
 		if err == nil {
 			return &Folder{Path: path, held: held}, nil
 		}
 	}
-	return nil, fmt.Errorf("stage: making a folder for what is on its way: each one in %s is removed at once", dir)
+	return nil, fmt.Errorf("stage: making a folder for incoming files: another process removes each one in %s", dir)
 }
 
 // prefix begins the name of each folder.

@@ -23,7 +23,7 @@ func (s *session) operations() transfer.Operations {
 		Size: func(ctx context.Context, path string) (int64, error) {
 			size, err := s.head(ctx, path)
 			if err == nil && size < 0 {
-				err = errors.New("the server does not say how large it is")
+				err = errors.New("the server does not report the size")
 			}
 			return max(0, size), err
 		},
@@ -95,7 +95,7 @@ func (s *session) send(ctx context.Context, path string, r io.Reader, size int64
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)); err != nil {
-		return fmt.Errorf("hearing the server's answer: %w", err)
+		return fmt.Errorf("reading the server's answer: %w", err)
 	}
 	err = judge(resp, true)
 	if err == nil {
@@ -141,7 +141,7 @@ func (s *session) undo(path string, before int64) error {
 		err = fresh.remove(ctx, path)
 	}
 	if err != nil {
-		return fmt.Errorf("a part of it may be left at the server: %w", err)
+		return fmt.Errorf("a part of the file may remain at the server: %w", err)
 	}
 	return nil
 }

@@ -87,13 +87,13 @@ func (s *session) redirect(req *http.Request, via []*http.Request) error {
 	same := req.URL.Host == first.Host && req.URL.Scheme == first.Scheme
 	secured := first.Scheme == "http" && req.URL.Scheme == "https" && req.URL.Hostname() == first.Hostname()
 	if !same && !secured {
-		return fault.Failf("name that one, if it is meant", "it sends us elsewhere, to %.200q, where we do not go by ourselves", req.URL.Scheme+"://"+req.URL.Host)
+		return fault.Failf("give that URL if you trust it", "the server redirects to another server, %.200q, which thru does not follow", req.URL.Scheme+"://"+req.URL.Host)
 	}
 	if req.Method != via[0].Method { // net/http would make it a GET, whose success means nothing
-		return fault.Failf("name that one in the URL, if it is meant", "it answers %s by sending us elsewhere, to %.200q", via[0].Method, req.URL.Scheme+"://"+req.URL.Host+req.URL.EscapedPath())
+		return fault.Failf("give that URL if you trust it", "the server redirects %s to %.200q", via[0].Method, req.URL.Scheme+"://"+req.URL.Host+req.URL.EscapedPath())
 	}
 	if len(via) >= 5 {
-		return errors.New("it sends us on and on")
+		return errors.New("too many redirects")
 	}
 	s.keepNegotiated(fmt.Sprintf("redirected to %.200q", req.URL.Scheme+"://"+req.URL.Host+req.URL.EscapedPath()))
 	return nil
@@ -198,11 +198,11 @@ func (s *session) ready(refusal *http.Response, lost int64) error {
 	case s.password != nil:
 		return fault.Failf("check user and password", "logging in: %w (%s)", transfer.ErrLogin, refusal.Status)
 	case !basic:
-		return fault.Failf("only the scheme Basic is known here", "logging in: %w: it asks for %.100q", transfer.ErrLogin, refusal.Header.Get("WWW-Authenticate"))
+		return fault.Failf("let the server offer the scheme Basic: thru supports no other", "logging in: %w: it asks for %.100q", transfer.ErrLogin, refusal.Header.Get("WWW-Authenticate"))
 	case lost > 0:
-		return fault.Failf("USER@ in the URL has a server that knows \"Expect: 100-continue\" asked first", "logging in: %w: it asked for a password when %d bytes had been sent", transfer.ErrLogin, lost)
+		return fault.Failf("give USER@ in the URL, then thru asks a server that supports \"Expect: 100-continue\" first", "logging in: %w: it asked for a password after %d bytes had been sent", transfer.ErrLogin, lost)
 	case s.cfg.Password == nil:
-		return fault.Failf("give user and password", "logging in: %w: it wants a password", transfer.ErrLogin)
+		return fault.Failf("give user and password", "logging in: %w: it requires a password", transfer.ErrLogin)
 	}
 	password, err := s.cfg.Password()
 	if err != nil {
@@ -225,7 +225,7 @@ func judge(resp *http.Response, writing bool) error {
 	case code == http.StatusNotFound || code == http.StatusGone || code == http.StatusConflict && writing:
 		kind = transfer.ErrMissing // 409: a parent folder is missing (RFC 4918, 9.7.1)
 	case code >= 300 && code < 400: // of a PUT or DELETE
-		return fault.Failf("name that one in the URL, if it is meant", "the server sends us elsewhere, to %.200q (%s)", resp.Header.Get("Location"), resp.Status)
+		return fault.Failf("give that URL if you trust it", "the server redirects to %.200q (%s)", resp.Header.Get("Location"), resp.Status)
 	case code == http.StatusPreconditionFailed:
 		kind = transfer.ErrExists
 	case code == http.StatusInsufficientStorage || code == http.StatusRequestEntityTooLarge:
@@ -239,7 +239,7 @@ func judge(resp *http.Response, writing bool) error {
 	}
 	err := fmt.Errorf("%w (%s)", kind, resp.Status)
 	if resp.StatusCode == http.StatusInternalServerError {
-		return fault.Failf("the server's own log says why: a disk that is full, a folder that is read-only", "%w", err)
+		return fault.Failf("check the server's log: a full disk, a read-only folder", "%w", err)
 	}
 	return err
 }
