@@ -107,7 +107,35 @@ type Pairs struct {
 }
 
 // Row is a name and its value.
-type Row struct{ Name, Value string }
+type Row struct {
+	Name, Value string
+	Brief       bool // the short form has it too
+}
+
+// Rows collects rows that have a value.
+type Rows []Row
+
+// Add adds a row.
+func (r *Rows) Add(name, value string) { r.add(Row{Name: name, Value: value}) }
+
+// AddBrief adds a row that the short form has too.
+func (r *Rows) AddBrief(name, value string) { r.add(Row{Name: name, Value: value, Brief: true}) }
+
+func (r *Rows) add(row Row) {
+	if row.Value != "" {
+		*r = append(*r, row)
+	}
+}
+
+// BriefRows returns the rows of the short form.
+func BriefRows(all []Row) (brief []Row) {
+	for _, r := range all {
+		if r.Brief {
+			brief = append(brief, r)
+		}
+	}
+	return brief
+}
 
 // Charts are drawings, only on a page.
 type Charts struct{ Charts []Chart }

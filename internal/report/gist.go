@@ -128,8 +128,7 @@ func (g *Gist) gates(v *view) {
 		}
 	}
 	for _, p := range v.Paths {
-		rows := slices.DeleteFunc(slices.Clone(p.Rows), func(r doc.Row) bool { return !slices.Contains([]string{"RTT", "RTT, probes", "MTU"}, r.Name) })
-		if g.Check && len(rows) > 0 {
+		if rows := doc.BriefRows(p.Rows); g.Check && len(rows) > 0 {
 			g.Path = append(g.Path, doc.Pairs{Name: p.Name, Rows: rows})
 		}
 	}

@@ -141,7 +141,7 @@ func TestDoubts(t *testing.T) {
 		if len(v.First.Accepted.But) != len(tt.want) || !strings.Contains(linesOf(v, "To do"), tt.do) {
 			t.Errorf("%s: %q, to do %q", tt.name, said, linesOf(v, "To do"))
 		}
-		if page := pageOf(t, tt.d); strings.Contains(page, "With care") != (tt.want != nil) {
+		if page := pageOf(t, tt.d); strings.Contains(page, "Caution") != (tt.want != nil) {
 			t.Errorf("%s: the page does not say so", tt.name)
 		}
 	}

@@ -26,12 +26,13 @@ func newPaths(d *measure.Document) []doc.Pairs {
 			t.Name += " (cached from an earlier probe)"
 		}
 		for _, r := range []doc.Row{
-			{Name: "address", Value: addressText(p)}, {Name: "route", Value: bothDirections(p, "route", routeText)}, {Name: "RTT, probes", Value: pathRTTText(p.RTT)}, {Name: "MTU", Value: bothDirections(p, "mtu", mtuText)},
+			{Name: "address", Value: addressText(p)}, {Name: "route", Value: bothDirections(p, "route", routeText)}, {Name: "RTT, probes", Value: pathRTTText(p.RTT), Brief: true}, {Name: "MTU", Value: bothDirections(p, "mtu", mtuText), Brief: true},
 			{Name: "TCP options", Value: handshakeText(p.Handshake)}, {Name: "hops", Value: bothDirections(p, "hops", hopsText)}, {Name: "UDP", Value: bothDirections(p, "udp", udpReachText)},
 			{Name: "DSCP, ECN", Value: bothDirections(p, "dscp", marksText)}, {Name: "clocks", Value: clockText(p)}, {Name: "source ports", Value: portsText(p.Ports)},
 		} {
 			if r.Value != "" {
-				t.Rows = append(t.Rows, doc.Row{Name: r.Name, Value: doc.Clean(r.Value)})
+				r.Value = doc.Clean(r.Value)
+				t.Rows = append(t.Rows, r)
 			}
 		}
 		all = append(all, t)

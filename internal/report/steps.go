@@ -126,7 +126,7 @@ func stepBlocks(steps []step, ended string) []doc.Block {
 		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d. %s", s.Number, doc.Join(s.Title, s.Direction)), s.Figure, doc.OrDash(s.Against), doc.OrDash(s.Conclusion), s.Took})
 	}
 	t.Columns = []doc.Column{{Name: "tried", Least: 12}, {Name: "figure", Least: 10, Meters: meters}, {Name: "against", Least: 9}, {Name: "conclusion", Least: 20}, {Name: "took"}}
-	return []doc.Block{doc.Titled("What was tried", doc.OnPages(t), doc.OnTerminal(doc.List{Lines: lines}), doc.Para{Text: doc.Prefixed("ended: ", ended)})}
+	return []doc.Block{doc.Titled("Experiments", doc.OnPages(t), doc.OnTerminal(doc.List{Lines: lines}), doc.Para{Text: doc.Prefixed("ended: ", ended)})}
 }
 
 func stepTone(cell string) doc.Tone {

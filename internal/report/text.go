@@ -102,7 +102,7 @@ func (p *printer) cells(v *view) {
 		}
 		rows := c.Rows
 		if len(v.Steps) > 0 {
-			rows = slices.DeleteFunc(slices.Clone(rows), func(r doc.Row) bool { return !isBrief(r.Name) })
+			rows = doc.BriefRows(rows)
 		}
 		doc.Print(p, []doc.Block{doc.Pairs{Name: c.Name + ", " + c.What, Rows: rows}})
 	}
@@ -110,11 +110,6 @@ func (p *printer) cells(v *view) {
 		fmt.Fprintf(p, "\nand %s, see the JSON document\n", unit.Plural(v.Hidden, "more cell"))
 	}
 	p.baselines(v)
-}
-
-// isBrief reports whether a row of a cell is shown below the steps of an explanation.
-func isBrief(name string) bool {
-	return slices.Contains([]string{"goodput", "share", "datagrams", "loss", "CPU", "CPU, sender", "CPU, receiver", "retransmits", "RTT", "window", "TCP", "UDP"}, name)
 }
 
 func (p *printer) baselines(v *view) {

@@ -12,7 +12,7 @@ import (
 
 // crossingRows returns what two captures show together: how much of the data that left one capture point
 // arrived at the other, by size, and which fields were rewritten in between.
-func crossingRows(f *measure.Flow) (rows []doc.Row) {
+func crossingRows(f *measure.Flow) []doc.Row {
 	x := f.Crossing
 	if x == nil || len(x.Conns) == 0 {
 		return nil
@@ -21,11 +21,8 @@ func crossingRows(f *measure.Flow) (rows []doc.Row) {
 	if far == nil {
 		return nil
 	}
-	add := func(name, value string) {
-		if value != "" {
-			rows = append(rows, doc.Row{Name: name, Value: value})
-		}
-	}
+	var rows doc.Rows
+	add := rows.Add
 	nearName, farName := SideName(f, near), SideName(f, far)
 	data, acks := summed(x, func(c *measure.CrossedConn) *measure.Crossed { return &c.Data }), summed(x, func(c *measure.CrossedConn) *measure.Crossed { return &c.Acks })
 	add("crossed", fmt.Sprintf("%s left %s, %s reached %s", unit.Size(data.Sent), nearName, unit.Size(data.Arrived), farName))

@@ -20,24 +20,24 @@ func addedText(ns int64) string {
 }
 
 // requestRows adds the figures of requests and responses.
-func requestRows(c *measure.Cell, add func(name, value string)) {
+func requestRows(c *measure.Cell, out *doc.Rows) {
 	if !Asks(c) {
 		return
 	}
 	if n := c.Length; max(n.Send, n.Recv) > 1 {
-		add("messages", unit.Size(max(n.Send, 1))+" request, "+unit.Size(max(n.Recv, 1))+" response")
+		out.Add("messages", unit.Size(max(n.Send, 1))+" request, "+unit.Size(max(n.Recv, 1))+" response")
 	}
 	if c.Spec.PerSecond > 0 {
-		add("requested rate", stat.RequestRate(c.Spec.Traffic, c.Spec.PerSecond*float64(max(c.Streams, 1)))+"; latency counts from the moment at which each request was due")
+		out.Add("requested rate", stat.RequestRate(c.Spec.Traffic, c.Spec.PerSecond*float64(max(c.Streams, 1)))+"; latency counts from the moment at which each request was due")
 	}
 	l := c.Latency
 	if l == nil {
 		return
 	}
-	add("latency", fmt.Sprintf("min %s, mean %s, max %s, of %s requests", doc.ShortTime(l.Min), doc.ShortTime(l.Mean), doc.ShortTime(l.Max), unit.Count(l.Count)))
-	add("percentiles", PercentilesText(l))
+	out.Add("latency", fmt.Sprintf("min %s, mean %s, max %s, of %s requests", doc.ShortTime(l.Min), doc.ShortTime(l.Mean), doc.ShortTime(l.Max), unit.Count(l.Count)))
+	out.Add("percentiles", PercentilesText(l))
 	if l.Errors > 0 {
-		add("no response", unit.Count(l.Errors))
+		out.Add("no response", unit.Count(l.Errors))
 	}
 }
 
@@ -68,15 +68,15 @@ func Percentiles(l *measure.Latency) []percentile {
 }
 
 // underLoadRows compares the latency under load with that of the idle path.
-func underLoadRows(u *measure.UnderLoad, add func(name, value string)) {
+func underLoadRows(u *measure.UnderLoad, out *doc.Rows) {
 	if u == nil {
 		return
 	}
 	if u.Idle != nil {
-		add("latency, idle", PercentilesText(u.Idle))
+		out.Add("latency, idle", PercentilesText(u.Idle))
 	}
 	if u.Loaded != nil {
-		add("under load", PercentilesText(u.Loaded))
+		out.Add("under load", PercentilesText(u.Loaded))
 	}
 	added, often := "", ""
 	if u.AddedNs != nil {
@@ -85,5 +85,5 @@ func underLoadRows(u *measure.UnderLoad, add func(name, value string)) {
 	if u.Responsiveness != nil {
 		often = stat.ThreeDigits(*u.Responsiveness) + " round trips per minute under load"
 	}
-	add("queueing delay", doc.Join(added, often))
+	out.Add("queueing delay", doc.Join(added, often))
 }

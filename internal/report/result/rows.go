@@ -3,7 +3,6 @@ package result
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"thru/internal/doc"
 	"thru/internal/measure"
@@ -13,48 +12,43 @@ import (
 
 // rows returns the figures of a cell, the most important first. A missing figure has no row.
 func rows(c *measure.Cell) []doc.Row {
-	var out []doc.Row
-	add := func(name, value string) {
-		if value != "" {
-			out = append(out, doc.Row{Name: name, Value: value})
-		}
-	}
-	sender, receiver := ShownFlow(c)
-	searchRows(c, add)
-	name := figureName(c)
-	add(name, FigureText(c))
-	if stat.MainFigure(c) == nil {
-		add(name, "not measured"+because(c.Error))
-	}
-	add("share", shareText(c))
-	datagramRows(c, add)
-	requestRows(c, add)
-	if c.AtOnce < 4 || c.Spec.FirstStream == 0 { // of all classes at once only the first has it
-		underLoadRows(c.UnderLoad, add)
-	}
-	add("verified", verifiedText(c.Checked))
-	add("steady", steadyText(c))
-	machineRows(c, add)
-	if c.Retransmits != nil {
-		add("retransmits", unit.Counted(*c.Retransmits, "segment"))
-	}
-	add("RTT", RTTText(c.RTTIdle, c.RTTLoaded))
-	add("RFC 6349", rfc6349Text(c.RFC6349))
-	add("streams", streamsText(c))
-	if c.MeanPacket != nil {
-		add("mean packet size", packetText(*c.MeanPacket))
-	}
-	add("BDP", bdpText(c))
-	add("window", windowText(c, Buffer(sender), Buffer(receiver)))
-	add("both ends", reconciledText(c.Reconciled))
-	if c.Protocol == measure.UDP {
-		add("UDP", stackText(c, sender, receiver))
-	} else {
-		add("TCP", stackText(c, sender, receiver))
-	}
 	if OfFile(c) {
-		return fileRows(c, out)
+		return fileRows(c)
 	}
+	var out doc.Rows
+	sender, receiver := ShownFlow(c)
+	searchRows(c, &out)
+	name := figureName(c)
+	out.AddBrief(name, FigureText(c))
+	if stat.MainFigure(c) == nil {
+		out.AddBrief(name, "not measured"+because(c.Error))
+	}
+	out.AddBrief("share", shareText(c))
+	datagramRows(c, &out)
+	requestRows(c, &out)
+	if c.AtOnce < 4 || c.Spec.FirstStream == 0 { // of all classes at once only the first has it
+		underLoadRows(c.UnderLoad, &out)
+	}
+	out.Add("verified", verifiedText(c.Checked))
+	out.Add("steady", steadyText(c))
+	machineRows(c, &out)
+	if c.Retransmits != nil {
+		out.AddBrief("retransmits", unit.Counted(*c.Retransmits, "segment"))
+	}
+	out.AddBrief("RTT", RTTText(c.RTTIdle, c.RTTLoaded))
+	out.Add("RFC 6349", rfc6349Text(c.RFC6349))
+	out.Add("streams", streamsText(c))
+	if c.MeanPacket != nil {
+		out.Add("mean packet size", packetText(*c.MeanPacket))
+	}
+	out.Add("BDP", bdpText(c))
+	out.AddBrief("window", windowText(c, Buffer(sender), Buffer(receiver)))
+	out.Add("both ends", reconciledText(c.Reconciled))
+	stack := "TCP"
+	if c.Protocol == measure.UDP {
+		stack = "UDP"
+	}
+	out.AddBrief(stack, stackText(c, sender, receiver))
 	return out
 }
 
@@ -77,19 +71,19 @@ func because(e *measure.Error) string {
 }
 
 // machineRows adds CPU and memory of each end, once if both ends are one host.
-func machineRows(c *measure.Cell, add func(name, value string)) {
+func machineRows(c *measure.Cell, out *doc.Rows) {
 	sender, receiver := ShownFlow(c)
 	if c.From == c.To && c.SenderCPU != nil {
-		add("CPU", cpuText(c.SenderCPU, "the machine")+workersText(c))
-		add("CPU per Gb/s", costText(c.SenderCPU, nil, "both ends"))
-		add("memory", memoryText(c.SenderMem))
+		out.AddBrief("CPU", cpuText(c.SenderCPU, "the machine")+workersText(c))
+		out.Add("CPU per Gb/s", costText(c.SenderCPU, nil, "both ends"))
+		out.Add("memory", memoryText(c.SenderMem))
 		return
 	}
-	add("CPU, sender", endCPU(c, c.SenderCPU, sender))
-	add("CPU, receiver", endCPU(c, c.ReceiverCPU, receiver))
-	add("CPU per Gb/s", costText(c.SenderCPU, c.ReceiverCPU, "sender"))
-	add("memory, sender", memoryText(c.SenderMem))
-	add("memory, receiver", memoryText(c.ReceiverMem))
+	out.AddBrief("CPU, sender", endCPU(c, c.SenderCPU, sender))
+	out.AddBrief("CPU, receiver", endCPU(c, c.ReceiverCPU, receiver))
+	out.Add("CPU per Gb/s", costText(c.SenderCPU, c.ReceiverCPU, "sender"))
+	out.Add("memory, sender", memoryText(c.SenderMem))
+	out.Add("memory, receiver", memoryText(c.ReceiverMem))
 }
 
 // FigureText returns the main figure of a cell with its uncertainty.
@@ -423,23 +417,19 @@ func ioText(c *measure.Cell, sender, receiver *measure.Evidence) string {
 	return io + " I/O"
 }
 
-// fileRows returns the figures of a cell that the captures do not show.
-func fileRows(c *measure.Cell, all []doc.Row) (out []doc.Row) {
+// fileRows returns the figures of a capture's cell that the captures do not show.
+func fileRows(c *measure.Cell) []doc.Row {
 	if stat.MainFigure(c) == nil {
 		return nil
 	}
-	for _, r := range all {
-		switch r.Name {
-		case "goodput":
-			out = append(out, doc.Row{Name: "by seconds", Value: r.Value})
-		case "share", "streams", "BDP":
-			out = append(out, r)
-		case "steady":
-			if !strings.HasPrefix(r.Value, "not checked") {
-				out = append(out, r)
-			}
-		}
+	var out doc.Rows
+	out.Add("by seconds", FigureText(c))
+	out.Add("share", shareText(c))
+	if c.Steady != nil && c.Steady.Checked {
+		out.Add("steady", steadyText(c))
 	}
+	out.Add("streams", streamsText(c))
+	out.Add("BDP", bdpText(c))
 	return out
 }
 

@@ -11,16 +11,16 @@ import (
 )
 
 // datagramRows adds the figures that only UDP has.
-func datagramRows(c *measure.Cell, add func(name, value string)) {
+func datagramRows(c *measure.Cell, out *doc.Rows) {
 	d := c.Datagrams
 	if d == nil {
 		return
 	}
-	add("loss", lossText(d))
-	placeRows(c.LossPlaces[:min(len(c.LossPlaces), maxPlaces)], add)
-	add("datagrams", sizeText(d))
-	add("jitter", jitterText(d))
-	add("order", orderText(d))
+	out.AddBrief("loss", lossText(d))
+	placeRows(c.LossPlaces[:min(len(c.LossPlaces), maxPlaces)], out)
+	out.AddBrief("datagrams", sizeText(d))
+	out.Add("jitter", jitterText(d))
+	out.Add("order", orderText(d))
 }
 
 // maxPlaces limits the places that are printed: the kernel has no more.
@@ -42,20 +42,20 @@ func lossText(d *measure.DatagramFigures) string {
 const worthPct = 5
 
 // placeRows adds where datagrams were lost, and the fix for the worst place.
-func placeRows(places []measure.LossPlace, add func(name, value string)) {
+func placeRows(places []measure.LossPlace, out *doc.Rows) {
 	all := 0.0
 	for _, p := range places {
 		all += float64(p.Packets)
 	}
 	name := "lost"
 	for _, p := range places {
-		add(name, placeText(p))
+		out.Add(name, placeText(p))
 		name = "and"
 	}
 	name = "fix"
 	for _, p := range places {
 		if 100*float64(p.Packets) >= worthPct*all && p.Fix != "" {
-			add(name, doc.Clean(p.Fix))
+			out.Add(name, doc.Clean(p.Fix))
 			name = "and"
 		}
 	}
@@ -127,7 +127,7 @@ func verifiedText(v *measure.Checked) string {
 }
 
 // searchRows adds the outcome of a search for the capacity.
-func searchRows(c *measure.Cell, add func(name, value string)) {
+func searchRows(c *measure.Cell, out *doc.Rows) {
 	s := c.Search
 	if s == nil {
 		return
@@ -142,17 +142,17 @@ func searchRows(c *measure.Cell, add func(name, value string)) {
 	if s.LossPct != nil {
 		loss = unit.Percent(*s.LossPct) + " loss in it"
 	}
-	add("capacity", doc.Join(capacity, headers, loss))
+	out.Add("capacity", doc.Join(capacity, headers, loss))
 	why := doc.Clean(s.Why)
 	switch {
 	case s.LosslessBps != nil:
-		add("without loss", doc.Join(unit.Rate(*s.LosslessBps)+" (RFC 2544)", why))
+		out.Add("without loss", doc.Join(unit.Rate(*s.LosslessBps)+" (RFC 2544)", why))
 	case len(s.Trials) > 0:
-		add("without loss", doc.Join("not found", why))
+		out.Add("without loss", doc.Join("not found", why))
 	case s.CapacityBps == nil:
-		add("capacity", doc.Join("not found", why))
+		out.Add("capacity", doc.Join("not found", why))
 	}
-	add("trials", trialsText(s.Trials))
+	out.Add("trials", trialsText(s.Trials))
 }
 
 // trialsText returns "956 Mb/s lost 812; 119 Mb/s clean; ...".

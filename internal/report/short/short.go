@@ -104,12 +104,8 @@ func blocks(g *report.Gist, said string) (all []doc.Block) {
 	all = append(all, doc.Titled("What limits it", cards(g.Why, said)...), doc.Titled("Gates", g.Gates...), figures(g))
 	all = append(all, g.Path...)
 	all = append(all, g.Ladder...)
-	var rest []doc.Row
-	add := func(name, value string) {
-		if value != "" {
-			rest = append(rest, doc.Row{Name: name, Value: value})
-		}
-	}
+	var rest doc.Rows
+	add := rest.Add
 	add("not measured", first(g.Failed))
 	add("also", strings.Join(g.Also, ", "))
 	if g.Others > 0 {

@@ -197,12 +197,9 @@ func Answers(d *measure.Document) []string {
 }
 
 // transferRows returns the facts of a transfer.
-func transferRows(t *measure.Transfer) (rows []doc.Row) {
-	add := func(name, value string) {
-		if value != "" {
-			rows = append(rows, doc.Row{Name: name, Value: value})
-		}
-	}
+func transferRows(t *measure.Transfer) []doc.Row {
+	var rows doc.Rows
+	add := rows.Add
 	add("from", doc.Clean(t.URL))
 	if t.Direction == measure.Upload {
 		rows[len(rows)-1].Name = "to"
