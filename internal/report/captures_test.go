@@ -33,8 +33,8 @@ func TestCapturedBothDirections(t *testing.T) {
 	back.Runs[0].Flows[0].From, back.Runs[0].Flows[0].To = "b", "local"
 	d.Cells = append(d.Cells, back)
 	printed := textFace(t, d, TextOptions{})
-	if !strings.Contains(printed, "what the packets show, local -> b\n") || !strings.Contains(printed, "what the packets show, b -> local\n") {
-		t.Error("the ways are not named")
+	if !strings.Contains(printed, "packet analysis, local -> b\n") || !strings.Contains(printed, "packet analysis, b -> local\n") {
+		t.Error("the directions are not named")
 	}
 	if n := strings.Count(pageOf(t, d), ` over time</title>`); n != 6 {
 		t.Errorf("%d drawings over time, want 4 of connections and 2 of cells", n)

@@ -162,7 +162,7 @@ func TestComparedAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, _, _ := strings.Cut(text.String(), "\n")
-	want := "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse; changed: MTU of eth0 9000 -> 1500 at peer, kernel 6.12.48 -> 6.13.1 at peer"
+	want := "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2%): worse; changed: MTU of eth0 9000 -> 1500 at peer, kernel 6.12.48 -> 6.13.1 at peer"
 	if first != want {
 		t.Errorf("%q, want %q", first, want)
 	}
@@ -176,7 +176,7 @@ func TestComparedRailInTheAnswer(t *testing.T) {
 	x.Cells[0].Guards = []measure.ComparedRail{{Name: "loss", Unit: "pct", Before: 1, After: 2, ChangePct: new(100.0), Worse: true},
 		{Name: "RTT under load", Unit: "ns", Before: 4.4e6, After: 12e6, ChangePct: new(172.7), Worse: true}, {Name: "jitter", Unit: "ns", Before: 1e6, After: 9e6}}
 	v := compared.Report(x)
-	if !strings.HasPrefix(v.Answer, "RTT under load 4.40 ms -> 12.0 ms (+172.7%) local -> peer: worse (and 1 more figure); ") || v.Tone != doc.ToneBad {
+	if !strings.HasPrefix(v.Answer, "RTT under load 4.40 ms -> 12.0 ms (+173%) local -> peer: worse (and 1 more figure); ") || v.Tone != doc.ToneBad {
 		t.Error(v.Answer)
 	}
 }

@@ -46,7 +46,7 @@ func TestAnswersOfFindings(t *testing.T) {
 	}{
 		{"certain", hedged(measure.Certain, 4.1e9, 0), "4.10 Gb/s local -> b, TCP, 4 streams: the receiver's CPU 3 is full"},
 		{"likely", hedged(measure.Likely, 4.1e9, 0), "4.10 Gb/s local -> b, TCP, 4 streams: probably the receiver's CPU 3 is full"},
-		{"possible", hedged(measure.Possible, 4.1e9, 0), "4.10 Gb/s local -> b, TCP, 4 streams: perhaps the receiver's CPU 3 is full"},
+		{"possible", hedged(measure.Possible, 4.1e9, 0), "4.10 Gb/s local -> b, TCP, 4 streams: possibly the receiver's CPU 3 is full"},
 		{"below the link", receiverCPUTest(), "4.10 of 10 Gb/s local -> b (42.9% of what MTU 1500 allows): fail, all interrupts of eth0 at b go to CPU 3, which is full of softirq work (98%)"},
 		{"the same both ways", receiveWindowTest(), "25.3 Mb/s local -> b, 25.4 Mb/s back, TCP, 4 streams: the window that b advertises is full: 64 KiB in 20.6 ms"},
 		{"full", healthyTest(), "956 of 1000 Mb/s local -> peer, 951 back (99.4% of what MTU 1500 allows): pass, the link is full"},
@@ -154,11 +154,11 @@ func TestSameBothDirections(t *testing.T) {
 // TestHeldLadder: a ladder shows what limits the best and the worst rung.
 func TestHeldLadder(t *testing.T) {
 	d := heldLadder()
-	const most = "the most (4 streams, default window): sender-cpu (likely): the sender's CPU 1 is full (98%)"
-	const least = "the least (1 stream, 800 KiB window): single-flow (possible): one stream uses one CPU"
+	const most = "highest (4 streams, default window): sender-cpu (likely): the sender's CPU 1 is full (98%)"
+	const least = "lowest (1 stream, 800 KiB window): single-flow (possible): one stream uses one CPU"
 	printed := textFace(t, d, TextOptions{Width: 200})
 	if !strings.Contains(printed, "  - "+most+"\n  - "+least+"\n") {
-		t.Errorf("not told:\n%s", printed)
+		t.Errorf("not explained:\n%s", printed)
 	}
 	d.Cells = d.Cells[:1]
 	if printed = textFace(t, d, TextOptions{Width: 200}); strings.Count(printed, "single-flow") != 1 || strings.Contains(printed, "the least") {

@@ -132,9 +132,9 @@ func TestPlanList(t *testing.T) {
   step  what                         flows  traffic                                             time
      1  1 stream                         6  TCP, 10 s                                         12.2 s
      2  8 streams                        6  TCP, 10 s                                         12.2 s
-     3  LAN, four end points a host      4  UDP, 1 stream, 1.00 Gb/s asked for, 800 KiB    1 min 1 s
+     3  LAN, four end points a host      4  UDP, 1 stream, 1.00 Gb/s requested, 800 KiB    1 min 1 s
                                             window, 1 min
-     4  self (beside, once)              1  TCP, 1 stream, 3 s                                 4.2 s
+     4  self (baseline, once)            1  TCP, 1 stream, 3 s                                 4.2 s
 
   steps 1-2     a -> b, a -> local, b -> a, b -> local, local -> a, local -> b
   step 3        a -> b (4 flows)

@@ -196,7 +196,7 @@ func TestEmbeddedRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ text, says string }{
 		"none":      {pageOf(t, smallDocument("test")), "the page has no result"},
 		"empty":     {"", "the page has no result"},
-		"cut":       {whole[:begin+200], "cut off"},
+		"cut":       {whole[:begin+200], "truncated"},
 		"two":       {whole + whole, "two"},
 		"changed":   {whole[:begin+100] + "AAAA" + whole[begin+104:], ""},
 		"no base64": {rawBegin + "<b>" + rawEnd, ""},

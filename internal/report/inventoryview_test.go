@@ -40,7 +40,7 @@ func TestRecordOfAPlacedEndPoint(t *testing.T) {
 func TestInventoryOfThousands(t *testing.T) {
 	d := manyGuests(5000)
 	page := pageOf(t, d)
-	if len(page) > 4<<20 || strings.Count(page, "guest-") < 5000 || !strings.Contains(page, "4700 more VMs have no sheet here") {
+	if len(page) > 4<<20 || strings.Count(page, "guest-") < 5000 || !strings.Contains(page, "4700 more VMs have no fact sheet here") {
 		t.Errorf("a page of %d bytes, %d names", len(page), strings.Count(page, "guest-"))
 	}
 	if n := strings.Count(page, `<summary>guest-`); n != 300 {

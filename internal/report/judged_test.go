@@ -155,7 +155,7 @@ func TestCheckWarns(t *testing.T) {
 	d := &measure.Document{Command: "check", Gates: []measure.Gate{warn("local"), warn("peer"), {ID: "sack", Status: measure.GatePass, Fact: "on", Why: "w"}}}
 	v := newPage(d)
 	do := linesOf(v, "To do")
-	if v.First.Accepted.Word != "fit" || !strings.Contains(do, "Better first:") || strings.Count(do, "measure when it is idle") != 1 || !strings.Contains(do, "local, peer") {
+	if v.First.Accepted.Word != "fit" || !strings.Contains(do, "Recommended:") || strings.Count(do, "measure when it is idle") != 1 || !strings.Contains(do, "local, peer") {
 		t.Errorf("%s: %q", v.First.Accepted.Word, do)
 	}
 	d.Gates = d.Gates[2:]
@@ -175,7 +175,7 @@ func TestAdvised(t *testing.T) {
 		d.Cells[i].Findings = []measure.Finding{{Cause: result.CauseLinkRate, Confidence: measure.Certain, Healthy: true, Summary: "the link is full"}}
 	}
 	v := newPage(d)
-	if do := linesOf(v, "To do"); !strings.HasPrefix(do, "nothing has to be changed") || !strings.Contains(v.Answer, "the link is full; ") {
+	if do := linesOf(v, "To do"); !strings.HasPrefix(do, "no change is needed") || !strings.Contains(v.Answer, "the link is full; ") {
 		t.Errorf("%q, to do %q", v.Answer, do)
 	}
 }
@@ -207,11 +207,11 @@ func TestDrawn(t *testing.T) {
 		c.Runs[i].Goodput = new(bps)
 	}
 	c.Goodput.Value = 956e6
-	if page := pageOf(t, d); !strings.Contains(page, "drawn is run\u00a02 of\u00a03") && !strings.Contains(page, "drawn is run 2 of 3") {
+	if page := pageOf(t, d); !strings.Contains(page, "the chart shows run\u00a02 of\u00a03") && !strings.Contains(page, "the chart shows run 2 of 3") {
 		t.Error("the page does not say which run is drawn")
 	}
 	c.Runs = c.Runs[:1]
-	if page := pageOf(t, d); strings.Contains(page, "drawn is") {
+	if page := pageOf(t, d); strings.Contains(page, "the chart shows") {
 		t.Error("there is but one run")
 	}
 }

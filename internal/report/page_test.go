@@ -42,7 +42,7 @@ func TestFirstMinute(t *testing.T) {
 	}{
 		{"pass", verdictTest(), "accepted", doc.ToneGood, []string{"Carries: 956 Mb/s local -> peer (95% interval of this run 948-964), 100% of the 956 Mb/s that 1 Gb/s leaves for payload at MTU 1500",
 			"Limited by: the link itself", "To do: nothing", "Between: peer is beta, 192.0.2.2:5200"}, "--link-rate 10G"},
-		{"fail", unmet, "not accepted", doc.ToneBad, []string{"To do: let `thru explain` find"}, ""},
+		{"fail", unmet, "not accepted", doc.ToneBad, []string{"To do: run `thru explain` to find"}, ""},
 		{"fail with a cause", explainTest(), "not accepted", doc.ToneBad, []string{"Limited by: local -> b: all interrupts of eth0 at b go to CPU 3", "Limited by: b -> local: the link itself: it is full", "To do: ethtool -L eth0 combined 8"}, ""},
 		{"a gate was overruled", forced, "accepted", doc.ToneGood, []string{"To do: mend the path"}, ""},
 		{"broke off", cut, "no verdict", doc.ToneNone, []string{"To do: look there"}, ""},
@@ -54,7 +54,7 @@ func TestFirstMinute(t *testing.T) {
 		{"empty", &measure.Document{}, "no verdict", doc.ToneNone, nil, "Carries"},
 		{"unfit", unfit, "not fit", doc.ToneBad, []string{"To do: path: f"}, "Carries"},
 		{"checked", checked(), "not fit", doc.ToneBad, nil, "Limited by"},
-		{"target of a tuning", tunedTest(), "accepted", doc.ToneGood, []string{"To do: make what was kept last"}, ""},
+		{"target of a tuning", tunedTest(), "accepted", doc.ToneGood, []string{"To do: make the kept changes persistent"}, ""},
 		{"targets of a plan", manyToOneTest(), "not accepted", doc.ToneBad, []string{"Carries: 8 pairs at once carried 7.52 of 10 Gb/s", "Limited by: the CPU 3 of store is full"}, ""},
 		{"rungs", rungsTest(), "not accepted", doc.ToneBad, []string{"Carries: interconnect: 9.41 of 10 Gb/s"}, ""},
 		{"a disk", diskDocument(), "no verdict", doc.ToneNone, []string{"Gives: /srv at b (ext4 on nvme0n1): reads 3.22 GB/s", "Between: b is beta"}, "see the error"},
@@ -122,8 +122,8 @@ func TestInventory(t *testing.T) {
 		of   int
 		want string
 	}{
-		{"make and model", 0, "told no facts"}, {"make and model", 1, "Acme R1"}, {"make and model", 3, "not checked: no SMBIOS here"}, {"firmware", 1, "Phoenix 2.1"},
-		{"vCPUs", 1, "no guest"}, {"vCPUs", 3, "2 logical cores"}, {"reservations, limits and shares", 3, "a guest cannot see"},
+		{"make and model", 0, "reported no facts"}, {"make and model", 1, "Acme R1"}, {"make and model", 3, "not checked: no SMBIOS here"}, {"firmware", 1, "Phoenix 2.1"},
+		{"vCPUs", 1, "not a guest"}, {"vCPUs", 3, "2 logical cores"}, {"reservations, limits and shares", 3, "a guest cannot see"},
 		{"hypervisor, version and build", 2, "VMware ESXi 8.0.3, 24022510"}, {"hypervisor, version and build", 3, "only its host can"},
 		{"file systems", 2, "datastore1 VMFS-6"}, {"system settings that are not default", 2, "netPktHeapMaxSize=64"}, {"virtual network cards", 3, "eth0 (virtio_net"},
 	} {

@@ -72,9 +72,9 @@ func TestAnswer(t *testing.T) {
 		{"pairs at once, of two settings", meshTest(), "12 pairs at once carried 8.16 Gb/s, 624-741 Mb/s each with 1 stream, the highest rate of 2 settings"},
 		{"pairs that share a link, and targets", manyToOneTest(), "8 pairs at once carried 7.52 of 10 Gb/s, 905-972 Mb/s each: 2 of 3 targets are not met; the CPU 3 of store is full: it takes in all 8 flows"},
 		{"targets that a busy host may miss", busyTargets, "8 pairs at once carried 7.52 of 10 Gb/s, 905-972 Mb/s each: inconclusive, 2 of 3 targets are not met; the CPU 3 of store is full: it takes in all 8 flows"},
-		{"a rung that is open", openRung, "the interconnect carries 9.41 of 10 Gb/s, 20.3% less than the LAN below it: pass; the LAN is inconclusive"},
-		{"rungs", rungsTest(), "the interconnect carries 9.41 of 10 Gb/s, 20.3% less than the LAN below it: pass; the LAN fails"},
-		{"variants", variantsTest(), "bbr carries 12.1% more than cubic (95% interval +9.3% to +14.6%, 8 pairs of runs), a -> b: improved"},
+		{"a rung that is open", openRung, "the interconnect carries 9.41 of 10 Gb/s, -20.3% against the LAN below it: pass; the LAN is inconclusive"},
+		{"rungs", rungsTest(), "the interconnect carries 9.41 of 10 Gb/s, -20.3% against the LAN below it: pass; the LAN fails"},
+		{"variants", variantsTest(), "bbr against cubic: goodput +12.1% (95% interval +9.3..+14.6%, 8 pairs of runs), a -> b: improved"},
 		{"pairs in turn", inTurnTest(), "28 pairs one after the other carried 1.02-9.42 Gb/s each, median 9.36 Gb/s, the slowest n12 -> n13"},
 		{"ladder", ladderTest(), "52.1 Gb/s with 4 streams and the default window: the highest rate of localhost"},
 	}

@@ -70,7 +70,7 @@ func TestTuningAnswer(t *testing.T) {
 		{"before any figure", changed(func(d *measure.Document) {
 			d.Cells, d.Tuning, d.Error = nil, &measure.Tuning{}, &measure.Error{Message: "b cannot be reached"}
 		}), ""},
-		{"advice", advisedTest(), "25.3 Mb/s local -> b, 25.4 Mb/s back: 3 changes to try, first: receive windows of up to 25 MiB at b; 1 thing to see to"},
+		{"advice", advisedTest(), "25.3 Mb/s local -> b, 25.4 Mb/s back: 3 changes to try, first: receive windows of up to 25 MiB at b; 1 further check"},
 		{"nothing helps", unhelpedTest(), "941 Mb/s local -> b, 938 Mb/s back: the one change tried did not help measurably, and was undone"},
 		{"the same", sameTest(), "60 comparisons of two equal states: 56 equivalent, 3 undecided, 1 worse"},
 		{"restored", restoredTest(), "2 of 3 settings are restored, 1 is not"},
@@ -128,7 +128,7 @@ func TestGainIsMeasuredAnew(t *testing.T) {
 func TestAdviceCounts(t *testing.T) {
 	d := advisedTest()
 	d.Tuning.Advice[3].Commands[0].Set = []string{"tc -s qdisc show dev eth0"}
-	if got := Answer(d); !strings.HasSuffix(got, "25 MiB at b; 1 thing to see to") || !strings.Contains(got, "3 changes to try") {
+	if got := Answer(d); !strings.HasSuffix(got, "25 MiB at b; 1 further check") || !strings.Contains(got, "3 changes to try") {
 		t.Errorf("%q", got)
 	}
 }
@@ -198,7 +198,7 @@ func TestKnobs(t *testing.T) {
 	if err := tuning.Knobs(&b, points, TextOptions{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"local: thru does not run as root here\n", "b: 3 knobs\n", "cannot be set rx-ring eth0 (the driver has no", "up to 4096 131072 2147483647", " on off\n", "256 ", " no\n", "c: there is nothing to set\n"} {
+	for _, want := range []string{"local: thru does not run as root here\n", "b: 3 knobs\n", "cannot be set rx-ring eth0 (the driver has no", "up to 4096 131072 2147483647", " on off\n", "256 ", " no\n", "c: no setting is available\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

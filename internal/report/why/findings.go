@@ -114,9 +114,9 @@ func whereText(w measure.Where) string {
 // below.
 func barWords(flow *measure.Flow) (words [2]string) {
 	if flow != nil && flow.Captures[0].File != "" {
-		return [2]string{" (threshold: above %s)", " (threshold: below %s)"}
+		return [2]string{" (threshold > %s)", " (threshold < %s)"}
 	}
-	return [2]string{" (threshold %s)", " (threshold: below %s)"}
+	return [2]string{" (threshold %s)", " (threshold < %s)"}
 }
 
 func proofIn(p *measure.Proof, bar [2]string) string {

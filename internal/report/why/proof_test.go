@@ -23,7 +23,7 @@ func TestProofNamesItsPackets(t *testing.T) {
 func TestProofText(t *testing.T) {
 	for want, p := range map[string]measure.Proof{
 		"rwnd_limited 98.7% of busy_time (threshold 60%)":   {Counter: "tcp_info.rwnd_limited_us of busy_time_us", Value: 98.7, Unit: "pct", Threshold: new(60.0), Above: true},
-		"unread 0 B (threshold: below 6554 B): it is empty": {Counter: "course.unread_bytes", Value: 0, Unit: "bytes", Threshold: new(6554.0), Note: "it is empty"},
+		"unread 0 B (threshold < 6554 B): it is empty": {Counter: "course.unread_bytes", Value: 0, Unit: "bytes", Threshold: new(6554.0), Note: "it is empty"},
 		"rx_packets 338 120/s in 10 s":                      {Counter: "interface.rx_packets", Value: 338120, Unit: "per_s", SpanNs: 10e9},
 		"TCPTimeouts 3":                                     {Counter: "TcpExt.TCPTimeouts", Value: 3},
 		"rtt 20.6 ms":                                       {Counter: "rtt_us", Value: 20.6e6, Unit: "ns"},
