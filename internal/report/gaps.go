@@ -58,7 +58,7 @@ func inWords(key string) string {
 	words := map[string]string{
 		"bdp_bytes": "BDP", "ceiling": "ceiling", "cpu_of_each_end": "CPU of each end", "goodput_bps": "goodput",
 		"host": "counters of the host", "interface.driver": "driver counters of the interface", "jain_fairness": "fairness",
-		"mean_packet_bytes": "mean packet size", "receiver_cpu": "CPU of the receiver", "receiver_memory": "memory of the receiver",
+		"mean_packet_bytes": "mean packet", "receiver_cpu": "CPU of the receiver", "receiver_memory": "memory of the receiver",
 		"reconciled": "comparison of both ends", "required_window_bytes": "required window", "retransmits_segments": "retransmits",
 		"rfc6349.buffer_delay_pct": "buffer delay", "rfc6349.tcp_efficiency_pct": "TCP efficiency", "rfc6349.transfer_time_ratio": "time ratio",
 		"steady_state": "steady state", "streams.mss": "segment size", "streams.tcp.bytes_sent": "retransmitted bytes",

@@ -210,7 +210,7 @@ func farStep(d *measure.Document, e measure.EndPoint) (repeatStep, bool) {
 		return s, false
 	default:
 		s.Command = "thru serve"
-		s.Conclusion = "once, at the other end: enter the join string that it prints with thru join NAME"
+		s.Conclusion = "once, at the other end: run thru join NAME and enter the join string that it prints"
 		if e.Thru != "" {
 			s.Conclusion = "thru " + doc.Clean(e.Thru) + "; " + s.Conclusion
 		}

@@ -39,7 +39,7 @@ func rows(c *measure.Cell) []doc.Row {
 	out.Add("RFC 6349", rfc6349Text(c.RFC6349))
 	out.Add("streams", streamsText(c))
 	if c.MeanPacket != nil {
-		out.Add("mean packet size", packetText(*c.MeanPacket))
+		out.Add("mean packet", packetText(*c.MeanPacket))
 	}
 	out.Add("BDP", bdpText(c))
 	out.AddBrief("window", windowText(c, Buffer(sender), Buffer(receiver)))
@@ -82,8 +82,8 @@ func machineRows(c *measure.Cell, out *doc.Rows) {
 	out.AddBrief("CPU, sender", endCPU(c, c.SenderCPU, sender))
 	out.AddBrief("CPU, receiver", endCPU(c, c.ReceiverCPU, receiver))
 	out.Add("CPU per Gb/s", costText(c.SenderCPU, c.ReceiverCPU, "sender"))
-	out.Add("memory, sender", memoryText(c.SenderMem))
-	out.Add("memory, receiver", memoryText(c.ReceiverMem))
+	out.Add("mem, sender", memoryText(c.SenderMem))
+	out.Add("mem, receiver", memoryText(c.ReceiverMem))
 }
 
 // FigureText returns the main figure of a cell with its uncertainty.
