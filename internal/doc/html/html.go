@@ -123,7 +123,7 @@ func (p *printer) page(r doc.Report) {
 		p.put("</p>\n")
 	}
 	if r.Kept != "" {
-		p.put("<p>The whole result is inside this page: <code>thru report FILE --json</code> brings it out.</p>\n")
+		p.put("<p>The page contains the whole result: extract it with <code>thru report FILE --json</code>.</p>\n")
 	}
 	p.put("</footer>\n")
 	if r.Kept != "" {
@@ -287,9 +287,9 @@ func (p *printer) verdict(v doc.Verdict) {
 	p.with(`<span aria-hidden="true">%s</span> `, v.Mark)
 	p.put("%s</strong> %s", v.Word, doc.Fixed(v.Why))
 	p.with("<p><b>To do:</b> %s</p>", doc.Fixed(v.Do))
-	p.with(`<p class="but"><b>With care:</b> %s</p>`, doc.Fixed(strings.Join(v.But, "; ")))
+	p.with(`<p class="but"><b>Caution:</b> %s</p>`, doc.Fixed(strings.Join(v.But, "; ")))
 	for _, command := range v.How {
-		p.put("<p>To get one, say what the link is meant to carry:</p>")
+		p.put("<p>For a verdict, give the link rate:</p>")
 		p.code(command)
 	}
 	p.put("</dd></div>\n")
