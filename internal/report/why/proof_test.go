@@ -22,18 +22,18 @@ func TestProofNamesItsPackets(t *testing.T) {
 
 func TestProofText(t *testing.T) {
 	for want, p := range map[string]measure.Proof{
-		"rwnd_limited 98.7% of busy_time (threshold 60%)":   {Counter: "tcp_info.rwnd_limited_us of busy_time_us", Value: 98.7, Unit: "pct", Threshold: new(60.0), Above: true},
-		"unread 0 B (threshold < 6554 B): it is empty": {Counter: "course.unread_bytes", Value: 0, Unit: "bytes", Threshold: new(6554.0), Note: "it is empty"},
-		"rx_packets 338 120/s in 10 s":                      {Counter: "interface.rx_packets", Value: 338120, Unit: "per_s", SpanNs: 10e9},
-		"TCPTimeouts 3":                                     {Counter: "TcpExt.TCPTimeouts", Value: 3},
-		"rtt 20.6 ms":                                       {Counter: "rtt_us", Value: 20.6e6, Unit: "ns"},
-		"goodput 4.10 Gb/s":                                 {Counter: "goodput_bps", Value: 4.1e9, Unit: "bps"},
-		"in_flight 44.1 segments":                           {Counter: "course.in_flight_segments", Value: 44.1, Unit: "segments"},
-		"unread in the socket 3.2% of its room":             {Counter: "unread in the socket, of its room", Value: 3.2, Unit: "pct"},
-		"UDP at 0.9 of the rate, lost on the path 1.2%":     {Counter: "UDP at 0.9 of the rate, lost on the path", Value: 1.2, Unit: "pct"},
-		"rtt under load, mean 20.6 ms":                      {Counter: "tcp_info.rtt_us under load, mean", Value: 20.6e6, Unit: "ns"},
-		"snd_wnd, mean 64 KiB":                              {Counter: "tcp_info.snd_wnd_bytes, mean", Value: 65536, Unit: "bytes"},
-		"x ?":                                               {Counter: "x", Value: math.NaN(), Unit: "bytes"},
+		"rwnd_limited 98.7% of busy_time (threshold 60%)": {Counter: "tcp_info.rwnd_limited_us of busy_time_us", Value: 98.7, Unit: "pct", Threshold: new(60.0), Above: true},
+		"unread 0 B (threshold < 6554 B): it is empty":    {Counter: "course.unread_bytes", Value: 0, Unit: "bytes", Threshold: new(6554.0), Note: "it is empty"},
+		"rx_packets 338 120/s in 10 s":                    {Counter: "interface.rx_packets", Value: 338120, Unit: "per_s", SpanNs: 10e9},
+		"TCPTimeouts 3":                                   {Counter: "TcpExt.TCPTimeouts", Value: 3},
+		"rtt 20.6 ms":                                     {Counter: "rtt_us", Value: 20.6e6, Unit: "ns"},
+		"goodput 4.10 Gb/s":                               {Counter: "goodput_bps", Value: 4.1e9, Unit: "bps"},
+		"in_flight 44.1 segments":                         {Counter: "course.in_flight_segments", Value: 44.1, Unit: "segments"},
+		"unread in the socket 3.2% of its room":           {Counter: "unread in the socket, of its room", Value: 3.2, Unit: "pct"},
+		"UDP at 0.9 of the rate, lost on the path 1.2%":   {Counter: "UDP at 0.9 of the rate, lost on the path", Value: 1.2, Unit: "pct"},
+		"rtt under load, mean 20.6 ms":                    {Counter: "tcp_info.rtt_us under load, mean", Value: 20.6e6, Unit: "ns"},
+		"snd_wnd, mean 64 KiB":                            {Counter: "tcp_info.snd_wnd_bytes, mean", Value: 65536, Unit: "bytes"},
+		"x ?":                                             {Counter: "x", Value: math.NaN(), Unit: "bytes"},
 	} {
 		if got := proofIn(&p, barWords(nil)); got != want {
 			t.Errorf("%q, want %q", got, want)
