@@ -62,7 +62,7 @@ func judgeReceiverCPU(f *diagnose.Flow) *diagnose.Outcome {
 		o.Confidence = sureOfCPU(f, mine)
 	}
 	if seen && unread > diagnose.UnreadBar {
-		o.By(diagnose.Above(f.Receiver.Proof("unread in the socket, of its room", unread, "pct"), diagnose.UnreadBar))
+		o.By(diagnose.Above(f.Receiver.Proof("unread data, of the socket buffer", unread, "pct"), diagnose.UnreadBar))
 	}
 	return unlessPaced(f, onOtherCPUs(f, scaled(f, o)))
 }

@@ -18,15 +18,15 @@ import (
 func FixedWindow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "fixed-window", TCP: true, Title: "a buffer that was set by hand", Judge: judgeFixedWindow, Packets: packetsFixedWindow,
-			Seen:        "the socket buffer was set (-w), which ends autotuning, and that window holds the sender up; in a capture alone: the receiver's window holds the sender up and never changes (possible)",
-			Distinction: "the same without -w",
+			Cause: "fixed-window", TCP: true, Title: "a socket buffer with a fixed size", Judge: judgeFixedWindow, Packets: packetsFixedWindow,
+			Seen:        "the socket buffer was set (-w), which ends autotuning, and that window limits the sender; in a capture alone: the receiver's window limits the sender and never changes (possible)",
+			Distinction: "the same test without -w",
 			Fix:         "leave -w out", Effect: "W * 8 / RTT", Source: "tcp(7), SO_RCVBUF; methods.md, formula 3",
 			Tests: []string{diagnose.NoWindow}, Brings: []string{"receive-window", "send-buffer"},
 		},
 		Gates: []gate.Rule{
-			{ID: "explicit-window", Words: "rmem_max wmem_max maxsockbuf -w", Title: "Limit of -w", About: "the most that a program may ask for (rmem_max, wmem_max, maxsockbuf), against the product, and what it can carry; information only",
-				Why:    "an explicit window switches autotuning off, and the kernel cuts it to its limit without a word",
+			{ID: "explicit-window", Words: "rmem_max wmem_max maxsockbuf -w", Title: "Limit of -w", About: "the largest buffer that a program may request (rmem_max, wmem_max, maxsockbuf) against the bandwidth-delay product, and the rate that it allows; information only",
+				Why:    "an explicit window switches autotuning off, and the kernel silently reduces it to its limit",
 				Source: "socket(7), SO_RCVBUF", Fix: "leave -w out, or raise the limit", Checklist: []string{"C-18", "C-39", "B-19"}, Host: gateExplicitWindow},
 		},
 		Propose: []advise.Proposer{proposeFixedWindow},
@@ -36,10 +36,10 @@ func FixedWindow() rule.Cause {
 func judgeFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 	send, recv := f.Cell.Spec.Window.Send, f.Cell.Spec.Window.Recv
 	if f.PacketsOnly() {
-		return diagnose.Missing("the windows that were asked for", "packets do not tell")
+		return diagnose.Missing("the requested windows", "a capture does not show them")
 	}
 	if send == 0 && recv == 0 {
-		return diagnose.No("no window was set: the kernels tune them")
+		return diagnose.No("no window was set: autotuning is on")
 	}
 	r, s := judgeReceiveWindow(f), diagnose.SendBuffer(f)
 	cause, size, by := r, recv, f.Receiver
@@ -48,20 +48,20 @@ func judgeFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	free := f.Experiment(diagnose.NoWindow)
 	if g := f.Against(free); g.Times > diagnose.GainBar {
-		return diagnose.Likely("the window of %s that was set by hand is too small: without it %s pass", unit.Size(size), unit.Rate(diagnose.RateOf(free))).
-			At(measure.Where{Place: measure.AtTool, EndPoint: by.Name}).By(by.Proof("window asked for", float64(size), "bytes")).
-			Gains(f.Receiver.Proof("goodput without it over this", 0, ""), g).
-			Costs(0, "without it "+unit.Rate(diagnose.RateOf(free))+" pass", "the same traffic with windows that the kernels tune").
+		return diagnose.Likely("the window of %s set with -w is too small: without -w %s pass", unit.Size(size), unit.Rate(diagnose.RateOf(free))).
+			At(measure.Where{Place: measure.AtTool, EndPoint: by.Name}).By(by.Proof("requested window", float64(size), "bytes")).
+			Gains(f.Receiver.Proof("goodput without -w over the base", 0, ""), g).
+			Costs(0, "without -w "+unit.Rate(diagnose.RateOf(free))+" pass", "the same traffic with autotuned windows").
 			AddFix(diagnose.Advise(by, "leave -w out, so that the kernel tunes the window"))
 	}
 	if tuned := tuned(f); tuned != nil && f.Against(tuned).Times <= 1 {
-		return diagnose.No("windows that the kernels tune carry %s, no more", unit.Rate(diagnose.RateOf(tuned)))
+		return diagnose.No("autotuned windows carry no more: %s", unit.Rate(diagnose.RateOf(tuned)))
 	}
 	if cause.State != diagnose.Holds || cause.Confidence == measure.Possible {
-		return diagnose.No("a window of %s was set, and is not what holds the sender up", unit.Size(size))
+		return diagnose.No("a window of %s was set, and does not limit the sender", unit.Size(size))
 	}
-	o := diagnose.HoldsWith(cause.Confidence, "the window of %s that was set by hand is too small for the round trip", unit.Size(size))
-	o.Effect, o.Evidence = cause.Effect, append([]measure.Proof{by.Proof("window asked for", float64(size), "bytes")}, cause.Evidence...)
+	o := diagnose.HoldsWith(cause.Confidence, "the window of %s set with -w is too small for the round trip", unit.Size(size))
+	o.Effect, o.Evidence = cause.Effect, append([]measure.Proof{by.Proof("requested window", float64(size), "bytes")}, cause.Evidence...)
 	return o.At(measure.Where{Place: measure.AtTool, EndPoint: by.Name}).AddFix(diagnose.Advise(by, "leave -w out, so that the kernel tunes the window"))
 }
 
@@ -86,11 +86,11 @@ func packetsFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("%s", o.Text)
 	}
 	if o.State == diagnose.Unknown || s.Main().Window.Max-s.Main().Window.Min > 2*s.MSS() {
-		return diagnose.Missing("the windows that were asked for", "packets do not tell")
+		return diagnose.Missing("the requested windows", "a capture does not show them")
 	}
-	return diagnose.Possible("the receiver's window stays at %s: it was set by hand, or its bound is that low", unit.Size(int64(s.Main().Window.Mean))).At(f.Receiver.Where()).
-		By(s.Proof("window that the receiver advertised, most", s.Main().Window.Max, "bytes"), s.Proof("window that the receiver advertised, least", s.Main().Window.Min, "bytes")).
-		Then("the same without a window that is set").AddFix(diagnose.Advise(f.Receiver, "have the kernel tune the window: leave -w or SO_RCVBUF out, and raise its bounds"))
+	return diagnose.Possible("the receiver's window stays at %s: a program set it, or the kernel's maximum is that low", unit.Size(int64(s.Main().Window.Mean))).At(f.Receiver.Where()).
+		By(s.Proof("window that the receiver advertised, maximum", s.Main().Window.Max, "bytes"), s.Proof("window that the receiver advertised, minimum", s.Main().Window.Min, "bytes")).
+		Then("the same transfer without a fixed window").AddFix(diagnose.Advise(f.Receiver, "let the kernel tune the window: leave -w or SO_RCVBUF out, and raise the kernel's maximum"))
 }
 
 // gateExplicitWindow only informs: without -w the limit does not matter.
@@ -124,8 +124,8 @@ func gateExplicitWindow(h *scene.Host) *gate.Finding {
 	if l := h.Limits(); l.Window > 0 {
 		without = "; without -w up to " + gate.Size(l.Window) + " (" + l.WindowOf + ")"
 	}
-	return gate.Pass("-w gets at most %s (%s): %s a connection%s", gate.Size(limit), of, gate.Rate(stat.WindowRate(float64(limit), h.RTT())), without).
-		Because("a connection needs %s; the kernel cuts what -w asks for to its limit without a word", gate.Size(window)).
+	return gate.Pass("-w gets at most %s (%s): %s per connection%s", gate.Size(limit), of, gate.Rate(stat.WindowRate(float64(limit), h.RTT())), without).
+		Because("a connection needs %s; the kernel silently reduces a larger -w to its limit", gate.Size(window)).
 		Do(raiseLimit(h, window).Saying("leave -w out; only a test with -w needs a higher limit"))
 }
 
@@ -147,13 +147,13 @@ func proposeFixedWindow(r advise.Request) []advise.Draft {
 	if c == nil || c.Spec.Window == (measure.Pair{}) {
 		return nil
 	}
-	free := advise.Draft{Id: knob.Window + "=default", Title: "windows that the kernels tune (leave -w out)", Test: &measure.TestOptions{Window: &measure.Pair{}, Flags: "leave -w out"}}.ForDirection(w)
+	free := advise.Draft{Id: knob.Window + "=default", Title: "let the kernels tune the windows (leave -w out)", Test: &measure.TestOptions{Window: &measure.Pair{}, Flags: "leave -w out"}}.ForDirection(w)
 	if x := w.Best(func(x *measure.Cell) bool { return x.Spec.Window == (measure.Pair{}) && x.Streams == c.Streams }); x != nil {
 		free = free.Bring(x.Goodput.Value, "measured in this result", "%s passed without it", unit.Rate(x.Goodput.Value))
 	} else if holds := min(w.Receiver().Holds(), w.Sender().Holds()); w.Carries(holds) > w.Goodput() {
-		free = free.Bring(w.Carries(holds), "RFC 6349, section 3.3.1", "up to %s: windows grow up to %s, which is enough for that at %s of RTT", unit.Rate(w.Carries(holds)), unit.Size(holds), unit.Duration(w.RTT()))
+		free = free.Bring(w.Carries(holds), "RFC 6349, section 3.3.1", "up to %s: windows grow up to %s, which is enough for that at %s RTT", unit.Rate(w.Carries(holds)), unit.Size(holds), unit.Duration(w.RTT()))
 	} else {
-		free = free.Bring(0, "socket(7)", "a window that grows to what the path needs, as far as the hosts let it")
+		free = free.Bring(0, "socket(7)", "the window grows to what the path needs, up to the hosts' maximum")
 	}
 	list := []advise.Draft{free}
 	for _, x := range []struct {
@@ -162,7 +162,7 @@ func proposeFixedWindow(r advise.Request) []advise.Draft {
 		want int64
 	}{{knob.RmemMax, w.To, c.Spec.Window.Recv}, {knob.WmemMax, w.From, c.Spec.Window.Send}} {
 		if now := x.h.State(x.id, ""); now.Known && now.Number() > 0 && now.Number() < x.want {
-			list = append(list, advise.Change(x.h, x.id, "", fmt.Sprint(x.want), "let -w have the %s that it asks for at %s", unit.Size(x.want), x.h.Name).ForDirection(w))
+			list = append(list, advise.Change(x.h, x.id, "", fmt.Sprint(x.want), "grant the %s that -w requests at %s", unit.Size(x.want), x.h.Name).ForDirection(w))
 		}
 	}
 	return list

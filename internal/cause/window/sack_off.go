@@ -19,20 +19,20 @@ func SACKOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "sack-off", TCP: true, Title: "no selective acknowledgements", Judge: judgeSACKOff, Packets: packetsSACKOff,
-			Seen:        "the kernel negotiated no SACK (tcp_info), and lost segments were repaired by timeouts or one at a time (Reno); in captures: the SYN or the SYN-ACK lacks the option",
-			Distinction: "without loss it costs nothing; the SYN as it left and as it arrived tells whether an end or a box between took it out",
-			Fix:         "switch it on at the end that lacks it, or fix the middlebox that strips it", Effect: "a round trip for each loss in a window, or a timeout of 200 ms",
+			Seen:        "the kernel negotiated no SACK (tcp_info), and lost segments were retransmitted by timeouts or one at a time (Reno); in captures: the SYN or the SYN-ACK lacks the option",
+			Distinction: "without loss it costs nothing; the SYN as sent and as received shows whether an end or a middlebox removed it",
+			Fix:         "switch it on at the end that lacks it, or fix the middlebox that strips it", Effect: "one round trip for each loss in a window, or a timeout of 200 ms",
 			Source: "RFC 2018; tcp_info.tcpi_options; TcpExt.TCPRenoRecovery, TCPTimeouts", Tests: []string{diagnose.Captured},
 		},
 		Urgent: 6,
 		Gates: []gate.Rule{
 			{ID: "sack", Title: "SACK of the host", About: "whether the host offers selective acknowledgement",
 				Warns:  "it is off",
-				Why:    "without it each loss in a window costs a round trip of its own, or a timeout of 200 ms",
+				Why:    "without it each loss in a window costs a round trip, or a timeout of 200 ms",
 				Source: "RFC 2018", Fix: "switch it on", Checklist: []string{"C-16"}, Host: gateSACK},
-			{ID: "sack-path", Title: "SACK on the way", About: "the option as it was sent and as it arrived", Warns: "it is taken out on the way",
-				Why:    "without it each loss in a window costs a round trip of its own, or a timeout of 200 ms",
-				Source: "RFC 2018", Fix: "set the middlebox to leave TCP options alone", Checklist: []string{"C-16"}, Direction: gateSACKPath},
+			{ID: "sack-path", Title: "SACK on the path", About: "the option as sent and as received", Warns: "a device on the path removes it",
+				Why:    "without it each loss in a window costs a round trip, or a timeout of 200 ms",
+				Source: "RFC 2018", Fix: "set the middlebox to pass TCP options unchanged", Checklist: []string{"C-16"}, Direction: gateSACKPath},
 		},
 		Propose: []advise.Proposer{proposeSACKOff},
 	}
@@ -57,12 +57,12 @@ func judgeSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 	default:
 		o.By(diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), diagnose.AgainBar),
 			f.Sender.Proof("TcpExt.TCPRenoRecovery", reno, ""), f.Sender.Proof("TcpExt.TCPTimeouts", timeouts, ""))
-		o.Text += fmt.Sprintf(", and %s of the segments had to be sent again", unit.Percent(again))
+		o.Text += fmt.Sprintf(", and %s of the segments were retransmitted", unit.Percent(again))
 		if timeouts == 0 && known && f.Rate() >= bound/2 { // it is off, but not shown to limit the rate
 			o.Confidence = measure.Likely
 		}
 	}
-	return o.Costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").
+	return o.Costs(0, "each loss in a window costs a round trip, or a timeout of 200 ms", "RFC 2018").
 		AddFix(f.SwitchOn(scene.SackSetting(), where))
 }
 
@@ -90,13 +90,13 @@ func packetsSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 	case !counted || again < diagnose.AgainBar || f.LinkIsFull() || told && queue && again < 0.05:
 		o.MarkNotBinding()
 	default:
-		o.By(diagnose.Above(s.Proof("sent again, of the payload", again, "pct", s.Data.Again.Packets...), diagnose.AgainBar), s.Count("sent again after a timeout", s.Data.Timeout))
-		o.Text += fmt.Sprintf(", and %s of the data had to be sent again", unit.Percent(again))
+		o.By(diagnose.Above(s.Proof("retransmitted, of the payload", again, "pct", s.Data.Again.Packets...), diagnose.AgainBar), s.Count("retransmissions after a timeout", s.Data.Timeout))
+		o.Text += fmt.Sprintf(", and %s of the data were retransmitted", unit.Percent(again))
 		if loaded, _, ok := s.RTT(); s.Data.Timeout.N == 0 && (!ok || s.Rate() > s.Mathis(loaded, again)/2) {
 			o.Confidence = measure.Likely // it is off, but not shown to limit the rate
 		}
 	}
-	return o.Costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").
+	return o.Costs(0, "each loss in a window costs a round trip, or a timeout of 200 ms", "RFC 2018").
 		AddFix(f.SwitchOn(scene.SackSetting(), where))
 }
 
@@ -106,7 +106,7 @@ func gateSACK(h *scene.Host) *gate.Finding {
 
 func gateSACKPath(w *scene.Direction) *gate.Finding {
 	return option(w, "SACK", func(s *measure.SYN) *bool { return s.SACK }, func() *gate.Finding {
-		return gate.Warn("SACK of %s is taken out before %s", w.From, w.To).Do(leaveAlone())
+		return gate.Warn("the SACK option of %s is removed before %s", w.From, w.To).Do(leaveAlone())
 	})
 }
 

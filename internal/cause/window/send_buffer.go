@@ -17,17 +17,17 @@ func SendBuffer() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "send-buffer", TCP: true, Title: "the sender's buffer is too small for the round trip", Judge: diagnose.SendBuffer, Packets: packetsSendBuffer,
-			Seen:        "the sender is blocked in send() with nothing left to send, and what is under way is the socket's buffer; in a capture at the sender: what is under way is always about the same, though nothing holds it (possible)",
-			Distinction: "neither window is full, nothing is lost; before a full queue a larger one only makes that longer",
-			Fix:         "raise tcp_wmem at the sender to twice the bandwidth-delay product, drop -w", Effect: "44 of 189 Mb/s by 64 KiB at 20 ms",
+			Seen:        "the sender is blocked in send() with no unsent data, and the data in flight is as large as the socket's buffer; in a capture at the sender: the data in flight is almost constant, although no window limits it (possible)",
+			Distinction: "neither window is full, and no packet is lost; if a queue on the path is full, a larger buffer only makes it longer",
+			Fix:         "raise tcp_wmem at the sender to three times the bandwidth-delay product, leave -w out", Effect: "44 of 189 Mb/s with 64 KiB at 20 ms",
 			Source: "methods.md, Traps: tcp_info.tcpi_sndbuf_limited reads 0 for a blocking sender; so the time blocked in send() counts", Tests: []string{diagnose.MoreBuffer, diagnose.EightStreams},
 		},
 		Urgent: 3,
 		Gates: []gate.Rule{
-			{ID: "send-buffer", Words: "wmem tcp_wmem sendbuf", Title: "Largest send buffer", About: "what the host's send buffer can grow to, against the bandwidth-delay product of the path",
-				Warns:  "the product exceeds it (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
-				Why:    "what is not acknowledged stays in the sender's buffer: one buffer a round trip is the most",
-				Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured; 4 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init)", Fix: "set a buffer of twice the window, for the queue that the traffic builds",
+			{ID: "send-buffer", Words: "wmem tcp_wmem sendbuf", Title: "Largest send buffer", About: "the size that the host's send buffer can grow to, against the bandwidth-delay product of the path",
+				Warns:  "the product exceeds it (of all planned connections together); without a known rate, it is less than half of the Linux default",
+				Why:    "unacknowledged data stays in the sender's buffer: a connection carries at most one buffer per round trip",
+				Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured; 4 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init)", Fix: "set a buffer of three times the window, with room for the queue that the traffic builds",
 				Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: gateSendBuffer},
 		},
 		Propose: []advise.Proposer{proposeSendBuffer},
@@ -45,16 +45,16 @@ func packetsSendBuffer(f *diagnose.Flow) *diagnose.Outcome {
 	bound := stat.WindowRate(flight.Max, int64(loaded)) * float64(len(s.Connections))
 	switch {
 	case least < diagnose.NearNs:
-		return diagnose.Missing("time blocked in send()", "packets do not tell, and the other end is near")
+		return diagnose.Missing("time blocked in send()", "a capture does not show it, and the other end is near")
 	case flight.Max > evenBar*flight.Mean:
-		return diagnose.No("what is under way varies: %s on average, %s at most", unit.Size(int64(flight.Mean)), unit.Size(int64(flight.Max)))
+		return diagnose.No("the data in flight varies: %s on average, %s at most", unit.Size(int64(flight.Mean)), unit.Size(int64(flight.Max)))
 	case bound > (1+diagnose.SendFitBar/100.0)*s.Rate():
-		return diagnose.No("%s under way would make %s, not what passes", unit.Size(int64(flight.Max)), unit.Rate(bound))
+		return diagnose.No("%s in flight would carry %s, more than what passes", unit.Size(int64(flight.Max)), unit.Rate(bound))
 	}
-	return diagnose.Possible("no more than %s are ever under way, though the window has room and nothing is lost: the sender's buffer may be too small", unit.Size(int64(flight.Max))).
-		At(f.Sender.Where()).By(s.Proof("in flight, most", flight.Max, "bytes"), s.Proof("in flight, mean", flight.Mean, "bytes"), s.Proof("window that the receiver advertised, mean", s.Main().Window.Mean, "bytes")).
-		Costs(bound, "what is under way carries "+unit.Rate(bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(flight.Max)), unit.Duration(int64(loaded)))).
-		Then("`thru test` from there: whether the sender is blocked in send()").AddFix(f.RaiseWindow(f.Sender, loaded))
+	return diagnose.Possible("no more than %s are in flight, although the window has room and no packet is lost: the sender's buffer may be too small", unit.Size(int64(flight.Max))).
+		At(f.Sender.Where()).By(s.Proof("in flight, maximum", flight.Max, "bytes"), s.Proof("in flight, mean", flight.Mean, "bytes"), s.Proof("window that the receiver advertised, mean", s.Main().Window.Mean, "bytes")).
+		Costs(bound, "the data in flight carries "+unit.Rate(bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(flight.Max)), unit.Duration(int64(loaded)))).
+		Then("run `thru test` from there: it shows whether the sender is blocked in send()").AddFix(f.RaiseWindow(f.Sender, loaded))
 }
 
 // evenBar is by how much the maximum in flight may exceed the mean if a buffer limits it.

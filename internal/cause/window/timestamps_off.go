@@ -15,18 +15,18 @@ func TimestampsOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "timestamps-off", TCP: true, Title: "no TCP timestamps", Judge: judgeTimestampsOff, Packets: packetsTimestampsOff,
-			Seen: "the kernel negotiated no timestamps (tcp_info); in captures: the SYN or the SYN-ACK lacks the option", Distinction: "the SYN as it left and as it arrived",
-			Fix: "switch them on; Windows has them off by itself", Effect: "one sample of the round trip a window; 12 bytes a segment are saved",
+			Seen: "the kernel negotiated no timestamps (tcp_info); in captures: the SYN or the SYN-ACK lacks the option", Distinction: "the SYN as sent and as received",
+			Fix: "switch them on; Windows has them off by default", Effect: "one RTT sample per window; saves 12 bytes per segment",
 			Source: "RFC 7323, sections 4 and 5; tcp_info.tcpi_options", Tests: []string{diagnose.Captured},
 		},
 		Gates: []gate.Rule{
-			{ID: "timestamps", Title: "Timestamps of the host", About: "whether the host offers TCP timestamps (Windows does not by itself)",
+			{ID: "timestamps", Title: "Timestamps of the host", About: "whether the host offers TCP timestamps (Windows does not by default)",
 				Warns:  "they are off on Linux or FreeBSD",
-				Why:    "without them the RTT is sampled once a window, and above 4 GiB a window no old segment is told from a new one",
+				Why:    "without them the RTT is sampled once per window, and with windows above 4 GiB an old segment can pass for a new one",
 				Source: "RFC 7323, sections 4 and 5", Fix: "switch them on", Checklist: []string{"C-16"}, Host: gateTimestamps},
-			{ID: "timestamps-path", Title: "Timestamps on the way", About: "the option as it was sent and as it arrived", Warns: "it is taken out on the way",
-				Why:    "without them the RTT is sampled once a window: slower to notice queues and losses",
-				Source: "RFC 7323", Fix: "set the middlebox to leave TCP options alone", Checklist: []string{"C-16"}, Direction: gateTimestampsPath},
+			{ID: "timestamps-path", Title: "Timestamps on the path", About: "the option as sent and as received", Warns: "a device on the path removes it",
+				Why:    "without them the RTT is sampled once per window: TCP detects queues and losses later",
+				Source: "RFC 7323", Fix: "set the middlebox to pass TCP options unchanged", Checklist: []string{"C-16"}, Direction: gateTimestampsPath},
 		},
 		Propose: []advise.Proposer{proposeTimestampsOff},
 	}
@@ -38,7 +38,7 @@ func judgeTimestampsOff(f *diagnose.Flow) *diagnose.Outcome {
 	if o.State != diagnose.Holds {
 		return o
 	}
-	return o.MarkNotBinding().Costs(0, "the round trip is sampled once a window; above 4 GiB a window old segments pass for new ones", "RFC 7323, sections 4 and 5").
+	return o.MarkNotBinding().Costs(0, "the RTT is sampled once per window; with windows above 4 GiB old segments can pass for new ones", "RFC 7323, sections 4 and 5").
 		AddFix(f.SwitchOn(scene.TimestampsSetting(), where))
 }
 
@@ -47,7 +47,7 @@ func packetsTimestampsOff(f *diagnose.Flow) *diagnose.Outcome {
 	if o.State != diagnose.Holds {
 		return o
 	}
-	return o.MarkNotBinding().Costs(0, "the round trip is sampled once a window; above 4 GiB a window old segments pass for new ones", "RFC 7323, sections 4 and 5").
+	return o.MarkNotBinding().Costs(0, "the RTT is sampled once per window; with windows above 4 GiB old segments can pass for new ones", "RFC 7323, sections 4 and 5").
 		AddFix(f.SwitchOn(scene.TimestampsSetting(), where))
 }
 
@@ -59,7 +59,7 @@ func gateTimestamps(h *scene.Host) *gate.Finding {
 
 func gateTimestampsPath(w *scene.Direction) *gate.Finding {
 	return option(w, "timestamps", func(s *measure.SYN) *bool { return s.Timestamps }, func() *gate.Finding {
-		return gate.Warn("TCP timestamps of %s are taken out before %s", w.From, w.To).Do(leaveAlone())
+		return gate.Warn("the TCP timestamps of %s are removed before %s", w.From, w.To).Do(leaveAlone())
 	})
 }
 

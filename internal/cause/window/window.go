@@ -49,14 +49,14 @@ func expect(s advise.Side, d advise.Draft, w *advise.Direction, holds int64) adv
 		return d
 	}
 	if w.Ceiling() <= 0 && carries >= anyRate {
-		return d.Bring(0, "RFC 6349, section 3.3.1", "no longer a bound: %s of window are enough for any rate at %s of RTT", unit.Size(holds), unit.Duration(w.RTT()))
+		return d.Bring(0, "RFC 6349, section 3.3.1", "no longer a limit: a window of %s is enough for any rate at %s RTT", unit.Size(holds), unit.Duration(w.RTT()))
 	}
-	text := fmt.Sprintf("up to %s: %s of window x 8 / %s of RTT", unit.Rate(carries), unit.Size(holds), unit.Duration(w.RTT()))
+	text := fmt.Sprintf("up to %s: window %s x 8 / RTT %s", unit.Rate(carries), unit.Size(holds), unit.Duration(w.RTT()))
 	if w.Ceiling() > 0 && carries >= w.Ceiling() {
-		text = fmt.Sprintf("up to the %s that the link carries: %s of window are enough at %s of RTT", unit.Rate(carries), unit.Size(holds), unit.Duration(w.RTT()))
+		text = fmt.Sprintf("up to the %s that the link carries: a window of %s is enough at %s RTT", unit.Rate(carries), unit.Size(holds), unit.Duration(w.RTT()))
 	}
 	if bps, of := w.Rate(); w.Ceiling() <= 0 && bps > 0 && carries > bps { // a window's bound is not a path's rate
-		carries, text = bps, fmt.Sprintf("enough for %s, %s: %s of window at %s of RTT", unit.Rate(bps), of, unit.Size(holds), unit.Duration(w.RTT()))
+		carries, text = bps, fmt.Sprintf("enough for %s, %s: a window of %s at %s RTT", unit.Rate(bps), of, unit.Size(holds), unit.Duration(w.RTT()))
 	}
 	return d.Bring(carries, "RFC 6349, section 3.3.1", "%s", text)
 }
@@ -84,7 +84,7 @@ func buffers(r advise.Request, own, other advise.Side) []advise.Draft {
 	if ok && too {
 		bps := min(first.Bps, second.Bps)
 		both := first.And(second, "%s, and %s", first.Title, second.Title)
-		text := "neither end's buffer holds the " + unit.Size(need) + " that the path needs"
+		text := "both ends' buffers are smaller than the " + unit.Size(need) + " that the path needs"
 		if bps > 0 {
 			text = "up to " + unit.Rate(bps) + ": " + text
 		}
@@ -130,7 +130,7 @@ func scaled(r advise.Request, d advise.Draft) advise.Draft {
 	if plain <= 0 || carries <= plain {
 		return d
 	}
-	return d.Bring(carries, "RFC 7323, section 2.2", "up to %s: windows of up to %s instead of 64 KiB, which carry %s at %s of RTT",
+	return d.Bring(carries, "RFC 7323, section 2.2", "up to %s: windows of up to %s instead of 64 KiB, which carry %s at %s RTT",
 		unit.Rate(carries), unit.Size(holds), unit.Rate(plain), unit.Duration(w.RTT()))
 }
 
@@ -181,9 +181,9 @@ func suffices(h *scene.Host, b buffer, why string) *gate.Finding {
 	case carries >= anyRate:
 		return gate.Pass("%s up to %s carries %s at %s RTT", b.what, gate.Size(b.most), gate.Rate(carries), gate.Span(h.RTT()))
 	case booted > 0 && b.most < booted/2:
-		f := gate.Warn("%s at most %s (%s), where Linux sets %s by itself", b.what, gate.Size(b.most), b.of, gate.Size(booted)).Do(scene.SetBuffer(h, b.sends, h.BootBuffer(b.sends)))
+		f := gate.Warn("%s at most %s (%s); the Linux default is %s", b.what, gate.Size(b.most), b.of, gate.Size(booted)).Do(scene.SetBuffer(h, b.sends, h.BootBuffer(b.sends)))
 		if says != "" {
-			f = f.Because("%s; somebody has made it smaller", says)
+			f = f.Because("%s; it was set below the default", says)
 		}
 		return f
 	case says == "":
@@ -226,7 +226,7 @@ func option(w *scene.Direction, what string, has func(*measure.SYN) *bool, gone 
 	}
 	switch {
 	case !*has(w.Sent):
-		return gate.Pass("the option %s was not offered by %s", what, w.From)
+		return gate.Pass("%s did not offer the option %s", w.From, what)
 	case !*has(w.Seen):
 		return gone()
 	}
@@ -235,7 +235,7 @@ func option(w *scene.Direction, what string, has func(*measure.SYN) *bool, gone 
 
 // leaveAlone is the fix for a box on the path.
 func leaveAlone() scene.Fix {
-	return scene.Advise("find the firewall, VPN or accelerator between that rewrites TCP, and have it leave the options alone")
+	return scene.Advise("find the firewall, VPN or WAN accelerator on the path that rewrites TCP, and set it to pass the options unchanged")
 }
 
 // optionOff judges a TCP option as the kernel negotiated it: certain if it is off, at the end or on the path where
@@ -282,13 +282,13 @@ func lacking(f *diagnose.Flow, of func(*measure.SYN) *bool) (gone *absence, ok b
 			case *has:
 				continue
 			case i > 0:
-				return &absence{where: measure.Where{Place: measure.AtPath}, how: "a device on the way takes it out of the " + p.Name, sure: true,
+				return &absence{where: measure.Where{Place: measure.AtPath}, how: "a device on the path removes it from the " + p.Name, sure: true,
 					at: p.At[i], packets: []int64{o.Packet}}, true
 			case p.At[0].At == p.End.Place:
 				return &absence{where: p.End.Where(), how: p.End.Name + " does not offer it", sure: true, at: p.At[0], packets: []int64{o.Packet}}, true
 			}
-			return &absence{where: measure.Where{Place: measure.AtPath}, how: fmt.Sprintf("%s does not offer it, or a device on the way takes it out of the %s", p.End.Name, p.Name),
-				next: "a capture at " + p.End.Name + ": whether its " + p.Name + " has it", at: p.At[0], packets: []int64{o.Packet}}, true
+			return &absence{where: measure.Where{Place: measure.AtPath}, how: fmt.Sprintf("%s does not offer it, or a device on the path removes it from the %s", p.End.Name, p.Name),
+				next: "capture at " + p.End.Name + ": it shows whether the " + p.Name + " has it there", at: p.At[0], packets: []int64{o.Packet}}, true
 		}
 	}
 	return nil, true
@@ -343,7 +343,7 @@ const fallenBar = 10
 func Evenly(f *diagnose.Flow) (s *diagnose.CapturePoint, why *diagnose.Outcome) {
 	s = f.CapturePoint(measure.AtSender)
 	if s == nil {
-		return nil, diagnose.CaptureAt(measure.AtSender, "what is under way")
+		return nil, diagnose.CaptureAt(measure.AtSender, "the data in flight")
 	}
 	c := s.Main()
 	h, ok := s.WindowLimited()
@@ -352,11 +352,11 @@ func Evenly(f *diagnose.Flow) (s *diagnose.CapturePoint, why *diagnose.Outcome) 
 	idle, known := s.IdlePct()
 	switch {
 	case !ok || !counted || c.Flight == nil || c.Flight.Mean <= 0 || !known:
-		return nil, diagnose.Missing("what is under way, of the window", "the packets that were captured do not tell")
+		return nil, diagnose.Missing("the share of the window in flight", "the captured packets do not show it")
 	case !h.Clear:
-		return nil, diagnose.No("the receiver's window was used up %s of the time", unit.Percent(h.Pct))
+		return nil, diagnose.No("the receiver's window was full %s of the time", unit.Percent(h.Pct))
 	case again >= diagnose.AgainBar:
-		return nil, diagnose.No("%s of the data had to be sent again", unit.Percent(again))
+		return nil, diagnose.No("%s of the data were retransmitted", unit.Percent(again))
 	case queue:
 		return nil, diagnose.No("a queue fills: the round trip grows under load")
 	case idle > diagnose.IdleBar/2:

@@ -18,10 +18,10 @@ import (
 func WindowScalingOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "window-scaling-off", TCP: true, Title: "no window scaling: a window is 64 KiB at most", Judge: judgeWindowScalingOff, Packets: packetsWindowScalingOff,
-			Seen:        "the kernel negotiated no window scaling (tcp_info), and the receive window holds the sender up; in captures: the SYN or the SYN-ACK lacks the option",
-			Distinction: "the SYN as it left and as it arrived (the path's probe) tells whether an end or a box between them took it out; so does a capture at each end",
-			Fix:         "switch it on at the end that lacks it, or fix the middlebox that strips it", Effect: "65535 bytes a round trip: 26 Mb/s at 20 ms",
+			Cause: "window-scaling-off", TCP: true, Title: "no window scaling: windows are 64 KiB at most", Judge: judgeWindowScalingOff, Packets: packetsWindowScalingOff,
+			Seen:        "the kernel negotiated no window scaling (tcp_info), and the receive window limits the sender; in captures: the SYN or the SYN-ACK lacks the option",
+			Distinction: "the SYN as sent and as received (path probe, or a capture at each end) shows whether an end or a middlebox removed it",
+			Fix:         "switch it on at the end that lacks it, or fix the middlebox that strips it", Effect: "65535 bytes per round trip: 26 Mb/s at 20 ms",
 			Source: "RFC 7323; tcp_info.tcpi_options", Tests: []string{diagnose.Captured}, Brings: []string{"receive-window"},
 		},
 		Urgent: 1,
@@ -29,13 +29,13 @@ func WindowScalingOff() rule.Cause {
 			{ID: "window-scaling", Words: "wscale scaling", Title: "Window scaling of the host", About: "whether the host offers TCP windows above 64 KiB",
 				Fails:  "it is off and the path needs a window above 64 KiB",
 				Warns:  "it is off",
-				Why:    "without it a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms",
+				Why:    "without it a connection carries at most 65535 bytes per round trip: 26 Mb/s at 20 ms",
 				Source: "RFC 7323", Fix: "switch it on", Checklist: []string{"C-16", "C-32"}, Host: gateWindowScaling},
-			{ID: "window-scaling-path", Title: "Window scaling on the way", About: "the option as it was sent and as it arrived",
-				Fails:  "the option is taken out or changed on the way, and the path needs a window above 64 KiB",
-				Warns:  "the same where it needs less, or what it needs is not known",
-				Why:    "without it a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms",
-				Source: "RFC 7323, section 2.2", Fix: "set the middlebox to leave TCP options alone", Checklist: []string{"C-16"}, Direction: gateWindowScalingPath},
+			{ID: "window-scaling-path", Title: "Window scaling on the path", About: "the option as sent and as received",
+				Fails:  "a device on the path removes or changes the option, and the path needs a window above 64 KiB",
+				Warns:  "the same if it needs less, or its need is not known",
+				Why:    "without it a connection carries at most 65535 bytes per round trip: 26 Mb/s at 20 ms",
+				Source: "RFC 7323, section 2.2", Fix: "set the middlebox to pass TCP options unchanged", Checklist: []string{"C-16"}, Direction: gateWindowScalingPath},
 		},
 		Propose: []advise.Proposer{proposeWindowScalingOff},
 	}
@@ -70,7 +70,7 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	if loaded, ok := f.LoadedRTT(); ok {
 		bound := stat.WindowRate(scene.PlainWindow, int64(loaded)) * float64(max(1, f.Cell.Streams))
-		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
+		o.Costs(bound, "without scaling "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
 	o.By(f.Sender.Proof("tcp_info.opt_window_scaling", 0, ""))
 	return o.AddFix(f.SwitchOn(scene.WindowScaling(), where))
@@ -110,14 +110,14 @@ func packetsWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	if loaded, _, ok := s.RTT(); ok {
 		bound := stat.WindowRate(scene.PlainWindow, int64(loaded)) * float64(len(s.Connections))
-		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
+		o.Costs(bound, "without scaling "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
 	return o.AddFix(f.SwitchOn(scene.WindowScaling(), where))
 }
 
 func gateWindowScaling(h *scene.Host) *gate.Finding {
 	if l := h.Limits(); (h.System == "solaris" || h.System == "illumos") && l.Window > scene.PlainWindow {
-		return gate.Pass("on: window scaling, by a buffer of %s", gate.Size(l.Window))
+		return gate.Pass("on: window scaling, set by a buffer of %s", gate.Size(l.Window))
 	}
 	return switched(h, scene.WindowScaling(), func() *gate.Finding {
 		need, _ := h.BDP()
@@ -128,7 +128,7 @@ func gateWindowScaling(h *scene.Host) *gate.Finding {
 // capped words the rate of 64 KiB per round trip.
 func capped(sc *scene.Scene) string {
 	if sc.RTT() == 0 {
-		return "a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms"
+		return "a connection carries at most 65535 bytes per round trip: 26 Mb/s at 20 ms"
 	}
 	return "a connection carries at most " + gate.Rate(stat.WindowRate(scene.PlainWindow, sc.RTT())) + " at the RTT of " + gate.Span(sc.RTT())
 }
@@ -136,11 +136,11 @@ func capped(sc *scene.Scene) string {
 func gateWindowScalingPath(w *scene.Direction) *gate.Finding {
 	need, _ := w.BDP()
 	f := option(w, "window scaling", func(s *measure.SYN) *bool { return s.HasScale }, func() *gate.Finding {
-		return gate.FailIf(need > scene.PlainWindow, "window scaling of %s is taken out before %s", w.From, w.To).Because("%s", capped(w.Scene)).Do(leaveAlone())
+		return gate.FailIf(need > scene.PlainWindow, "the window scaling option of %s is removed before %s", w.From, w.To).Because("%s", capped(w.Scene)).Do(leaveAlone())
 	})
 	if f.Status == measure.GatePass && w.Sent.WindowScale != nil && w.Seen.WindowScale != nil && *w.Sent.WindowScale != *w.Seen.WindowScale {
-		return gate.FailIf(need > scene.PlainWindow, "window scale %d of %s arrives as %d", *w.Sent.WindowScale, w.From, *w.Seen.WindowScale).
-			Because("the ends disagree on every window that they tell each other").Do(leaveAlone())
+		return gate.FailIf(need > scene.PlainWindow, "window scale %d sent by %s arrives as %d", *w.Sent.WindowScale, w.From, *w.Seen.WindowScale).
+			Because("the ends disagree about the size of every window").Do(leaveAlone())
 	}
 	return f
 }

@@ -141,7 +141,7 @@ func proofIn(p *measure.Proof, bar [2]string) string {
 	return s
 }
 
-// shareOf splits the total from "rwnd_limited_us of busy_time_us" and "unread in the socket, of its room".
+// shareOf splits the total from "rwnd_limited_us of busy_time_us" and "unread data, of the socket buffer".
 // Other names stay whole.
 func shareOf(counter string) (name, of string) {
 	if name, of, ok := strings.Cut(counter, ", of "); ok {

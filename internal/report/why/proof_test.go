@@ -29,7 +29,7 @@ func TestProofText(t *testing.T) {
 		"rtt 20.6 ms":                                     {Counter: "rtt_us", Value: 20.6e6, Unit: "ns"},
 		"goodput 4.10 Gb/s":                               {Counter: "goodput_bps", Value: 4.1e9, Unit: "bps"},
 		"in_flight 44.1 segments":                         {Counter: "course.in_flight_segments", Value: 44.1, Unit: "segments"},
-		"unread in the socket 3.2% of its room":           {Counter: "unread in the socket, of its room", Value: 3.2, Unit: "pct"},
+		"unread data 3.2% of the socket buffer":           {Counter: "unread data, of the socket buffer", Value: 3.2, Unit: "pct"},
 		"UDP at 0.9 of the rate, lost on the path 1.2%":   {Counter: "UDP at 0.9 of the rate, lost on the path", Value: 1.2, Unit: "pct"},
 		"rtt under load, mean 20.6 ms":                    {Counter: "tcp_info.rtt_us under load, mean", Value: 20.6e6, Unit: "ns"},
 		"snd_wnd, mean 64 KiB":                            {Counter: "tcp_info.snd_wnd_bytes, mean", Value: 65536, Unit: "bytes"},
