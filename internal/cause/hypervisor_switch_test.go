@@ -118,7 +118,7 @@ func TestRingBelow(t *testing.T) {
 	ring := func(n float64) func(*measure.Inventory) { return droppedAt("vm-b", measure.CounterRingFull, n) }
 	unseen := func(h *hosts) { h.receiver.Host.NIC = nil }
 	judgeHosts(t, "ring-overflow", []hostsRow{
-		{"had room", []hostsEdit{belowEnds(toward(900), ring(0)), sentAgain(1000)}, "no", "the port of the receiver never found its ring full"},
+		{"had room", []hostsEdit{belowEnds(toward(900), ring(0)), sentAgain(1000)}, "no", "the receiver's virtual port never reported a full ring"},
 		{"no room", []hostsEdit{belowEnds(toward(900), ring(880)), sentAgain(1000)}, "certain", "its port at dvs-prod found it full 880 times"},
 		{"its first ring was full, and nothing dropped", []hostsEdit{belowEnds(toward(0), ring(880)), sentAgain(1000)}, "no", "never found its ring full"},
 		{"two commands count the same", []hostsEdit{belowEnds(ring(880), ring(860)), sentAgain(1000)}, "certain", "880 times"},
@@ -126,7 +126,7 @@ func TestRingBelow(t *testing.T) {
 		{"nothing was lost of the test", []hostsEdit{belowEnds(ring(880))}, "possible beside", ""},
 		{"dropped, nobody tells why", []hostsEdit{belowEnds(toward(900)), sentAgain(1000)}, "likely", "its ring is where they usually are"},
 		{"a share alone (%DRPRX)", []hostsEdit{belowEnds(counts("vm-b", "4000", measure.CounterRxDropPct, 1.5)), sentAgain(1000)}, "possible", ""},
-		{"nothing dropped", []hostsEdit{belowEnds(drained), unseen}, "no", "nothing was dropped at the port of the receiver"},
+		{"nothing dropped", []hostsEdit{belowEnds(drained), unseen}, "no", "the receiver's virtual port dropped no packet"},
 		{"nothing counted", []hostsEdit{belowEnds(), unseen}, "missing", ""},
 		{"UDP", []hostsEdit{belowEnds(ring(15_000)), overUDP(20_000)}, "certain", ""},
 	})

@@ -17,14 +17,14 @@ func BacklogOverflow() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "backlog-overflow", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the kernel's backlog of received packets overflows", Judge: judgeBacklogOverflow,
 			Seen:        "column 2 of softnet_stat rose at the receiver in the measured time",
-			Distinction: "the ring does not overflow; about as many were sent again, and the rate is what such a loss leaves", Fix: "lengthen the backlog; use more CPUs for received packets", Effect: "looks like loss on the path",
+			Distinction: "the ring does not overflow; about as many segments were retransmitted, and the rate is what TCP reaches with such a loss", Fix: "raise netdev_max_backlog; use more CPUs for received packets", Effect: "looks like loss on the path",
 			Source: "/proc/net/softnet_stat, column 2", Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
-			{ID: "backlog", Title: "Backlog of received packets", About: "packets that the kernel dropped before a full backlog while no test ran",
-				Warns:  "any",
+			{ID: "backlog", Title: "Backlog of received packets", About: "packets that the kernel dropped because its backlog was full, while no test ran",
+				Warns:  "one packet or more",
 				Why:    "a host that drops packets while idle drops more of them under load",
-				Source: "Linux softnet_stat, column 2", Fix: "lengthen the backlog; use more CPUs for received packets", Checklist: []string{"C-32"}, Host: gateBacklog},
+				Source: "Linux softnet_stat, column 2", Fix: "raise netdev_max_backlog; use more CPUs for received packets", Checklist: []string{"C-32"}, Host: gateBacklog},
 		},
 		Propose: []advise.Proposer{ProposeBacklogOverflow},
 	}
@@ -44,7 +44,7 @@ func judgeBacklogOverflow(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	o := f.Dropped(e, n, "softnet_stat dropped", "the receiver's backlog overflows: it dropped %.0f packets")
 	h := e.Machine()
-	return o.At(e.Where()).AddFix(h.Fix(longerBacklog(h).Or("let more received packets wait for the stack")))
+	return o.At(e.Where()).AddFix(h.Fix(longerBacklog(h).Or("raise the kernel's backlog of received packets")))
 }
 
 func gateBacklog(h *scene.Host) *gate.Finding {
@@ -53,9 +53,9 @@ func gateBacklog(h *scene.Host) *gate.Finding {
 		return nil // only Linux counts it, and the gate of the load reports that it was not read
 	}
 	if *l.Dropped > 0 {
-		return gate.Warn("%d packets dropped before a full backlog in %s", *l.Dropped, gate.Span(l.SpanNs)).Do(longerBacklog(h))
+		return gate.Warn("the full backlog dropped %d packets in %s", *l.Dropped, gate.Span(l.SpanNs)).Do(longerBacklog(h))
 	}
-	return gate.Pass("no packets dropped before the backlog")
+	return gate.Pass("the backlog dropped no packet")
 }
 
 // longerBacklog doubles the queue to the network stack, within limits.
@@ -74,5 +74,5 @@ func ProposeBacklogOverflow(r advise.Request) []advise.Draft {
 	if has == 0 || has >= diagnose.MostBacklog {
 		return nil
 	}
-	return []advise.Draft{advise.Change(h, knob.Backlog, "", fmt.Sprint(2*has), "up to %d received packets wait for a CPU of %s, instead of %d", 2*has, h.Name, has)}
+	return []advise.Draft{advise.Change(h, knob.Backlog, "", fmt.Sprint(2*has), "backlog of %d received packets at %s, instead of %d", 2*has, h.Name, has)}
 }

@@ -15,14 +15,14 @@ func BadLink() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "bad-link", TCP: true, UDP: true, Title: "packets arrive damaged", Judge: judgeBadLink,
 			Seen:        "counters of checksum, symbol or uncorrectable errors rose in this run",
-			Distinction: "ten or more, about as many as were sent again, and the rate is what such a loss leaves: a counter of the host is of all its traffic", Fix: "clean or replace cable and optics",
-			Effect: "as loss does: 20 of 189 Mb/s at 0.1% and 20 ms", Source: "if_link.h, rx_crc_errors; ethtool -S", Brings: []string{"loss"},
+			Distinction: "ten errors or more, about as many as retransmissions, and the rate is what TCP reaches with such a loss: a counter of the host covers all its traffic", Fix: "clean or replace cable and optics",
+			Effect: "that of packet loss: 20 of 189 Mb/s at 0.1% and 20 ms", Source: "if_link.h, rx_crc_errors; ethtool -S", Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
 			{ID: "link-errors", Words: "crc fec errors", Title: "Errors on the wire",
-				About:  "counters of checksum, symbol and uncorrectable errors, the largest of them, against the packets received; outside Linux and ESXi all errors of received packets",
-				Warns:  "more than one in a million packets, or more than 100 where packets are not known",
-				Why:    "each damaged frame is a loss: at 0.1% and 20 ms CUBIC carries 20 Mb/s",
+				About:  "the largest counter of checksum, symbol and uncorrectable errors against the packets received; except on Linux and ESXi all receive errors",
+				Warns:  "more than one in a million packets, or more than 100 if the number of packets is not known",
+				Why:    "each damaged frame is lost: at 0.1% loss and 20 ms CUBIC carries 20 Mb/s",
 				Source: "Mathis and others, 1997; measured", Fix: "clean or replace cable and optics", Checklist: []string{"C-24"}, Face: gateLinkErrors},
 		},
 	}
@@ -49,7 +49,7 @@ func judgeBadLink(f *diagnose.Flow) *diagnose.Outcome {
 	case at == nil && f.Sender.HasFace() && f.Receiver.HasFace() && len(f.Sender.Ports())+len(f.Receiver.Ports()) == 0:
 		return nil // software has no wire
 	case at == nil:
-		return diagnose.No("no counter of damaged packets moved at the ends")
+		return diagnose.No("no counter of damaged packets rose at either end")
 	}
 	packets := float64(at.NIC().RxPackets) + bad
 	o := diagnose.Possible("packets arrive damaged at %s: %s of them", at.Name, loss.Rare(stat.Pct(bad, packets))).
@@ -61,7 +61,7 @@ func judgeBadLink(f *diagnose.Flow) *diagnose.Outcome {
 		f.Blame(o, bad)
 	}
 	return o.At(at.OnFace()).
-		AddFix(gateFix(f, "bad-link", at, "clean or replace cable and optics at this port and at its partner"))
+		AddFix(gateFix(f, "bad-link", at, "clean or replace cable and optics at this port and at its link partner"))
 }
 
 // wireErrors are parts of the names by which drivers count damaged packets.

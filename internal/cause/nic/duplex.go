@@ -12,14 +12,14 @@ import (
 func Duplex() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "duplex", TCP: true, UDP: true, Title: "the link sends or receives, never both", Judge: judgeDuplex,
-			Seen: "the interface is half duplex", Distinction: "collisions that were counted in this run", Fix: "set autonegotiation at both ends, never at one",
+			Cause: "duplex", TCP: true, UDP: true, Title: "the link is half duplex", Judge: judgeDuplex,
+			Seen: "the interface is half duplex", Distinction: "collisions counted in this run", Fix: "set autonegotiation at both ends, never at one only",
 			Effect: "often less than a tenth of the rate", Source: "IEEE 802.3, clause 4; ethtool(8)", Brings: []string{"loss", "bad-link"},
 		},
 		Gates: []gate.Rule{
-			{ID: "duplex", Title: "Duplex", About: "whether the link sends and receives at the same time",
-				Fails: "half duplex on an interface of the route", Warns: "half duplex on one that may carry the traffic",
-				Why:    "half duplex collides with its own acknowledgements: often less than a tenth of the rate",
+			{ID: "duplex", Title: "Duplex", About: "whether the link can send and receive at the same time",
+				Fails: "half duplex on an interface of the route", Warns: "half duplex on an interface that may carry the traffic",
+				Why:    "data collides with its own acknowledgements: often less than a tenth of the rate",
 				Source: "IEEE 802.3, clause 4", Fix: "set autonegotiation at both ends", Checklist: []string{"C-24"}, Face: gateDuplex},
 		},
 	}
@@ -33,7 +33,7 @@ func judgeDuplex(f *diagnose.Flow) *diagnose.Outcome {
 		case *i.Duplex != "half":
 			return nil
 		}
-		o := diagnose.Likely("%s is half duplex: it sends or receives, never both", diagnose.Word(i.Name)).By(e.Proof("half duplex", 1, ""))
+		o := diagnose.Likely("%s is half duplex: it cannot send and receive at the same time", diagnose.Word(i.Name)).By(e.Proof("half duplex", 1, ""))
 		if n := e.NIC(); n != nil {
 			if hits, name := diagnose.Counted(n, []string{"collision"}, nil); hits >= diagnose.FewEvents {
 				o.Confidence = measure.Certain
@@ -43,7 +43,7 @@ func judgeDuplex(f *diagnose.Flow) *diagnose.Outcome {
 		if f.LinkIsFull() {
 			o.MarkNotBinding()
 		}
-		return o.At(e.OnPort(i)).AddFix(gateFix(f, "duplex", e, "autonegotiation at both ends"))
+		return o.At(e.OnPort(i)).AddFix(gateFix(f, "duplex", e, "set autonegotiation at both ends"))
 	})
 }
 

@@ -16,21 +16,21 @@ func EmulatedNIC() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "emulated-nic", TCP: true, UDP: true, Title: "the adapter is emulated", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeEmulatedNIC) },
-			Seen:        "a driver or device of an adapter that hypervisors imitate, in a guest, or the model that the hypervisor names; likely where a CPU is full",
-			Distinction: "a paravirtual adapter beside it", Fix: "change the adapter to vmxnet3 or virtio", Effect: "1.36 against 2.31 Gb/s (S-02)",
+			Seen:        "a guest's adapter has the driver or device id of an emulated one, or the hypervisor reports an emulated model; likely if a CPU is full",
+			Distinction: "the same test with a paravirtual adapter", Fix: "change the adapter to vmxnet3 or virtio", Effect: "1.36 Gb/s instead of 2.31 Gb/s (S-02)",
 			Source: "gate nic-model; C-26", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Gates: []gate.Rule{
 			{ID: "nic-model", Words: "e1000 vmxnet3 virtio emulated paravirtual adapter", Title: "Model of the adapter in a virtual machine",
-				About:  "whether the adapter is one that the hypervisor emulates (e1000, e1000e, pcnet, rtl8139: 82545EM, 82574L and such), not a paravirtual or a real one",
+				About:  "whether the hypervisor emulates the adapter (e1000, e1000e, pcnet, rtl8139: 82545EM, 82574L and similar), or it is paravirtual or physical",
 				Warns:  "the adapter is emulated",
-				Fails:  "it is, and --link-rate is above 1 Gb/s",
-				Why:    "each access of an emulated register leaves the guest: 1.36 against 2.31 Gb/s with vmxnet3, and more CPU",
+				Fails:  "the adapter is emulated, and --link-rate is above 1 Gb/s",
+				Why:    "each access to an emulated register exits the guest: 1.36 Gb/s against 2.31 Gb/s with vmxnet3, and more CPU",
 				Source: "S-02, C-26; measured: e1000 593, virtio 1280 Mb/s under one emulator", Fix: "change the adapter to vmxnet3 or virtio",
 				Checklist: []string{"C-26", "S-02"}, Face: gateNICModel},
-			{ID: "guest-adapter", Words: "vnic", Title: "Model of the adapter, by the hypervisor", About: "the model that the hypervisor gives the guest for the adapter of the test",
-				Warns:  "it is one that is emulated (e1000, e1000e, pcnet, rtl8139; vmxnet3 by QEMU)",
-				Why:    "each access of an emulated register leaves the guest: 1.36 against 2.31 Gb/s with vmxnet3, and more CPU",
+			{ID: "guest-adapter", Words: "vnic", Title: "Adapter model reported by the hypervisor", About: "the model of the guest's adapter that carries the test",
+				Warns:  "the model is emulated (e1000, e1000e, pcnet, rtl8139; vmxnet3 by QEMU)",
+				Why:    "each access to an emulated register exits the guest: 1.36 Gb/s against 2.31 Gb/s with vmxnet3, and more CPU",
 				Source: "S-02, C-26", Fix: "change the adapter to vmxnet3 or virtio", Checklist: []string{"C-26", "S-02"}, Hypervisor: true, Host: gateGuestAdapter},
 		},
 	}
@@ -49,7 +49,7 @@ func judgeEmulatedNIC(e *diagnose.End) *diagnose.Outcome {
 		return hypervisor.Seconded(own, diagnose.No("the hypervisor gives the %s a %s", e.Place, diagnose.Line(model)))
 	}
 	o := hypervisor.Symptom(diagnose.Possible("at the %s: %s of %s is emulated (%s)", e.Place, diagnose.Line(n.Name), hypervisor.GuestName(e), model).At(e.OnFace()).
-		By(measure.Proof{EndPoint: e.Name, Counter: "emulated adapters, by the hypervisor", Value: 1, Note: model}).
+		By(measure.Proof{EndPoint: e.Name, Counter: "emulated adapters reported by the hypervisor", Value: 1, Note: model}).
 		AddFix(ChangeModel(e, n)), hypervisor.WorksFully(e))
 	if own != nil && own.State == diagnose.Holds { // the hypervisor's fix is better
 		return hypervisor.Best(o, own).By(own.Evidence...)
@@ -77,12 +77,12 @@ func GuestNIC(e *diagnose.End) *measure.GuestNIC {
 
 // ChangeModel gives the guest a paravirtual adapter.
 func ChangeModel(e *diagnose.End, n *measure.GuestNIC) *measure.Fix {
-	r := &measure.Fix{EndPoint: hypervisor.HostName(e), Risk: "the guest is shut down for it; it sees a new adapter, and may name it anew"}
+	r := &measure.Fix{EndPoint: hypervisor.HostName(e), Risk: "the guest must be shut down; it sees a new adapter, and may give it another name"}
 	if e.Kind() == measure.KindKVM {
-		r.Advice = "in its definition (virsh edit " + hypervisor.Domain(e.Guest()) + "): <model type='virtio'/> in place of " + diagnose.Line(*n.Model) + "; Proxmox: qm set ID --net0 virtio=MAC,bridge=BRIDGE"
+		r.Advice = "replace the model " + diagnose.Line(*n.Model) + " in the guest's definition with <model type='virtio'/> (virsh edit " + hypervisor.Domain(e.Guest()) + "; Proxmox: qm set ID --net0 virtio=MAC,bridge=BRIDGE)"
 		return r
 	}
-	r.Advice = "add a VMXNET 3 adapter to " + hypervisor.GuestName(e) + " in place of " + diagnose.Line(n.Name) + " (in its .vmx file: ethernetN.virtualDev = \"vmxnet3\"), which its system must have a driver for"
+	r.Advice = "replace " + diagnose.Line(n.Name) + " of " + hypervisor.GuestName(e) + " with a VMXNET 3 adapter (in its .vmx file: ethernetN.virtualDev = \"vmxnet3\"); the guest needs a driver for it"
 	return r
 }
 
@@ -126,14 +126,14 @@ func gateGuestAdapter(h *scene.Host) *gate.Finding {
 
 // changeModel is done on the hypervisor, not in the guest.
 func changeModel(h *scene.Host) scene.Fix {
-	const risk = "the guest is shut down for it, and gets a new MAC address"
+	const risk = "the guest must be shut down; it gets a new MAC address"
 	switch h.HypervisorName() {
 	case "vmware":
-		return scene.Advise("on the hypervisor, in the guest's .vmx file: ethernet0.virtualDev = vmxnet3").Risking(risk)
+		return scene.Advise("set ethernet0.virtualDev = vmxnet3 in the guest's .vmx file on the hypervisor").Risking(risk)
 	case "kvm", "qemu":
-		return scene.Advise("on the hypervisor, in the guest's definition: model type virtio in place of the emulated one").Risking(risk)
+		return scene.Advise("set the adapter's model type to virtio in the guest's definition on the hypervisor").Risking(risk)
 	case "virtualbox":
-		return scene.Advise("on the hypervisor: VBoxManage modifyvm GUEST --nic-type1 virtio").Risking(risk)
+		return scene.Advise("run on the hypervisor: VBoxManage modifyvm GUEST --nic-type1 virtio").Risking(risk)
 	}
-	return scene.Advise("on the hypervisor: choose its paravirtual adapter for this guest").Risking(risk)
+	return scene.Advise("choose the hypervisor's paravirtual adapter for this guest").Risking(risk)
 }

@@ -18,16 +18,16 @@ import (
 func InterruptModeration() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "interrupt-moderation", TCP: true, UDP: true, Title: "the adapter interrupts too often, or too late", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeInterruptModeration) },
-			Seen:        "50 000 interrupts a second and more on a CPU that is full; or a fixed wait of 500 us and more",
+			Cause: "interrupt-moderation", TCP: true, UDP: true, Title: "the adapter interrupts too often or too late", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeInterruptModeration) },
+			Seen:        "50 000 interrupts per second or more on a CPU that is full; or a fixed delay of 500 us or more",
 			Distinction: "a sweep of rx-usecs", Fix: "switch adaptive-rx on", Effect: "CPU, or latency",
 			Source: "/proc/interrupts; ethtool -c; gate interrupt-moderation", Brings: []string{"receiver-cpu"},
 		},
 		Gates: []gate.Rule{
-			{ID: "interrupt-moderation", Words: "coalescing coalesce itr", Receives: true, Title: "Interrupt moderation", About: "how long the adapter waits before it interrupts",
-				Warns:  "500 us or more after a received packet, fixed",
-				Why:    "the wait is added to every round trip, and bursts of that length fill the ring",
-				Source: "ethtool(8), -c", Fix: "let the driver choose", Checklist: []string{"B-19", "C-24"}, Face: gateInterruptModeration},
+			{ID: "interrupt-moderation", Words: "coalescing coalesce itr", Receives: true, Title: "Interrupt moderation", About: "how long the adapter delays an interrupt",
+				Warns:  "a fixed delay of 500 us or more after a received packet",
+				Why:    "the delay adds to every round trip, and bursts of that length fill the ring",
+				Source: "ethtool(8), -c", Fix: "let the driver choose the delay", Checklist: []string{"B-19", "C-24"}, Face: gateInterruptModeration},
 		},
 		Propose: []advise.Proposer{proposeInterruptModeration},
 	}
@@ -35,16 +35,16 @@ func InterruptModeration() rule.Cause {
 
 func judgeInterruptModeration(e *diagnose.End) *diagnose.Outcome {
 	if e.Flow.OnSameCPUs() {
-		return diagnose.No("no interrupt lies between the ends")
+		return diagnose.No("no interrupts: packets stay on the CPU that sends them")
 	}
 	if len(e.Counters().IRQs) > 0 {
 		counts, _, _ := taken(e)
 		n, most, _ := BusiestOf(counts)
 		cpu, ok := core(e, n)
 		if rate := perSecond(e, most); ok && rate > manyIRQs && diagnose.Busy(cpu) > diagnose.FullBar && e.Flow.IsAll() == nil {
-			o := diagnose.Possible("CPU %d of the %s is interrupted %.0f times a second", n, e.Place, rate).At(e.OnCPU(n)).
+			o := diagnose.Possible("CPU %d of the %s takes %.0f interrupts per second", n, e.Place, rate).At(e.OnCPU(n)).
 				By(diagnose.Above(e.Proof(fmt.Sprintf("/proc/interrupts of CPU %d", n), rate, "per_s"), manyIRQs)).
-				AddFix(e.Machine().Fix(adaptive(e.Adapter()).Or("have the adapter choose its interrupt moderation itself")))
+				AddFix(e.Machine().Fix(adaptive(e.Adapter()).Or("switch adaptive interrupt moderation on")))
 			if cpu.IRQ > 20 {
 				o.Confidence = measure.Likely
 			}
@@ -67,12 +67,12 @@ func gateInterruptModeration(f *scene.Face) *gate.Finding {
 		return nil
 	}
 	if !c.AdaptiveRX && c.RXNs >= 500_000 {
-		return gate.Warn("%s waits %s after a received packet", f.Name, gate.Span(c.RXNs)).Do(adaptive(f))
+		return gate.Warn("%s delays an interrupt by %s after a received packet", f.Name, gate.Span(c.RXNs)).Do(adaptive(f))
 	}
 	if c.AdaptiveRX {
-		return gate.Pass("%s chooses how long it waits before it interrupts", f.Name)
+		return gate.Pass("%s adapts its interrupt delay", f.Name)
 	}
-	return gate.Pass("%s waits %s after a received packet", f.Name, gate.Span(max(0, c.RXNs)))
+	return gate.Pass("%s delays an interrupt by %s after a received packet", f.Name, gate.Span(max(0, c.RXNs)))
 }
 
 // adaptive lets the driver choose the delay.
@@ -89,14 +89,14 @@ func proposeInterruptModeration(r advise.Request) []advise.Draft {
 	const wait = 50 // us: some 40 full packets at 10 Gb/s
 	var list []advise.Draft
 	if now["adaptive-rx"] == "off" {
-		list = append(list, advise.Change(h, knob.Coalescing, face, advise.With(s.Value, "adaptive-rx", "on"), "%s of %s chooses how long it gathers packets", face, h.Name))
+		list = append(list, advise.Change(h, knob.Coalescing, face, advise.With(s.Value, "adaptive-rx", "on"), "adaptive interrupt moderation at %s of %s", face, h.Name))
 	}
 	if has, err := strconv.Atoi(now["rx-usecs"]); err == nil && has > wait {
 		fixed := []string{"rx-usecs", strconv.Itoa(wait)}
 		if now["adaptive-rx"] == "on" { // which would override it
 			fixed = append(fixed, "adaptive-rx", "off")
 		}
-		d := advise.Change(h, knob.Coalescing, face, advise.With(s.Value, fixed...), "%s of %s interrupts %d us after a packet at the latest", face, h.Name, wait)
+		d := advise.Change(h, knob.Coalescing, face, advise.With(s.Value, fixed...), "%s of %s interrupts at most %d us after a packet", face, h.Name, wait)
 		d.Id = fmt.Sprintf("%s=%d", d.Name(), wait)
 		list = append(list, d)
 	}

@@ -15,15 +15,15 @@ import (
 func LinkNegotiatedLow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "link-negotiated-low", TCP: true, UDP: true, Title: "the link runs slower than it could", Judge: judgeLinkNegotiatedLow,
-			Seen:        "the interface has negotiated less than it and its partner can, or than --link-rate says",
-			Distinction: "it costs something where the link is full at its speed", Fix: "check cable, optics and autonegotiation at both ends",
+			Cause: "link-negotiated-low", TCP: true, UDP: true, Title: "the link has negotiated less than it supports", Judge: judgeLinkNegotiatedLow,
+			Seen:        "the interface has negotiated less than it and its link partner support, or less than --link-rate states",
+			Distinction: "it limits the rate only if the link is full at this speed", Fix: "check cable, optics and autonegotiation at both ends",
 			Effect: "1 of 10 Gb/s", Source: "ethtool(8); IEEE 802.3, clause 28", Brings: []string{"link-rate", "shaper"},
 		},
 		Gates: []gate.Rule{
 			{ID: "link-speed", Words: "speed autoneg negotiation", Title: "Speed of the link",
-				About:  "the speed against --link-rate, and against what the adapter and its partner can; a speed that is a name only (virtio, vmxnet3, veth) bounds nothing",
-				Warns:  "the link has negotiated less than both ends of it can",
+				About:  "the link speed against --link-rate, and against what the adapter and its link partner support; the nominal speed of virtio, vmxnet3 and veth is no limit",
+				Warns:  "the link has negotiated less than both of its ends support",
 				Fails:  "--link-rate is above the speed of the route's interface",
 				Why:    "a link carries no more than it has negotiated: 1 Gb/s gives at most 941 Mb/s of TCP at MTU 1500",
 				Source: "IEEE 802.3 (frames of 1538 bytes for 1500); ethtool(8)", Fix: "check cable, optics and autonegotiation at both ends",
@@ -33,7 +33,7 @@ func LinkNegotiatedLow() rule.Cause {
 }
 
 func judgeLinkNegotiatedLow(f *diagnose.Flow) *diagnose.Outcome {
-	return eachPort(f, "speed of the interfaces", "no interface of the route runs slower than it and its partner can", func(e *diagnose.End, i *measure.Interface) *diagnose.Outcome {
+	return eachPort(f, "speed of the interfaces", "no interface of the route runs slower than it and its link partner support", func(e *diagnose.End, i *measure.Interface) *diagnose.Outcome {
 		speed, could := diagnose.SpeedOf(i), 0.0
 		if i.MaxBps != nil && i.PeerBps != nil {
 			could = float64(min(*i.MaxBps, *i.PeerBps))
@@ -45,11 +45,11 @@ func judgeLinkNegotiatedLow(f *diagnose.Flow) *diagnose.Outcome {
 		case speed == 0:
 			return e.Lacks("speed of " + diagnose.Word(i.Name))
 		case could <= speed && i.PeerBps == nil && i.MaxBps != nil && float64(*i.MaxBps) > speed && fills(f, speed):
-			return asSlow(f, diagnose.Possible("%s runs at %s of the %s that it can; what its partner can is not known", diagnose.Word(i.Name), unit.Rate(speed), unit.Rate(float64(*i.MaxBps))), e, i)
+			return asSlow(f, diagnose.Possible("%s runs at %s of the %s that it supports; what its link partner supports is not known", diagnose.Word(i.Name), unit.Rate(speed), unit.Rate(float64(*i.MaxBps))), e, i)
 		case could <= speed:
 			return nil
 		}
-		o := asSlow(f, diagnose.Certain("%s has negotiated %s where %s are possible", diagnose.Word(i.Name), unit.Rate(speed), unit.Rate(could)), e, i)
+		o := asSlow(f, diagnose.Certain("%s has negotiated %s; %s are possible", diagnose.Word(i.Name), unit.Rate(speed), unit.Rate(could)), e, i)
 		if !fills(f, speed) {
 			o.MarkNotBinding()
 		}
@@ -66,11 +66,11 @@ func fills(f *diagnose.Flow, speed float64) bool {
 // asSlow adds what a link below its possible speed costs.
 func asSlow(f *diagnose.Flow, o *diagnose.Outcome, e *diagnose.End, i *measure.Interface) *diagnose.Outcome {
 	o.At(e.OnPort(i)).By(e.Proof("negotiated speed", diagnose.SpeedOf(i), "bps")).
-		Costs(diagnose.SpeedOf(i), "no more than "+unit.Rate(diagnose.SpeedOf(i))+" with all headers", "negotiated speed")
+		Costs(diagnose.SpeedOf(i), "at most "+unit.Rate(diagnose.SpeedOf(i))+" including all headers", "negotiated speed")
 	if i.MaxBps != nil {
-		o.By(e.Proof("fastest that it supports", float64(*i.MaxBps), "bps"))
+		o.By(e.Proof("highest supported speed", float64(*i.MaxBps), "bps"))
 	}
-	return o.AddFix(gateFix(f, "link-negotiated-low", e, "autonegotiation on at both ends; check cable, optics and the switch port"))
+	return o.AddFix(gateFix(f, "link-negotiated-low", e, "switch autonegotiation on at both ends; check cable, optics and the switch port"))
 }
 
 func gateLinkSpeed(f *scene.Face) *gate.Finding {
@@ -80,9 +80,9 @@ func gateLinkSpeed(f *scene.Face) *gate.Finding {
 	want := f.Wanted()
 	switch {
 	case scene.IsTrue(f.Nominal) && want > 0:
-		return gate.NotChecked(fmt.Sprintf("whether %s carries %s", f.Name, gate.Rate(want)), "its speed is a name only, no bound ("+f.DriverName()+")")
+		return gate.NotChecked(fmt.Sprintf("whether %s carries %s", f.Name, gate.Rate(want)), "its speed is nominal ("+f.DriverName()+")")
 	case scene.IsTrue(f.Nominal):
-		return gate.Pass("%s has a speed in name only (%s): it bounds nothing", f.Name, f.DriverName())
+		return gate.Pass("%s has only a nominal speed (%s), which is no limit", f.Name, f.DriverName())
 	case f.Speed() == 0:
 		return gate.Missing(f, "speed of "+f.Name, "speed_bps")
 	}
@@ -91,11 +91,11 @@ func gateLinkSpeed(f *scene.Face) *gate.Finding {
 	}
 	if f.MaxBps != nil && f.PeerBps != nil && f.Speed() < min(*f.MaxBps, *f.PeerBps) {
 		could := min(*f.MaxBps, *f.PeerBps)
-		return gate.Warn("%s has negotiated %s; it and its partner can do %s", f.Name, gate.Rate(f.Speed()), gate.Rate(could)).
-			Because("the link carries %.3g%% of what it could", 100*float64(f.Speed())/float64(could)).Do(Renegotiate(f))
+		return gate.Warn("%s has negotiated %s; it and its link partner support %s", f.Name, gate.Rate(f.Speed()), gate.Rate(could)).
+			Because("the link carries %.3g%% of what it supports", 100*float64(f.Speed())/float64(could)).Do(Renegotiate(f))
 	}
 	if f.MaxBps != nil && f.Speed() < *f.MaxBps {
-		return gate.Pass("%s runs at %s; it could do %s, what its partner can is not known", f.Name, gate.Rate(f.Speed()), gate.Rate(*f.MaxBps))
+		return gate.Pass("%s runs at %s; it supports %s, what its link partner supports is not known", f.Name, gate.Rate(f.Speed()), gate.Rate(*f.MaxBps))
 	}
 	return gate.Pass("%s runs at %s", f.Name, gate.Rate(f.Speed()))
 }
@@ -106,8 +106,8 @@ func tooSlow(f *scene.Face, want int64) *gate.Finding {
 		return nil
 	}
 	if want > f.Speed() {
-		return gate.FailIf(f.Firm, "%s wanted, %s runs at %s", gate.Rate(want), f.Name, gate.Rate(f.Speed())).
-			Because("no setting makes a link carry more than its speed").Do(Renegotiate(f))
+		return gate.FailIf(f.Firm, "%s wanted, but %s runs at %s", gate.Rate(want), f.Name, gate.Rate(f.Speed())).
+			Because("a link never carries more than its speed").Do(Renegotiate(f))
 	}
 	mtu := 1500
 	if f.MTU != nil && *f.MTU > 0 {
@@ -115,8 +115,8 @@ func tooSlow(f *scene.Face, want int64) *gate.Finding {
 	}
 	wire := float64(want) * float64(mtu+layer1Bytes) / float64(mtu+layer2Bytes)
 	if f.Host.Subject.LinkL2 && wire > float64(f.Speed()) {
-		return gate.Warn("%s of frames take %s of the wire, %s runs at %s", gate.Rate(want), gate.Rate(wire), f.Name, gate.Rate(f.Speed())).
-			Because("preamble, checksum and gap take %d bytes a frame", layer1Bytes-layer2Bytes)
+		return gate.Warn("%s of frames take %s on the wire, but %s runs at %s", gate.Rate(want), gate.Rate(wire), f.Name, gate.Rate(f.Speed())).
+			Because("preamble, checksum and gap take %d bytes per frame", layer1Bytes-layer2Bytes)
 	}
 	return nil
 }

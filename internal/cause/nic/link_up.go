@@ -9,8 +9,8 @@ import (
 func LinkUpGate() gate.Rule {
 	return gate.Rule{ID: "link-up", Words: "carrier link up", Title: "Link", About: "whether the interface is up and has a carrier",
 		Fails: "the interface of the route is down or has no carrier",
-		Why:   "without a link nothing is measured", Source: "netdevice(7): IFF_UP, IFF_LOWER_UP",
-		Fix: "set it up, check cable and switch port", Checklist: []string{"C-24"}, Face: gateLinkUp}
+		Why:   "without a link nothing can be measured", Source: "netdevice(7): IFF_UP, IFF_LOWER_UP",
+		Fix: "bring the interface up, check cable and switch port", Checklist: []string{"C-24"}, Face: gateLinkUp}
 }
 
 func gateLinkUp(f *scene.Face) *gate.Finding {
@@ -40,5 +40,5 @@ func command(f *scene.Face, bySystem map[string]string) scene.Fix {
 	if format, ok := bySystem[f.Host.System]; ok {
 		return scene.Commands("", scene.Command(format, f.NIC()))
 	}
-	return scene.Advise(scene.Command("see the settings of %s", f.NIC()))
+	return scene.Advise(scene.Command("check the settings of %s", f.NIC()))
 }

@@ -14,15 +14,15 @@ import (
 func LROForwarding() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "lro-forwarding", TCP: true, UDP: true, Title: "LRO on a host that passes packets on", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeLROForwarding) },
-			Seen:        "LRO is on at an interface that is in a bridge, or of a host that routes",
-			Distinction: "the same with LRO off", Fix: "switch LRO off", Effect: "uploads of guests crawl",
+			Cause: "lro-forwarding", TCP: true, UDP: true, Title: "LRO on a host that forwards packets", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeLROForwarding) },
+			Seen:        "LRO is on at an interface in a bridge, or on a host that routes",
+			Distinction: "the same test with LRO off", Fix: "switch LRO off", Effect: "uploads of guests slow down to a fraction",
 			Source: "Linux netdev-features.rst; gate lro-forwarding",
 		},
 		Gates: []gate.Rule{
-			{ID: "lro-forwarding", Title: "LRO of a host that passes packets on", About: "large receive offload where the host routes or the interface is in a bridge",
-				Warns:  "LRO is on there",
-				Why:    "merged packets exceed the MTU of the next link: they are dropped, and uploads crawl",
+			{ID: "lro-forwarding", Title: "LRO on a host that forwards packets", About: "large receive offload if the host routes or the interface is in a bridge",
+				Warns:  "LRO is on",
+				Why:    "merged packets exceed the MTU of the next link and are dropped: uploads slow down to a fraction",
 				Source: "Linux netdev-features.rst", Fix: "switch LRO off (GRO may stay)", Checklist: []string{"C-22"}, Face: gateLROForwarding},
 		},
 		Propose: []advise.Proposer{proposeLROForwarding},
@@ -51,7 +51,7 @@ func gateLROForwarding(f *scene.Face) *gate.Finding {
 	case !known || forwards == "":
 		return gate.Missing(f.Host, "whether the host routes, with LRO on at "+f.Name, "sysctls.net.ipv4.ip_forward", "sysctls.net.inet.ip.forwarding")
 	}
-	return gate.Pass("LRO is on at %s, and the host passes nothing on", f.Name)
+	return gate.Pass("LRO is on at %s, and the host forwards nothing", f.Name)
 }
 
 // isBridge reports whether the interface of that name is a bridge.
@@ -65,5 +65,5 @@ func proposeLROForwarding(r advise.Request) []advise.Draft {
 	if r.At == nil || r.Here(r.At) == "" || r.At.State(knob.LRO, r.Here(r.At)).Is("off") {
 		return nil
 	}
-	return []advise.Draft{advise.Change(r.At, knob.LRO, r.Here(r.At), "off", "LRO off at %s of %s, which passes packets on", r.Here(r.At), r.At.Name)}
+	return []advise.Draft{advise.Change(r.At, knob.LRO, r.Here(r.At), "off", "LRO off at %s of %s, which forwards packets", r.Here(r.At), r.At.Name)}
 }

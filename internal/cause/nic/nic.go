@@ -36,7 +36,7 @@ func ProposeIRQOneCPU(r advise.Request) []advise.Draft {
 		return Steering(r)
 	}
 	d := advise.Draft{Settings: []measure.Setting{h.Setting(knob.IRQAffinity, face, advise.With(s.Value, change...))},
-		Title: fmt.Sprintf("the %d interrupts of %s at %s go to CPUs %s in turns", len(irqs), face, h.Name, unit.List(cpus))}
+		Title: fmt.Sprintf("spread the %d interrupts of %s at %s over CPUs %s", len(irqs), face, h.Name, unit.List(cpus))}
 	if r.Finding != nil {
 		d = d.ForDirection(r.Direction)
 	}
@@ -114,7 +114,7 @@ func eachPort(f *diagnose.Flow, fact string, clear string, judge func(e *diagnos
 	case f.OnOneMachine() || f.Sender.HasFace() && f.Receiver.HasFace():
 		return nil // no wire at either end: nothing to judge
 	}
-	return diagnose.Missing(fact, "the interfaces of one end or both are not known")
+	return diagnose.Missing(fact, "the interfaces of one or both ends are not known")
 }
 
 // gateFix returns the fix of a gate of that cause at an end, else the advice.
@@ -181,9 +181,9 @@ func sharesQueue(e *diagnose.End) *diagnose.Outcome {
 	single := e.Face != nil && e.Face.Queues != nil && *e.Face.Queues == 1
 	switch n := e.Flows(); {
 	case n == 1:
-		return diagnose.No("one flow has one queue by design, and so one CPU")
+		return diagnose.No("one flow uses one queue and so one CPU by design")
 	case n < fewFlows && !single:
-		return diagnose.No("%d flows may well share a queue", n)
+		return diagnose.No("%d flows can share a queue by chance", n)
 	}
 	return nil
 }
@@ -205,11 +205,11 @@ func Steering(r advise.Request) []advise.Draft {
 		cpus = slices.DeleteFunc(slices.Clone(cpus), func(c int) bool { return c == taker })
 	}
 	value := advise.With("", queues[0], knob.Mask(cpus))
-	where := "CPUs " + unit.List(cpus) + " share them"
+	where := "CPUs " + unit.List(cpus) + " take them"
 	if len(cpus) == 1 {
 		where = fmt.Sprintf("CPU %d takes them", cpus[0])
 	}
-	return []advise.Draft{advise.Change(h, knob.RPS, face, value, "packets of the one queue of %s at %s: %s (RPS)", face, h.Name, where).ForDirection(r.Direction)}
+	return []advise.Draft{advise.Change(h, knob.RPS, face, value, "spread the packets of the single queue of %s at %s: %s (RPS)", face, h.Name, where).ForDirection(r.Direction)}
 }
 
 // taker returns the CPU that handles the interrupts of an interface: as found, or as configured.

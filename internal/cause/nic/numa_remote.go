@@ -20,14 +20,14 @@ import (
 func NUMARemote() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "numa-remote", TCP: true, UDP: true, Title: "the adapter is at another NUMA node", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeNUMARemote) },
-			Seen:        "threads or interrupts on CPUs of another node than the adapter's; likely where a CPU is full above 10 Gb/s",
-			Distinction: "the same on CPUs of the adapter's node (-A)", Fix: "use CPUs of the adapter's node", Effect: "10 to 40% at 40 Gb/s and more",
+			Cause: "numa-remote", TCP: true, UDP: true, Title: "the adapter is on another NUMA node", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeNUMARemote) },
+			Seen:        "threads or interrupts run on CPUs of another node than the adapter's; likely if a CPU is full above 10 Gb/s",
+			Distinction: "the same test on CPUs of the adapter's node (-A)", Fix: "use CPUs of the adapter's node", Effect: "10 to 40% at 40 Gb/s and more",
 			Source: "numa_node of the device (sysfs); gate numa", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Gates: []gate.Rule{
-			{ID: "numa", Receives: true, Title: "NUMA node of the adapter", About: "the node of the slot against the CPUs that thru may use and those that take the interrupts",
-				Warns:  "thru may use no CPU of that node; or from 25 Gb/s on all interrupts go to other nodes",
+			{ID: "numa", Receives: true, Title: "NUMA node of the adapter", About: "the node of the slot against the CPUs that thru may use and the CPUs that take the interrupts",
+				Warns:  "thru may use no CPU of that node; or, from 25 Gb/s on, all interrupts go to other nodes",
 				Why:    "memory of another node costs 10 to 40% of the rate from 40 Gb/s on",
 				Source: "the catalogue of causes (numa-remote)", Fix: "use CPUs of the adapter's node", Checklist: []string{"C-29", "C-11"}, Face: gateNUMA},
 		},
@@ -58,9 +58,9 @@ func remoteThreads(e *diagnose.End) *diagnose.Outcome {
 			continue
 		}
 		bps, _ := e.Flow.Goodput()
-		return hypervisor.Symptom(diagnose.Possible("%s thread runs on CPU %d, and its adapter is at NUMA node %d", e.Owner(), *s.CPU, *e.Face.NUMANode).At(e.OnCPU(*s.CPU)).
+		return hypervisor.Symptom(diagnose.Possible("%s thread runs on CPU %d, but its adapter is on NUMA node %d", e.Owner(), *s.CPU, *e.Face.NUMANode).At(e.OnCPU(*s.CPU)).
 			By(e.Proof("CPU of the thread", float64(*s.CPU), ""), e.Proof("numa_node of the adapter", float64(*e.Face.NUMANode), "")).
-			AddFix(diagnose.Advise(e, "bind it to a CPU of that node: -A with one of "+unit.List(local))), hypervisor.WorksFully(e) && bps > fastRate)
+			AddFix(diagnose.Advise(e, "bind the thread to a CPU of that node: -A with one of "+unit.List(local))), hypervisor.WorksFully(e) && bps > fastRate)
 	}
 	return nil
 }
@@ -71,14 +71,14 @@ func gateNUMA(f *scene.Face) *gate.Finding {
 		return nil
 	}
 	if c := f.Host.Cgroup; c != nil && len(c.CPUs) > 0 && !shares(c.CPUs, local) {
-		return gate.Warn("%s is at NUMA node %d, and thru may use CPUs of other nodes only", f.Name, *f.NUMANode).
+		return gate.Warn("%s is on NUMA node %d, but thru may use only CPUs of other nodes", f.Name, *f.NUMANode).
 			Do(scene.Advise("start thru with CPUs of that node: taskset -c " + unit.List(local) + " thru ..."))
 	}
 	cpus, irqs := takers(f)
 	if irqs > 0 && !shares(cpus, local) && max(f.Speed(), f.Wanted()) >= 25_000_000_000 {
-		return gate.Warn("%s is at NUMA node %d, its interrupts go to other nodes", f.Name, *f.NUMANode).Do(scene.SpreadInterrupts(f))
+		return gate.Warn("%s is on NUMA node %d, but its interrupts go to other nodes", f.Name, *f.NUMANode).Do(scene.SpreadInterrupts(f))
 	}
-	return gate.Pass("%s is at NUMA node %d, with %d CPUs", f.Name, *f.NUMANode, len(local))
+	return gate.Pass("%s is on NUMA node %d, which has %d CPUs", f.Name, *f.NUMANode, len(local))
 }
 
 // shares reports whether two lists have a member in common.
@@ -106,6 +106,6 @@ func NearCPU(r advise.Request) []advise.Draft {
 	} else {
 		t.ReceiverCPU = &cpu
 	}
-	return []advise.Draft{advise.Draft{Id: fmt.Sprintf("%s=%d@%s", knob.CPUAffinity, cpu, h.Name), Title: fmt.Sprintf("the test's thread at %s is bound to CPU %d, which is near the adapter", h.Name, cpu), Test: t}.ForDirection(r.Direction).
-		Bring(0, "docs/causes.md, numa-remote", "10 to 40%% from 40 Gb/s on: memory of the adapter's own node").AtLast()}
+	return []advise.Draft{advise.Draft{Id: fmt.Sprintf("%s=%d@%s", knob.CPUAffinity, cpu, h.Name), Title: fmt.Sprintf("bind the test's thread at %s to CPU %d, on the adapter's NUMA node", h.Name, cpu), Test: t}.ForDirection(r.Direction).
+		Bring(0, "docs/causes.md, numa-remote", "10 to 40%% from 40 Gb/s on: the thread uses memory of the adapter's node").AtLast()}
 }

@@ -20,16 +20,16 @@ import (
 func OffloadsOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "offloads-off", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the CPU makes every packet itself", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeOffloadsOff) },
-			Seen:        "TSO, GSO, GRO or checksums are off, a CPU is full, and packets are no longer than the MTU; an ESXi host's own are off (possible)",
-			Distinction: "switch them on: the rate rises, the packets that the kernel hands over are longer", Fix: "switch them on", Effect: "9 of 49 Gb/s without TSO between namespaces, 3.4 with all off",
+			Cause: "offloads-off", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "offloads are off: the CPU handles every packet", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeOffloadsOff) },
+			Seen:        "TSO, GSO, GRO or checksum offload is off, a CPU is full, and packets are no longer than the MTU; an offload of the ESXi host is off (possible)",
+			Distinction: "with them on, the rate rises and the kernel passes longer packets to the adapter", Fix: "switch them on", Effect: "9 of 49 Gb/s without TSO between namespaces, 3.4 with all off",
 			Source: "ethtool -k; methods.md, formula 14; gate offloads", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Urgent: 7,
 		Gates: []gate.Rule{
-			{ID: "offloads", Words: "tso gso gro lso rsc lro sg checksum checksums offload segmentation", Title: "Offloads", About: "segmentation (TSO, GSO), receive offload (GRO), scatter-gather and checksums of the interface and those it lies on",
-				Warns:  "one is off; of a link up to 2.5 Gb/s only GSO and GRO count, of a veth all but GRO",
-				Why:    "without TSO the CPU makes every packet: 9 of 49 Gb/s between namespaces, 3.4 with all off",
+			{ID: "offloads", Words: "tso gso gro lso rsc lro sg checksum checksums offload segmentation", Title: "Offloads", About: "segmentation (TSO, GSO), receive offload (GRO), scatter-gather and checksum offload of the interface and of those below it",
+				Warns:  "one is off; for a link of up to 2.5 Gb/s only GSO and GRO count, for a veth all but GRO",
+				Why:    "without TSO the CPU builds every packet: 9 of 49 Gb/s between namespaces, 3.4 with all off",
 				Source: "measured; C-22: checksums 5 to 15% of the CPU, LRO 40%", Fix: "switch them on", Checklist: []string{"C-22", "C-23", "C-24", "B-19"}, Face: gateOffloads},
 		},
 		Propose: []advise.Proposer{ProposeOffloadsOff},
@@ -42,14 +42,14 @@ func judgeOffloadsOff(e *diagnose.End) *diagnose.Outcome {
 		return hypervisor.Best(HostOffloads(e), hypervisor.GateOutcome(e, "offloads-off"))
 	}
 	o := hypervisor.Condition(e, gates[0])
-	o.Text = fmt.Sprintf("the %s's CPU does the work of offloads that are off (%s)", e.Place, gates[0].Fact)
+	o.Text = fmt.Sprintf("the %s's CPU does the work of the offloads that are off (%s)", e.Place, gates[0].Fact)
 	length, known := e.MeanPacket()
 	mtu := 0.0
 	if e.Face != nil && e.Face.MTU != nil && *e.Face.MTU > 0 {
 		mtu = float64(*e.Face.MTU)
 	}
 	if known && mtu > 0 && length > 2*mtu {
-		return diagnose.No("packets of the %s are %s long on average: they are split or merged below", e.Place, unit.Size(int64(length)))
+		return diagnose.No("packets of the %s are %s long on average: offloads split or merge them", e.Place, unit.Size(int64(length)))
 	}
 	if !hypervisor.WorksFully(e) && !(e.Flow.IsAll() == nil && e.Flow.OnSameCPUs() && e.Other().IsFull()) {
 		return o.MarkNotBinding()
@@ -59,7 +59,7 @@ func judgeOffloadsOff(e *diagnose.End) *diagnose.Outcome {
 	}
 	o.Confidence = measure.Likely
 	if known && mtu > 0 && length < packetRoom*mtu {
-		o.By(diagnose.UnderBar(e.Proof("mean packet at the interface", length, "bytes"), packetRoom*mtu))
+		o.By(diagnose.UnderBar(e.Proof("mean packet size at the interface", length, "bytes"), packetRoom*mtu))
 		thread := e.Load().Thread || e.Flow.OnSameCPUs() && e.Other().Load().Thread
 		if e.Sends() && thread && !gates[0].Fixed && hasAny(gates[0].Off, knob.TSO, knob.GSO) { // splitting long packets is a sender's largest cost
 			o.Confidence = measure.Certain
@@ -83,7 +83,7 @@ func HostOffloads(e *diagnose.End) *diagnose.Outcome {
 		if v, ok := hypervisor.Setting(h.Facts, name); ok && hypervisor.IsOff(v) {
 			return diagnose.Possible("an offload of %s is off: %s", hypervisor.HostName(e), name).By(measure.Proof{EndPoint: e.Name, Counter: "advanced setting " + name + " of " + hypervisor.HostName(e), Note: "its default is 1"}).
 				At(hypervisor.AtHost(e, hypervisor.HostName(e))).MarkNotBinding().AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Platform: "esxi", Commands: []string{fmt.Sprintf("esxcli system settings advanced set -o /Net/%s -i 1", name)},
-				Risk: "it counts for every guest of the host"})
+				Risk: "the setting affects every guest of the host"})
 		}
 	}
 	return nil
@@ -132,7 +132,7 @@ func gateOffloads(f *scene.Face) *gate.Finding {
 	}
 	fix, asKept := off, ""
 	if kept := f.KeptOff(off); len(kept) > 0 {
-		asKept = ", as a tuning has kept " + strings.Join(short(kept), ", ")
+		asKept = ", because a tuning has kept " + strings.Join(short(kept), ", ")
 		if len(kept) < len(off) {
 			fix = slices.DeleteFunc(slices.Clone(off), func(id string) bool { return slices.Contains(kept, id) })
 		}
@@ -141,13 +141,13 @@ func gateOffloads(f *scene.Face) *gate.Finding {
 	case seen == 0:
 		return gate.Missing(f, "offloads of "+f.Name, "offloads")
 	case len(off) == 1 && off[0] == knob.GRO:
-		return gate.Warn("GRO of %s: off%s", f.Name, asKept).Because("without GRO the stack takes every packet alone: up to 40%% of rate and CPU").Off(off, false).Do(offloadsOn(f, off))
+		return gate.Warn("GRO of %s: off%s", f.Name, asKept).Because("without GRO the stack handles every packet singly: up to 40%% of rate and CPU").Off(off, false).Do(offloadsOn(f, off))
 	case len(off) > 0:
 		return gate.Warn("%s of %s: off%s", strings.Join(offWords, ", "), f.Name, asKept).Off(off, false).Do(offloadsOn(f, fix))
 	case len(fixed) > 0 && f.Speed() == 0 && !f.Device():
-		return gate.Pass("%s of %s: off, its kind has none", strings.Join(fixedWords, ", "), f.Name)
+		return gate.Pass("%s of %s: off, not supported by this kind of interface", strings.Join(fixedWords, ", "), f.Name)
 	case len(fixed) > 0:
-		return gate.Warn("%s of %s: off, and its driver has none", strings.Join(fixedWords, ", "), f.Name).Off(fixed, true)
+		return gate.Warn("%s of %s: off, not supported by its driver", strings.Join(fixedWords, ", "), f.Name).Off(fixed, true)
 	}
 	return gate.Pass("%d of %d offloads of %s are on", set, seen, f.Name)
 }
@@ -206,5 +206,5 @@ func ProposeOffloadsOff(r advise.Request) []advise.Draft {
 	if r.Finding != nil {
 		d = d.ForDirection(r.Direction)
 	}
-	return []advise.Draft{d.Bring(0, "measured between namespaces; docs/causes.md, offloads-off", "less work for each byte: 9.1 Gb/s without TSO and 3.4 with none, of 49 with all")}
+	return []advise.Draft{d.Bring(0, "measured between namespaces; docs/causes.md, offloads-off", "less CPU per byte: 9.1 Gb/s without TSO and 3.4 with none, of 49 with all")}
 }

@@ -16,9 +16,9 @@ import (
 func PauseFrames() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "pause-frames", TCP: true, UDP: true, Title: "the link is stopped by pause frames", Judge: judgePauseFrames,
-			Seen:        "pause frames came to the sender, or left the receiver, in this run",
-			Distinction: "nothing is lost; how long the link stood still, where the driver counts it", Fix: "fix what is slow behind the port: a receiver, or a full switch",
+			Cause: "pause-frames", TCP: true, UDP: true, Title: "pause frames stop the link", Judge: judgePauseFrames,
+			Seen:        "in this run the sender received pause frames, or the receiver sent some",
+			Distinction: "no packet is lost; the time that the link was stopped, if the driver counts it", Fix: "find the slow device behind the port: a receiver, or a congested switch",
 			Effect: "all flows of that port wait for the slowest", Source: "IEEE 802.3, annex 31B; ethtool -S",
 		},
 		Propose: []advise.Proposer{ProposePauseFrames},
@@ -46,7 +46,7 @@ func judgePauseFrames(f *diagnose.Flow) *diagnose.Outcome {
 	if len(f.Sender.Ports())+len(f.Receiver.Ports()) == 0 && f.Sender.HasFace() && f.Receiver.HasFace() {
 		return nil // software has no flow control
 	}
-	return diagnose.No("no pause frame was counted that stops this direction")
+	return diagnose.No("no pause frame stopped this direction")
 }
 
 // other returns the opposite direction in the names of a driver's counters.
@@ -59,9 +59,9 @@ func other(side string) string {
 
 // asPaused judges counted pause frames by the time for which they can have stopped the port.
 func asPaused(f *diagnose.Flow, e *diagnose.End, frames float64, name, side string) *diagnose.Outcome {
-	o := diagnose.Possible("pause frames stop the link: %s a second", stat.ThreeDigits(perSecond(e, frames))).
+	o := diagnose.Possible("pause frames stop the link: %s per second", stat.ThreeDigits(perSecond(e, frames))).
 		At(e.OnFace()).By(diagnose.Above(e.Proof(name, frames, "packets"), 0)).
-		AddFix(diagnose.Advise(e, "find what is slow behind the port: a receiver whose ring or bus is full, or a switch port that many share"))
+		AddFix(diagnose.Advise(e, "find the slow device behind the port: a receiver with a full ring or bus, or a shared switch port"))
 	us, timer := diagnose.Counted(e.NIC(), []string{"pause_duration"}, []string{other(side)}) // mlx5 counts it in microseconds
 	stood := stat.Pct(us*1e3, float64(e.Span()))
 	most := 100.0
@@ -114,7 +114,7 @@ func ProposePauseFrames(r advise.Request) []advise.Draft {
 	if now["rx"] != "on" {
 		return nil
 	}
-	d := advise.Change(h, knob.Pause, face, advise.With(s.Value, "autoneg", "off", "rx", "off"), "%s of %s does not stop for pause frames", face, h.Name)
-	d.Risk = "packets are dropped where they had to wait; never on a network for storage (FCoE, RoCE)"
+	d := advise.Change(h, knob.Pause, face, advise.With(s.Value, "autoneg", "off", "rx", "off"), "%s of %s ignores pause frames", face, h.Name)
+	d.Risk = "packets are dropped instead of delayed; never use it on a storage network (FCoE, RoCE)"
 	return []advise.Draft{d}
 }

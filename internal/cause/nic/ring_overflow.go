@@ -20,15 +20,15 @@ func RingOverflow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "ring-overflow", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the receive ring overflows", Judge: judgeRingOverflow,
-			Seen:        "counters of packets that found no descriptor or buffer rose at the receiver in the measured time, or at its port of a hypervisor's switch (likely at most where that tells only that it dropped: esxtop %DRPRX)",
-			Distinction: "about as many were sent again, ten or more, and the rate is what such a loss leaves, else they are others' drops; a low rate passes, bursts do not; a full thread of the host drops for want of time, not of room", Fix: "lengthen the ring, or use more queues", Effect: "looks like loss on the path",
+			Seen:        "counters of packets without a free descriptor or buffer rose at the receiver in the measured time, or at its port of the virtual switch (likely at most if that counts only drops: esxtop %DRPRX)",
+			Distinction: "ten drops or more, about as many as retransmissions, and the rate is what TCP reaches with such a loss: otherwise they are drops of other traffic; a low rate passes, bursts do not; a full thread of the hypervisor drops for lack of CPU time, not of descriptors", Fix: "enlarge the ring, or use more queues", Effect: "looks like loss on the path",
 			Source: "Linux if_link.h: rx_missed_errors, rx_fifo_errors; drivers' rx_no_dma_resources, rx_out_of_buffer, pkts rx OOB; vmxnet3 rxSummary, net.droppedRx of ESXi", Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
 			{
-				ID: "rings", Words: "ring descriptors buffers drops", Receives: true, Title: "Receive rings", About: "packets dropped for want of a free descriptor (the largest of the counters that each system has for them), and the size of the ring against its maximum",
-				Warns:  "100 packets or more were dropped, and more than one in 100 000 where packets are known",
-				Why:    "a burst longer than the ring is lost in the host, and looks like loss on the path",
+				ID: "rings", Words: "ring descriptors buffers drops", Receives: true, Title: "Receive rings", About: "packets dropped for lack of a free descriptor (the largest of the system's counters), and the size of the ring against its maximum",
+				Warns:  "100 packets or more were dropped, and more than one in 100 000 if the number of packets is known",
+				Why:    "a burst longer than the ring is dropped in the host, and looks like loss on the path",
 				Source: "Linux if_link.h, rx_missed_errors", Fix: "enlarge the ring; use more queues where it is at its maximum",
 				Checklist: []string{"C-24", "C-37"}, Face: gateRings,
 			},
@@ -49,9 +49,9 @@ func ringSeen(f *diagnose.Flow) *diagnose.Outcome {
 	n = max(n, float64(f.LostAt(measure.LossRing)))
 	switch {
 	case !known && n == 0:
-		return e.Lacks("packets that found the ring full")
+		return e.Lacks("packets dropped by a full ring")
 	case n == 0:
-		return diagnose.No("no packet found the receiver's ring full")
+		return diagnose.No("the receiver's ring dropped no packet")
 	}
 	o := f.Dropped(e, n, counter, "the receiver's ring overflows: it dropped %.0f packets")
 	return o.At(e.OnFace()).AddFix(e.Machine().Fix(longerRing(e.Adapter())))
@@ -89,24 +89,24 @@ func noRoomNames() []string {
 func HypervisorRing(f *diagnose.Flow) *diagnose.Outcome {
 	e := f.Receiver
 	if e.Guest() == nil {
-		return hypervisor.NoPlacement(e, "packets that found its ring full at the hypervisor")
+		return hypervisor.NoPlacement(e, "packets that the hypervisor dropped at its full ring")
 	}
 	p := e.Port()
 	switch {
 	case p.RingCounted && p.Ring == 0:
-		return diagnose.No("the port of the receiver never found its ring full")
+		return diagnose.No("the receiver's virtual port never reported a full ring")
 	case !p.RingCounted && !p.Known && !p.Shares:
-		return diagnose.Missing("packets that the hypervisor found no room for in the receiver's ring", p.Why)
+		return diagnose.Missing("packets that the hypervisor dropped at the receiver's full ring", p.Why)
 	case !p.RingCounted && !hypervisor.Drops(p):
-		return diagnose.No("nothing was dropped at the port of the receiver")
+		return diagnose.No("the receiver's virtual port dropped no packet")
 	case !p.RingCounted && hypervisor.WorkerOutcome(e) != nil:
-		return diagnose.Missing("whether the receiver's ring was full, or the thread that fills it", "its port tells only that packets were dropped")
+		return diagnose.Missing("whether the receiver's ring was full, or the thread that fills it", "its virtual port counts only drops")
 	}
 	n, at := p.Ring, p.RingAt
 	if !p.RingCounted {
 		n, at = p.Dropped, p.At
 	}
-	full := " found it full %.0f times"
+	full := " reported it full %.0f times"
 	if at.Counter == measure.CounterNoBuffer {
 		full = " had no buffer for %.0f packets"
 	}
@@ -121,7 +121,7 @@ func HypervisorRing(f *diagnose.Flow) *diagnose.Outcome {
 		}
 		o.Evidence[0] = diagnose.Above(hypervisor.GaugeEvidence(at, e.Name, n, unit), 0)
 	} else {
-		o.Text = fmt.Sprintf("packets for the receiver were dropped at %s: its ring is where they usually are", hypervisor.SwitchName(e))
+		o.Text = fmt.Sprintf("packets for the receiver were dropped at %s, usually because the ring is full", hypervisor.SwitchName(e))
 		o.Evidence = hypervisor.Proofs(p, e)
 		if o.Confidence == measure.Certain { // the virtual switch is not ruled out
 			o.Confidence = measure.Likely
@@ -147,8 +147,8 @@ func gateRings(f *scene.Face) *gate.Finding {
 	case many && most > size && size > 0:
 		return gate.Warn("%d packets dropped by the ring of %s (%s), which has %d of %d descriptors", drops, f.Name, name, size, most).Do(longerRing(f))
 	case many && size > 0:
-		return gate.Warn("%d packets dropped by the ring of %s (%s), which has all %d descriptors", drops, f.Name, name, size).
-			Because("the ring can be no longer: CPUs must take packets off it faster, by more queues or less work")
+		return gate.Warn("%d packets dropped by the ring of %s (%s), which has its maximum of %d descriptors", drops, f.Name, name, size).
+			Because("the ring has its maximum size: CPUs must empty it faster, with more queues or less work per packet")
 	case many:
 		return gate.Warn("%d packets dropped by the ring of %s (%s)", drops, f.Name, name)
 	case f.Rings == nil && scene.IsTrue(f.Nominal):
@@ -158,7 +158,7 @@ func gateRings(f *scene.Face) *gate.Finding {
 	case f.Uncounted(scene.NoRoom) != "":
 		return gate.NotChecked("packets dropped by the ring of "+f.Name, f.Uncounted(scene.NoRoom))
 	}
-	return gate.Pass("the ring of %s has %d of %d descriptors, %d packets dropped", f.Name, size, max(size, most), drops)
+	return gate.Pass("the ring of %s has %d of %d descriptors, and dropped %d packets", f.Name, size, max(size, most), drops)
 }
 
 // longerRing gives a receive queue the maximum number of descriptors.
@@ -167,9 +167,9 @@ func longerRing(f *scene.Face) scene.Fix {
 	case f.Rings != nil && f.Rings.RXMax > f.Rings.RX:
 		return f.Set(knob.RXRing, fmt.Sprint(f.Rings.RXMax))
 	case f.Rings != nil:
-		return scene.Advise("use more queues or a faster CPU: the ring has all its descriptors")
+		return scene.Advise("use more queues or a faster CPU: the ring has its maximum size")
 	}
-	return scene.Advise("give the receive ring more descriptors (ethtool -G), or take packets off it by more queues")
+	return scene.Advise("enlarge the receive ring (ethtool -G), or use more queues")
 }
 
 // ProposeRingOverflow gives the receive ring more descriptors.

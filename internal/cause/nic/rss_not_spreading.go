@@ -22,17 +22,17 @@ func RSSNotSpreading() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "rss-not-spreading", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "all flows go to one queue", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeRSSNotSpreading) },
-			Seen:        "of several streams, 95% of the packets or more came by one receive queue of several; likely where a CPU is full of them",
-			Distinction: "the same with other ports", Fix: "set equal shares of the table, and hash by ports", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
+			Seen:        "with several streams, 95% of the packets or more arrived in one of several receive queues; likely if a CPU is full of packets",
+			Distinction: "the same test with other ports", Fix: "give all queues equal shares of the indirection table, and hash by ports", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
 			Source: "per-queue counters of ethtool -S; gates queue-spread, rss", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
 		},
 		Gates: []gate.Rule{
 			{ID: "queue-spread", Receives: true, Title: "Traffic over the queues", About: "the packets of each receive queue since the driver was loaded",
-				Warns:  "of 100 000 packets or more, all but one in 10 000 came by queue 0 of several",
-				Why:    "with all traffic in queue 0 one CPU takes it all: 5 to 6 of 9.5 Gb/s",
+				Warns:  "with 100 000 packets or more, all but one in 10 000 arrived in queue 0 of several",
+				Why:    "with all traffic in queue 0 one CPU handles it all: 5 to 6 of 9.5 Gb/s",
 				Source: "C-27, A-02", Fix: "spread RSS over all queues", Checklist: []string{"C-27", "C-35"}, Face: gateQueueSpread},
-			{ID: "rss", Words: "indirection toeplitz", Receives: true, Title: "Receive side scaling", About: "the table that spreads flows over queues, and whether UDP flows are told apart by ports",
-				Warns:  "all entries lead to one queue of several, or one queue has four times the entries of another",
+			{ID: "rss", Words: "indirection toeplitz", Receives: true, Title: "Receive side scaling", About: "the indirection table that spreads flows over queues, and whether the hash of UDP flows includes ports",
+				Warns:  "all entries point to one of several queues, or one queue has four times the entries of another",
 				Why:    "flows follow the table: a queue with four times the entries gets four times the flows",
 				Source: "Linux scaling.rst", Fix: "set equal shares (`ethtool -X equal`)", Checklist: []string{"C-22", "C-27"}, Face: gateRSS},
 		},
@@ -57,7 +57,7 @@ func judgeRSSNotSpreading(e *diagnose.End) *diagnose.Outcome {
 		return diagnose.No("queue %d of the %s received %s of the packets", max(q, 0), e.Place, unit.Percent(100*share))
 	}
 	l := e.Load()
-	o := hypervisor.Symptom(diagnose.Possible("%s of the %s's packets came by one queue of %d", unit.Percent(100*share), e.Place, len(queues)).At(e.OnFace()).
+	o := hypervisor.Symptom(diagnose.Possible("%s of the %s's packets arrived in one of %d queues", unit.Percent(100*share), e.Place, len(queues)).At(e.OnFace()).
 		By(diagnose.Above(e.Proof(fmt.Sprintf("ethtool -S packets of receive queue %d, share", q), 100*share, "pct"), 100*diagnose.OneShare)).
 		AddFix(SpreadFlows(e)), !e.Sends() && e.Flow.IsAll() == nil && l.Packet)
 	if !o.NotBinding && !l.All && diagnose.Packets(l.Soft) > 90 {
@@ -117,7 +117,7 @@ func ProposeRSSNotSpreading(r advise.Request) []advise.Draft {
 			each[i] = strconv.Itoa(i % queues)
 		}
 		if value := strings.Join(each, " "); !knob.Same(value, table.Value) {
-			list = append(list, advise.Change(h, knob.RSSTable, face, value, "flows to %s of %s go to all %d queues in turns", face, h.Name, queues))
+			list = append(list, advise.Change(h, knob.RSSTable, face, value, "spread the flows to %s of %s over all %d queues", face, h.Name, queues))
 		}
 	}
 	hash := h.State(knob.RSSHash, face)
@@ -129,7 +129,7 @@ func ProposeRSSNotSpreading(r advise.Request) []advise.Draft {
 		}
 	}
 	if len(more) > 0 {
-		list = append(list, advise.Change(h, knob.RSSHash, face, advise.With(hash.Value, more...), "%s of %s tells flows apart by their ports too", face, h.Name))
+		list = append(list, advise.Change(h, knob.RSSHash, face, advise.With(hash.Value, more...), "%s of %s hashes flows by their ports too", face, h.Name))
 	}
 	return list
 }
@@ -159,11 +159,11 @@ func gateQueueSpread(f *scene.Face) *gate.Finding {
 	}
 	total := f.Received()
 	if total < enoughPackets {
-		return gate.NotChecked("whether traffic spreads over the queues of "+f.Name, "too few packets so far to tell")
+		return gate.NotChecked("whether traffic spreads over the queues of "+f.Name, "too few packets so far")
 	}
 	first := slices.IndexFunc(queues, func(c measure.QueueCounter) bool { return c.Queue == "rx-0" })
 	if first >= 0 && float64(total)-float64(queues[first].Packets) < otherShare*float64(total) {
-		return gate.Warn("%d of %d packets came by queue 0 of the %d of %s", queues[first].Packets, total, len(queues), f.Name).
+		return gate.Warn("%d of %d packets arrived in queue 0 of the %d queues of %s", queues[first].Packets, total, len(queues), f.Name).
 			Do(spread(f, len(queues)))
 	}
 	used := 0
@@ -216,7 +216,7 @@ func gateRSS(f *scene.Face) *gate.Finding {
 	case used <= 1:
 		return gate.Warn("all flows to %s go to one queue of %d", f.Name, f.RxQueues()).Do(spread(f, f.RxQueues()))
 	case most >= unevenTimes*least:
-		return gate.Warn("a queue of %s has %d entries of the table, another %d", f.Name, most, least).Do(spread(f, f.RxQueues()))
+		return gate.Warn("one queue of %s has %d entries of the indirection table, another %d", f.Name, most, least).Do(spread(f, f.RxQueues()))
 	}
 	return gate.Pass("%s spreads flows evenly over %d queues%s", f.Name, used, udpByAddress(f))
 }
@@ -227,7 +227,7 @@ func udpByAddress(f *scene.Face) string {
 	if !ok || slices.ContainsFunc(fields, func(s string) bool { return strings.Contains(s, "port") }) {
 		return ""
 	}
-	return "; UDP over IPv4 by address only"
+	return "; UDP over IPv4 by addresses only"
 }
 
 // SpreadFlows makes the interface of an end spread flows over all its receive queues.
@@ -237,7 +237,7 @@ func SpreadFlows(e *diagnose.End) *measure.Fix {
 	if n := f.RxQueues(); n > 1 {
 		r = spread(f, n)
 	}
-	return f.Host.Fix(r.Or("have the interface spread flows over all its receive queues (RSS), by ports as well as addresses"))
+	return f.Host.Fix(r.Or("set RSS of the interface to use all receive queues, and to hash ports as well as addresses"))
 }
 
 // spread makes RSS use all queues in turn, and hash ports as well as addresses.

@@ -20,15 +20,15 @@ func TooFewQueues() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "too-few-queues", TCP: true, UDP: true, Title: "one queue for several CPUs", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(JudgeTooFewQueues) },
-			Seen:        "one receive queue where more are possible; likely where a CPU is full of received packets of several flows; possible where the aggregate falls as end points are added (A-05)",
-			Distinction: "more queues and several streams", Fix: "set as many queues as CPUs", Effect: "linear until the CPUs are full",
+			Seen:        "one receive queue is in use and more are possible; likely if a CPU is full of received packets of several flows; possible if the total rate falls as end points are added (A-05)",
+			Distinction: "the same test with more queues and several streams", Fix: "set as many queues as CPUs", Effect: "linear until the CPUs are full",
 			Source: "ethtool -l; gate queues; C-22", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
 		},
 		Urgent: 8,
 		Gates: []gate.Rule{
-			{ID: "queues", Words: "channels multiqueue vmq netqueue rps xps", Receives: true, Title: "Queues", About: "the receive queues that are set against those that are possible, and against the CPUs",
-				Warns:  "one queue is set and more are possible, with more than one CPU; or the device has only one and 10 Gb/s or more are wanted",
-				Why:    "one queue is one CPU: the rate grows with the queues until it is the CPUs that are full",
+			{ID: "queues", Words: "channels multiqueue vmq netqueue rps xps", Receives: true, Title: "Queues", About: "the receive queues in use against the possible ones, and against the CPUs",
+				Warns:  "one queue is in use and more are possible, with more than one CPU; or the device has only one and 10 Gb/s or more are wanted",
+				Why:    "one queue uses one CPU: the rate grows with the queues until the CPUs are full",
 				Source: "C-22: queues = cores; Linux scaling.rst", Fix: "set as many queues as CPUs", Checklist: []string{"C-22", "C-27", "C-28", "B-19"}, Face: gateQueues},
 		},
 		Propose: []advise.Proposer{ProposeTooFewQueues},
@@ -79,7 +79,7 @@ func queuesSet(f *scene.Face, set, cpus int) *gate.Finding {
 		return gate.Warn("%s has 1 queue of %d possible, for %d CPUs", f.Name, most, cpus).Do(f.Set(knob.Channels, fmt.Sprintf("%s %d", kind, min(most, cpus))))
 	case set == 1 && cpus > 1 && want >= fastNUMARate && len(f.RPS) == 0:
 		return gate.Warn("%s has only 1 queue, for %d CPUs and %s", f.Name, cpus, gate.Rate(want)).
-			Because("one CPU takes every packet; RPS or a device with several queues spreads them").Do(scene.PacketSteering(f))
+			Because("one CPU handles every packet; RPS or a device with several queues spreads them").Do(scene.PacketSteering(f))
 	case c == nil:
 		return gate.Pass("%s: receive queues %d, CPUs %d", f.Name, set, cpus)
 	}

@@ -15,20 +15,20 @@ import (
 func WrongDriver() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "wrong-driver", TCP: true, UDP: true, Title: "the driver is not this kernel's own", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeWrongDriver) },
-			Seen:        "the driver did not come with the running kernel; in Windows on a hypervisor: its tools, which bring the driver, are old or do not run",
-			Distinction: "a setting that it takes has no effect", Fix: "install the driver of this kernel", Effect: "settings without effect (S-05)",
+			Cause: "wrong-driver", TCP: true, UDP: true, Title: "the driver is not the kernel's own", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeWrongDriver) },
+			Seen:        "the driver did not come with the running kernel; in a Windows guest: the hypervisor's tools, which include the driver, are old or do not run",
+			Distinction: "it accepts a setting, but the setting has no effect", Fix: "install the driver of this kernel", Effect: "settings without effect (S-05)",
 			Source: "gate driver-of-kernel",
 		},
 		Gates: []gate.Rule{
 			{ID: "driver-of-kernel", Words: "version module", Title: "Driver of this kernel", About: "whether the driver came with the running kernel and was built for it",
 				Warns:  "the driver is not the kernel's own",
-				Why:    "a driver for another release takes settings without effect (S-05): what it says must be verified",
-				Source: "S-03, S-05, C-26", Fix: "install the driver of this kernel, or its maker's for exactly this release", Checklist: []string{"S-05", "C-26"}, Face: gateDriverOfKernel},
-			{ID: "guest-tools", Words: "vmtools tools", Title: "Tools of a guest", About: "whether the hypervisor's tools are current and run, in a guest whose adapter's driver comes with them (Windows)",
+				Why:    "a driver for another release may accept settings without effect (S-05): verify what it reports",
+				Source: "S-03, S-05, C-26", Fix: "install the driver of this kernel, or the vendor's driver for exactly this release", Checklist: []string{"S-05", "C-26"}, Face: gateDriverOfKernel},
+			{ID: "guest-tools", Words: "vmtools tools", Title: "Tools of a guest", About: "whether the hypervisor's tools are current and run, in a guest that gets its network driver from them (Windows)",
 				Warns:  "they are old, missing, or do not run",
-				Why:    "vmxnet3's driver comes with them: an old one lacks offloads and repairs",
-				Source: "C-26", Fix: "install the current ones", Checklist: []string{"C-26"}, Hypervisor: true, Host: gateGuestTools},
+				Why:    "they include the vmxnet3 driver: an old one lacks offloads and bug fixes",
+				Source: "C-26", Fix: "install the current tools", Checklist: []string{"C-26"}, Hypervisor: true, Host: gateGuestTools},
 		},
 	}
 }
@@ -51,8 +51,8 @@ func ToolsTooOld(e *diagnose.End) *diagnose.Outcome {
 	if word == "" {
 		return nil
 	}
-	return diagnose.Possible("the hypervisor's tools in %s, which bring the adapter's driver, are %s", hypervisor.GuestName(e), word).At(e.OnFace()).
-		By(measure.Proof{EndPoint: e.Name, Counter: "current tools, by the hypervisor", Note: word}).MarkNotBinding().
+	return diagnose.Possible("the hypervisor's tools in %s, which include the network driver, are %s", hypervisor.GuestName(e), word).At(e.OnFace()).
+		By(measure.Proof{EndPoint: e.Name, Counter: "tools reported by the hypervisor", Note: word}).MarkNotBinding().
 		AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Advice: "install the current tools in " + hypervisor.GuestName(e), Risk: "the guest may restart"})
 }
 
@@ -96,7 +96,7 @@ func gateDriverOfKernel(f *scene.Face) *gate.Finding {
 	}
 	switch {
 	case scene.IsFalse(f.InTree):
-		fix := scene.Commands("", scene.Command("modinfo %s", f.DriverName())).Saying("compare what it tells with the kernel, and take the driver of this kernel")
+		fix := scene.Commands("", scene.Command("modinfo %s", f.DriverName())).Saying("compare its version with the kernel's, and install the driver of this kernel")
 		if f.Host.System != "linux" {
 			fix = scene.Fix{}
 		}
@@ -117,7 +117,7 @@ func gateGuestTools(h *scene.Host) *gate.Finding {
 	word, known := OldTools(h.Facts, b.Guest)
 	switch {
 	case word != "":
-		return gate.Warn("the hypervisor's tools in %s are %s", b.Guest.Name, word).Do(scene.Advise("install the current tools in it").Risking("the guest may restart"))
+		return gate.Warn("the hypervisor's tools in %s are %s", b.Guest.Name, word).Do(scene.Advise("install the current tools in the guest").Risking("the guest may restart"))
 	case known:
 		return gate.Pass("the hypervisor's tools in %s are current", b.Guest.Name)
 	}

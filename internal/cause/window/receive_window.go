@@ -58,7 +58,7 @@ func judgeReceiveWindow(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	behind, seen := f.UnreadShare()
 	if seen && behind > diagnose.UnreadBar {
-		return diagnose.No("the receiver does not read its data: %s of its buffer is unread", unit.Percent(behind))
+		return diagnose.No("data waits unread at the receiver: %s of its buffer", unit.Percent(behind))
 	}
 	w, _ := f.SendWindow()
 	bound, off, fits := f.WindowFit()
