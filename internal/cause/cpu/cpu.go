@@ -50,7 +50,7 @@ func Lean(r advise.Request) []advise.Draft {
 	if c == nil || c.Protocol != measure.TCP || c.IO == measure.IOLean || c.IO == measure.IOPortable || c.Spec.IOForced || c.Spec.Verify || !r.Direction.From.IsLinux() || !r.Direction.To.IsLinux() {
 		return nil
 	}
-	d := advise.Draft{Id: knob.Lean, Title: "the test copies at neither end", Test: &measure.TestOptions{IO: measure.IOLean, Flags: "--lean"}}.ForDirection(r.Direction)
+	d := advise.Draft{Id: knob.Lean, Title: "test without copying data at either end", Test: &measure.TestOptions{IO: measure.IOLean, Flags: "--lean"}}.ForDirection(r.Direction)
 	if x := r.Direction.Best(func(x *measure.Cell) bool { return x.IO == measure.IOLean && x.Streams == c.Streams }); x != nil {
 		d = r.Direction.Shown(d, x)
 	}
@@ -64,7 +64,7 @@ func onOtherCPUs(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
 	if g.Times < diagnose.GainBar {
 		return o
 	}
-	return o.Gains(measure.Proof{EndPoint: f.Receiver.Name, Counter: "goodput on CPUs that the scheduler chose, over this"}, g).
+	return o.Gains(measure.Proof{EndPoint: f.Receiver.Name, Counter: "goodput on CPUs that the scheduler chose, over the base"}, g).
 		Costs(0, "on other CPUs "+unit.Rate(diagnose.RateOf(x))+" pass", "the same traffic with -A off")
 }
 
@@ -107,7 +107,7 @@ func sureOfCPU(f *diagnose.Flow, l diagnose.Load) string {
 func fullCPU(f *diagnose.Flow, e *diagnose.End, l diagnose.Load) *diagnose.Outcome {
 	o := diagnose.Likely("")
 	if l.Packet && !l.Thread && !e.Sends() {
-		o.Text = fmt.Sprintf("%s CPU %d is full of received packets (%s)", e.Owner(), l.Soft.Core, unit.Percent(diagnose.Packets(l.Soft)))
+		o.Text = fmt.Sprintf("%s CPU %d is full: received packets take %s of its time", e.Owner(), l.Soft.Core, unit.Percent(diagnose.Packets(l.Soft)))
 		o.By(diagnose.Above(e.Proof(fmt.Sprintf("/proc/stat cpu%d irq and softirq", l.Soft.Core), diagnose.Packets(l.Soft), "pct"), diagnose.PacketBar))
 		return relieve(f, o.At(e.OnCPU(l.Soft.Core)), e, l, false)
 	}
@@ -116,7 +116,7 @@ func fullCPU(f *diagnose.Flow, e *diagnose.End, l diagnose.Load) *diagnose.Outco
 	o.By(diagnose.Above(e.Proof("busiest thread on a CPU or waiting for one", l.Hot.Run+l.Hot.Wait, "pct"), diagnose.ThreadBar))
 	if !l.Thread {
 		o.Evidence[0].Threshold = new(float64(diagnose.MostBar))
-		o.By(diagnose.Above(e.Proof("freest CPU that it may run on, busy", l.Least, "pct"), diagnose.FullBar))
+		o.By(diagnose.Above(e.Proof("least busy CPU that it may use", l.Least, "pct"), diagnose.FullBar))
 	}
 	if l.Hot.Wait > diagnose.SharedBar {
 		o.By(diagnose.Above(e.Proof("busiest thread waiting for a CPU", l.Hot.Wait, "pct"), diagnose.SharedBar))
@@ -140,13 +140,13 @@ func sharers(f *diagnose.Flow, e *diagnose.End, l diagnose.Load, others bool) st
 	case others:
 		return fmt.Sprintf("other programs take %ss: its thread waited for one %s of the time", cpu, waited)
 	case f.OnSameCPUs() && bound != nil && diagnose.Equal(bound, diagnose.BoundTo(e.Other())):
-		return fmt.Sprintf("%s is full: both ends share it, and the %s takes more", cpu, e.Place)
+		return fmt.Sprintf("%s is full: both ends share it, and the %s uses more of it", cpu, e.Place)
 	case l.All && bound == nil && l.CPUs > 1:
 		return fmt.Sprintf("all %d CPUs of the %s are full", l.CPUs, e.Place)
 	case l.All:
 		return cpu + " is full"
 	}
-	return fmt.Sprintf("the %s's thread had to wait for a CPU %s of the time", e.Place, waited)
+	return fmt.Sprintf("the %s's thread waited for a CPU %s of the time", e.Place, waited)
 }
 
 // relieve adds what takes work off a CPU.
@@ -154,19 +154,19 @@ func relieve(f *diagnose.Flow, o *diagnose.Outcome, e *diagnose.End, l diagnose.
 	switch {
 	case others && e.Facts.Load != nil && len(e.Facts.Load.Top) > 0:
 		p := e.Facts.Load.Top[0]
-		return o.AddFix(diagnose.Advise(e, fmt.Sprintf("see what process %d (%.40s) does, and measure when it is idle, or with other CPUs (-A)", p.PID, p.Name)))
+		return o.AddFix(diagnose.Advise(e, fmt.Sprintf("check process %d (%.40s), and measure when it is idle, or use other CPUs (-A)", p.PID, p.Name)))
 	case others:
-		return o.AddFix(diagnose.Advise(e, "see what else runs there (top), and measure when it is idle, or with other CPUs (-A)"))
+		return o.AddFix(diagnose.Advise(e, "check what else runs there (top), and measure when it is idle, or use other CPUs (-A)"))
 	case l.Packet && !l.Thread && e.Flows() == 1:
-		return o.AddFix(diagnose.Advise(e, "use several streams (-P): one flow has one queue, wherever its interrupts go; GRO and MTU 9000 make less work for one"))
+		return o.AddFix(diagnose.Advise(e, "use several streams (-P): one flow uses one queue, whichever CPU takes its interrupts; for one stream, GRO and MTU 9000 reduce the work"))
 	case l.Packet && !l.Thread:
 		return o.AddFix(e.SpreadInterrupts())
 	case l.All:
-		return o.AddFix(diagnose.Advise(e, "switch segmentation and receive offload on and set MTU 9000, for less work for each byte; or use more CPUs"))
+		return o.AddFix(diagnose.Advise(e, "switch segmentation and receive offload on and set MTU 9000, to reduce the work per byte; or use more CPUs"))
 	case len(e.Streams()) <= 1 && l.CPUs > 1:
-		return o.AddFix(diagnose.Advise(e, "use several streams, which use several CPUs (-P); offloads and MTU 9000 make less work for one"))
+		return o.AddFix(diagnose.Advise(e, "use several streams (-P), which use several CPUs; for one stream, offloads and MTU 9000 reduce the work"))
 	}
-	return o.AddFix(diagnose.Advise(e, "switch segmentation and receive offload on and set MTU 9000, for less work for each byte; or use a faster CPU"))
+	return o.AddFix(diagnose.Advise(e, "switch segmentation and receive offload on and set MTU 9000, to reduce the work per byte; or use a faster CPU"))
 }
 
 // scaled adds what more streams carry.

@@ -19,15 +19,15 @@ import (
 func CPUGovernor() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "cpu-governor", TCP: true, UDP: true, Title: "the CPUs clock down", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUGovernor) },
-			Seen:        "a governor that saves power; likely where a CPU is full and its clock was below 70% of its highest",
-			Distinction: "the same at the governor performance", Fix: "set the governor performance", Effect: "5 to 30%",
+			Cause: "cpu-governor", TCP: true, UDP: true, Title: "power saving lowers the CPU clock", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUGovernor) },
+			Seen:        "the governor saves power; likely if a CPU is full and its clock was below 70% of its maximum",
+			Distinction: "the same test with the governor performance", Fix: "set the governor performance", Effect: "5 to 30%",
 			Source: "Linux cpufreq.rst; gate governor", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Gates: []gate.Rule{
-			{ID: "governor", Words: "cpufreq frequency powersave performance power", Title: "CPU frequency", About: "the frequency governor and the energy preference (not of virtual machines, which do not drive the clock)",
-				Warns:  "powersave, ondemand or conservative (Windows: Power saver, ESXi: Low Power); with intel_pstate or amd-pstate, whose powersave follows the load, only a preference for power",
-				Why:    "a CPU that clocks down between packets costs 5 to 30% of the rate",
+			{ID: "governor", Words: "cpufreq frequency powersave performance power", Title: "CPU frequency", About: "the frequency governor and the energy preference (not in virtual machines, which do not control the clock)",
+				Warns:  "powersave, ondemand or conservative (Windows: Power saver, ESXi: Low Power); with intel_pstate or amd-pstate, where powersave follows the load, only an energy preference of power or balance_power",
+				Why:    "a CPU that lowers its clock between packets costs 5 to 30% of the rate",
 				Source: "Linux intel_pstate.rst, cpufreq.rst", Fix: "set the governor performance", Checklist: []string{"C-07", "C-29"}, Host: gateGovernor},
 		},
 		Propose: []advise.Proposer{proposeCPUGovernor},
@@ -44,7 +44,7 @@ func judgeCPUGovernor(e *diagnose.End) *diagnose.Outcome {
 	}
 	if c := e.CPU; c != nil && c.CurrentHz != nil && c.MaxHz != nil && float64(*c.CurrentHz) < 0.7*float64(*c.MaxHz) {
 		o.Confidence = measure.Likely
-		o.By(diagnose.UnderBar(e.Proof("clock of the fastest CPU when it was read", float64(*c.CurrentHz), "Hz"), 0.7*float64(*c.MaxHz)))
+		o.By(diagnose.UnderBar(e.Proof("clock of the fastest CPU", float64(*c.CurrentHz), "Hz"), 0.7*float64(*c.MaxHz)))
 	}
 	return o
 }
@@ -64,7 +64,7 @@ func gateGovernor(h *scene.Host) *gate.Finding {
 	if active && slices.Contains(h.CPU.Governors, "powersave") {
 		switch pref := measure.Value(h.CPU.Preference); pref {
 		case "power", "balance_power":
-			return gate.Warn("%s with the preference %s", driver, pref).Do(Performance(h))
+			return gate.Warn("%s with the energy preference %s", driver, pref).Do(Performance(h))
 		default:
 			return gate.Pass("%s: powersave, which follows the load%s", driver, preferring(pref))
 		}
@@ -114,5 +114,5 @@ func proposeCPUGovernor(r advise.Request) []advise.Draft {
 	if !s.Known || knob.Same(s.Value, want) || !s.Offers(want) {
 		return nil
 	}
-	return []advise.Draft{advise.Change(h, knob.Governor, "", want, "the CPUs of %s keep their clock up", h.Name)}
+	return []advise.Draft{advise.Change(h, knob.Governor, "", want, "set the governor performance on all CPUs of %s", h.Name)}
 }

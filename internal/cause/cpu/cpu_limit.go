@@ -18,16 +18,16 @@ func CPULimit() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "cpu-limit", TCP: true, UDP: true, Title: "the hypervisor limits the guest's CPUs", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPULimit) },
-			Seen:        "its virtual CPUs were ready and not run because of a limit, or its quota was used up to 95%, in the measured time; a limit that is set alone is possible",
-			Distinction: "time that it was ready for want of a CPU (cpu-steal) is little",
-			Fix:         "raise or remove the limit of the guest, or of its resource pool", Effect: "no more CPU than the limit, in bursts",
+			Seen:        "in the measured time a limit kept ready virtual CPUs from running, or the guest used 95% of its quota; a limit without a counter of its use is possible",
+			Distinction: "ready time for lack of a free CPU (cpu-steal) is small",
+			Fix:         "raise or remove the limit of the guest, or of its resource pool", Effect: "CPU time up to the limit only, in bursts",
 			Source: "ESXi's cpu.maxlimited (esxtop %MLMTD above 0); cpu.stat and CPU time of a KVM guest", Brings: []string{"sender-cpu", "receiver-cpu", "slow-reader", "receive-window", "send-buffer", "app-limited", "single-flow", "too-many-streams", "cpu-steal", "noisy-neighbour"},
 		},
 		Gates: []gate.Rule{
-			{ID: "guest-cpu-limit", Words: "vcpu maxlimited", Title: "CPU limit of a guest", About: "the limit, or quota, that the hypervisor holds the guest's CPUs to",
-				Warns:  "one is set",
-				Why:    "the guest cannot see it: its CPUs stand still when the limit is used up",
-				Source: "vSphere Resource Management, CPU limit; Linux cgroup-v2.rst", Fix: "remove it, or raise it", Checklist: []string{"C-08", "C-33"}, Hypervisor: true, Host: gateGuestCPULimit},
+			{ID: "guest-cpu-limit", Words: "vcpu maxlimited", Title: "CPU limit of a guest", About: "the CPU limit or quota that the hypervisor sets for the guest",
+				Warns:  "a limit is set",
+				Why:    "the guest cannot see it: its CPUs stop when the limit is used up",
+				Source: "vSphere Resource Management, CPU limit; Linux cgroup-v2.rst", Fix: "remove or raise the limit", Checklist: []string{"C-08", "C-33"}, Hypervisor: true, Host: gateGuestCPULimit},
 		},
 	}
 }
@@ -48,11 +48,11 @@ func judgeCPULimit(e *diagnose.End) *diagnose.Outcome {
 	case counted && b.Limit.Mean >= diagnose.LimitedBar || spent && quota >= QuotaBar:
 		return AsLimited(e, b, limit, quota)
 	case limit != "" && !counted && !spent:
-		o := diagnose.Possible("a CPU limit of %s is set for %s: whether it was used up was not counted", limit, hypervisor.GuestName(e)).
+		o := diagnose.Possible("a CPU limit of %s is set for %s; no counter shows whether it was used up", limit, hypervisor.GuestName(e)).
 			By(measure.Proof{EndPoint: e.Name, Counter: "CPU limits of the guest", Value: 1, Note: limit})
-		return o.At(e.Where()).MarkNotBinding().Then("a run of three samples or more: " + b.Limited.Why).AddFix(LiftLimit(e))
+		return o.At(e.Where()).MarkNotBinding().Then("measure for three hypervisor samples or more: " + b.Limited.Why).AddFix(LiftLimit(e))
 	case limit != "" || counted:
-		return diagnose.No("no limit held back the virtual CPUs of the %s: %s of the time", e.Place, unit.Percent(b.Limit.Mean))
+		return diagnose.No("a limit stopped the virtual CPUs of the %s only %s of the time", e.Place, unit.Percent(b.Limit.Mean))
 	case set:
 		return diagnose.No("no CPU limit is set for %s", hypervisor.GuestName(e))
 	}
@@ -79,16 +79,16 @@ const (
 func AsLimited(e *diagnose.End, b diagnose.GuestCPU, limit string, quota float64) *diagnose.Outcome {
 	of := "a CPU limit of " + limit
 	if limit == "" {
-		of = "a CPU limit of what contains it, as a resource pool"
+		of = "a CPU limit of its resource pool or another parent"
 	}
-	o := diagnose.Possible("%s holds %s back", of, hypervisor.GuestName(e))
+	o := diagnose.Possible("%s throttles %s", of, hypervisor.GuestName(e))
 	if b.LimitKnown {
-		o.Text += fmt.Sprintf(": %s of the time its virtual CPUs were not run because of it", unit.Percent(b.Limit.Mean))
+		o.Text += fmt.Sprintf(": it stopped the virtual CPUs %s of the time", unit.Percent(b.Limit.Mean))
 		o.By(diagnose.Above(hypervisor.GaugeEvidence(b.Limit, e.Name, b.Limit.Mean, "pct"), diagnose.LimitedBar))
 	}
 	used := quota >= QuotaBar
 	if used {
-		o.By(diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "CPU time of its quota", Value: quota, Unit: "pct"}, QuotaBar))
+		o.By(diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "CPU time, of the quota", Value: quota, Unit: "pct"}, QuotaBar))
 	}
 	switch {
 	case b.Limit.Mean > readyCertain && (b.Full || used) && b.ReadyKnown && b.Net < readyBar:
@@ -103,7 +103,7 @@ func AsLimited(e *diagnose.End, b diagnose.GuestCPU, limit string, quota float64
 
 // LiftLimit removes a guest's CPU limit.
 func LiftLimit(e *diagnose.End) *measure.Fix {
-	r := &measure.Fix{EndPoint: hypervisor.HostName(e), Risk: "it may then take CPU that others of the host count on"}
+	r := &measure.Fix{EndPoint: hypervisor.HostName(e), Risk: "it may then take CPU time that other guests of the host rely on"}
 	if e.Kind() == measure.KindKVM {
 		r.Platform = "linux"
 		if id := e.Guest().ID; strings.Contains(strings.ToLower(e.Placements[0].Inventory.Product), "proxmox") && hypervisor.IsNumber10(id) {
@@ -111,7 +111,7 @@ func LiftLimit(e *diagnose.End) *measure.Fix {
 			return r
 		}
 		r.Commands = []string{"virsh schedinfo " + hypervisor.Domain(e.Guest()) + " --live --set vcpu_quota=-1 global_quota=-1"}
-		r.Advice = "--live lasts until it is stopped, --config for good; Proxmox: qm set ID --cpulimit 0"
+		r.Advice = "with --live the change lasts until the guest stops, with --config permanently; Proxmox: qm set ID --cpulimit 0"
 		return r
 	}
 	r.Advice = "raise or remove the CPU limit of " + hypervisor.GuestName(e) + " (Edit Settings, CPU, Limit: Unlimited), and that of its resource pool"
@@ -123,7 +123,7 @@ func gateGuestCPULimit(h *scene.Host) *gate.Finding {
 	if !ok {
 		return nil
 	}
-	fix := scene.Advise("on the hypervisor: remove the CPU limit of this guest, or raise it").Risking("it may then take CPU that others of the host count on")
+	fix := scene.Advise("on the hypervisor: remove or raise the CPU limit of this guest").Risking("it may then take CPU time that other guests of the host rely on")
 	switch cpus, hz, known := b.CPULimit(); {
 	case cpus > 0:
 		return gate.Warn("%s may use %.3g CPUs", b.Guest.Name, cpus).Do(fix)

@@ -19,18 +19,18 @@ func CPUQuota() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "cpu-quota", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "a CPU quota is used up", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUQuota) },
-			Seen:        "the control groups around thru were throttled, and its own busiest thread waited for it, a tenth of the measured time or more; certain from a quarter on, where that thread had no time to spare and a CPU that it may use did",
-			Distinction: "time, not periods: others of the group may be throttled while thru's thread runs; a thread that waits for full CPUs waits for others",
-			Fix:         "lift the quota for the test", Effect: "10.6 of 47 Gb/s with a fifth of a CPU",
+			Seen:        "the control groups of thru were throttled, and thru's busiest thread waited for that, for a tenth of the measured time or more; certain from a quarter on, if that thread was never idle and a CPU that it may use was",
+			Distinction: "the throttled time of thru's thread, not the throttled periods of the group; a thread that waits while the CPUs are full waits for other programs",
+			Fix:         "remove the quota for the test", Effect: "10.6 of 47 Gb/s with a fifth of a CPU",
 			Source: "Linux cgroup-v2.rst, cpu.stat: throttled_usec; /proc/PID/task/TID/schedstat", Brings: []string{"sender-cpu", "receiver-cpu", "slow-reader", "receive-window", "send-buffer", "app-limited", "single-flow", "too-many-streams"},
 		},
 		Gates: []gate.Rule{
 			{
-				ID: "cpu-quota", Words: "cgroup cgroups quota limit throttling", Title: "CPU quota", About: "the time that the control groups around thru allow, and whether it was used up",
-				Fails:  "less than the stated rate takes by earlier tests; without such, less than one CPU",
-				Warns:  "less than one CPU, and the stated rate takes less by earlier tests; the quota was used up while no test ran, or in a tenth of the periods so far, once it was in 100 of them",
+				ID: "cpu-quota", Words: "cgroup cgroups quota limit throttling", Title: "CPU quota", About: "the CPU time that the control groups of thru allow, and whether it was used up",
+				Fails:  "less CPU than the stated rate takes by earlier tests; without earlier tests, less than one CPU",
+				Warns:  "less than one CPU, although the stated rate takes less by earlier tests; or the quota was used up while no test ran, or in 100 periods and a tenth of all periods so far",
 				Why:    "when the quota is used up all threads stop until the next period: 10.6 of 47 Gb/s with a fifth of a CPU",
-				Source: "measured; Linux cgroup-v2.rst, cpu.max", Fix: "lift the quota for the test", Checklist: []string{"C-08", "C-29"}, Host: gateCPUQuota,
+				Source: "measured; Linux cgroup-v2.rst, cpu.max", Fix: "remove the quota for the test", Checklist: []string{"C-08", "C-29"}, Host: gateCPUQuota,
 			},
 		},
 	}
@@ -52,13 +52,13 @@ func judgeCPUQuota(e *diagnose.End) *diagnose.Outcome {
 	}
 	lost, ownThread := throttled(e, q)
 	if lost < throttledBar {
-		return diagnose.No("the quota of %.3g CPUs held the %s's thread up %s of the time", q.CPUs, e.Place, unit.Percent(lost))
+		return diagnose.No("the quota of %.3g CPUs throttled the %s's thread only %s of the time", q.CPUs, e.Place, unit.Percent(lost))
 	}
-	counter := "waited while cpu.stat counted throttled time, most of a thread"
+	counter := "thread waiting while cpu.stat counted throttled time, maximum"
 	if !ownThread {
 		counter = "cpu.stat throttled time, of all CPUs"
 	}
-	o := diagnose.Possible("a CPU quota of %.3g CPUs holds the %s up %s of the time", q.CPUs, e.Place, unit.Percent(lost)).At(e.Where()).
+	o := diagnose.Possible("a quota of %.3g CPUs throttles the %s %s of the time", q.CPUs, e.Place, unit.Percent(lost)).At(e.Where()).
 		By(diagnose.Above(e.Proof(counter, lost, "pct"), throttledBar), e.Proof("cpu.stat nr_throttled", float64(q.Throttled), "periods"))
 	switch l := e.Load(); {
 	case !ownThread: // which threads of the group had to wait is not known
@@ -136,12 +136,12 @@ func gateCPUQuota(h *scene.Host) *gate.Finding {
 	}
 	quota := *c.QuotaCPUs
 	if !(quota > 0) {
-		return gate.NotChecked("CPU quota", "the control group tells none that makes sense")
+		return gate.NotChecked("CPU quota", "the control group reports an invalid quota")
 	}
 	needed, _, known := needs(h)
 	known = known && h.Subject.LinkBps > 0
 	if known && needed > quota && quota < float64(h.CPUs()) {
-		return gate.Fail("a quota of %.3g CPUs; %s takes %.1f by earlier tests", quota, gate.Rate(h.Subject.LinkBps), needed).Do(liftQuota(h))
+		return gate.Fail("a quota of %.3g CPUs, but %s takes %.1f by earlier tests", quota, gate.Rate(h.Subject.LinkBps), needed).Do(liftQuota(h))
 	}
 	switch {
 	case quota < 1 && known:
@@ -158,20 +158,20 @@ func gateCPUQuota(h *scene.Host) *gate.Finding {
 
 // liftQuota names where the limit is.
 func liftQuota(h *scene.Host) scene.Fix {
-	const others = "the limit protects others"
+	const others = "the limit protects other programs of the host"
 	c := h.Cgroup
 	switch {
 	case c == nil:
 	case c.Container == "docker" || c.Container == "podman":
-		return scene.Advise("on the host of the container: " + c.Container + " update --cpus 0 CONTAINER").Risking("the limit protects other containers")
+		return scene.Advise("run on the container's host: " + c.Container + " update --cpus 0 CONTAINER").Risking("the limit protects other containers")
 	case c.Container == "kubernetes":
-		return scene.Advise("raise resources.limits.cpu of the pod").Risking("the pod is started again")
+		return scene.Advise("raise resources.limits.cpu of the pod").Risking("the pod restarts")
 	case c.Version == 2 && plainPath(c.Path):
-		return scene.Commands(others, fmt.Sprintf("echo max > /sys/fs/cgroup%s/cpu.max", c.Path)).Saying("a group above may have the quota: there likewise")
+		return scene.Commands(others, fmt.Sprintf("echo max > /sys/fs/cgroup%s/cpu.max", c.Path)).Saying("a parent group may have the quota: set it there too")
 	case plainPath(c.Path): // the controller may be mounted as cpu, or cpu,cpuacct
-		return scene.Advise("write -1 into cpu.cfs_quota_us of the group " + c.Path + ", or of one above, where the controller cpu is mounted").Risking(others)
+		return scene.Advise("write -1 into cpu.cfs_quota_us of the group " + c.Path + ", or of a parent group, where the controller cpu is mounted").Risking(others)
 	}
-	return scene.Advise("raise cpu.max (cgroup 2) or cpu.cfs_quota_us (cgroup 1) of the group or of one above").Risking(others)
+	return scene.Advise("raise cpu.max (cgroup 2) or cpu.cfs_quota_us (cgroup 1) of the group or of a parent group").Risking(others)
 }
 
 // plainPath reports whether a path can be used in a command as it is, below the folder that the command names.

@@ -17,16 +17,16 @@ import (
 func CPUSteal() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "cpu-steal", TCP: true, UDP: true, Title: "the hypervisor gives the CPUs to others", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUSteal) },
-			Seen:        "steal time of the CPU that the thread is bound to or that is full of packets, else the mean of all; by the hypervisor: these virtual CPUs were ready and not run 5% of the time or more (10: likely), or waited for each other 3%",
-			Distinction: "what is taken from other CPUs costs the flow nothing; time that a limit took is not counted; guests of ESXi and Hyper-V see no steal",
-			Fix:         "reserve CPU for the guest, give it fewer virtual CPUs, or move it to an emptier host", Effect: "what is taken is missing, and comes in bursts",
+			Cause: "cpu-steal", TCP: true, UDP: true, Title: "the hypervisor gives CPU time to other guests", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUSteal) },
+			Seen:        "steal time of the CPU to which the thread is bound or which is full of packets, else the mean of all; in the hypervisor's counters: ready time of these virtual CPUs of 5% or more (likely from 10%), or co-stop time of 3% or more",
+			Distinction: "steal time of other CPUs costs the flow nothing; time stopped by a limit does not count; guests of ESXi and Hyper-V see no steal time",
+			Fix:         "reserve CPU for the guest, give it fewer virtual CPUs, or move it to a less loaded host", Effect: "the stolen CPU time is missing, in bursts",
 			Source: "proc(5), /proc/stat; ESXi's cpu.ready and cpu.costop (%RDY above 5 to 10, %CSTP above 3); run delay of schedstat on KVM", Brings: []string{"sender-cpu", "receiver-cpu", "slow-reader", "receive-window", "send-buffer", "app-limited", "single-flow", "too-many-streams", "noisy-neighbour"},
 		},
 		Gates: []gate.Rule{
 			{ID: "steal", Title: "CPU time taken by the hypervisor", About: "steal time of the whole virtual machine",
 				Warns:  "above 2% while no test runs",
-				Why:    "what the hypervisor gives to others is missing here, and comes back in bursts",
+				Why:    "CPU time that the hypervisor gives to other guests is missing here, in bursts",
 				Source: "proc(5), /proc/stat", Fix: "reserve CPU for this guest, or move it", Checklist: []string{"C-29", "C-37"}, Host: gateSteal},
 		},
 	}
@@ -44,7 +44,7 @@ func judgeCPUSteal(e *diagnose.End) *diagnose.Outcome {
 // stealSeen judges the steal time that the guest sees.
 func stealSeen(e *diagnose.End) *diagnose.Outcome {
 	if e.Guest() == nil && e.HypervisorName() == "none" {
-		return diagnose.No("the %s is no virtual machine", e.Place)
+		return diagnose.No("the %s is not a virtual machine", e.Place)
 	}
 	if e.Seen == nil || e.Seen.Host == nil || len(e.Seen.Host.CPUs) == 0 {
 		return e.Lacks("steal time")
@@ -55,13 +55,13 @@ func stealSeen(e *diagnose.End) *diagnose.Outcome {
 	x := e.OwnSteal()
 	switch {
 	case x.Mean < diagnose.StealBar && e.HidesSteal():
-		return diagnose.Missing("CPU time that its host took from the "+e.Place, "a guest of this kind does not see it: --hypervisor URL asks its host")
+		return diagnose.Missing("CPU time that its host took from the "+e.Place, "a guest of this kind does not see it; query its host with --hypervisor URL")
 	case x.Mean < diagnose.StealBar:
 		return diagnose.No("the hypervisor took %s of the %s's %s", unit.Percent(x.Mean), e.Place, name(x))
 	}
 	o := diagnose.Possible("the hypervisor took %s of the %s's %s", unit.Percent(x.Mean), e.Place, name(x)).At(where(x, e)).
 		By(diagnose.Above(e.Proof("/proc/stat steal of "+name(x), x.Mean, "pct"), diagnose.StealBar)).
-		AddFix(&measure.Fix{EndPoint: e.Name, Advice: "reserve CPU for this guest, give it fewer virtual CPUs, or move it or its neighbours", Risk: "what is reserved is lost to the other guests of the host; what is moved stands still for a moment"})
+		AddFix(&measure.Fix{EndPoint: e.Name, Advice: "reserve CPU for this guest, give it fewer virtual CPUs, or move it or its neighbours", Risk: "other guests lose the CPU time that is reserved; a guest that is moved stops for a moment"})
 	switch l := e.Load(); {
 	case !l.IsFull() && x.Busy < diagnose.FullBar:
 		o.MarkNotBinding()
@@ -119,24 +119,24 @@ const (
 // HypervisorWaits judges how long the host kept the guest's virtual CPUs waiting.
 func HypervisorWaits(e *diagnose.End) *diagnose.Outcome {
 	if e.Guest() == nil {
-		return hypervisor.NoPlacement(e, "time that the host kept its virtual CPUs waiting")
+		return hypervisor.NoPlacement(e, "time that its virtual CPUs waited for the host")
 	}
 	b := e.CPUs()
 	stop := b.Stop
 	if !b.ReadyKnown && !b.StopKnown {
-		return diagnose.Missing("time that the host kept the "+e.Place+"'s virtual CPUs waiting", cmp.Or(b.Ready.Why, "its threads are bound to CPUs that it was not told of"))
+		return diagnose.Missing("time that the "+e.Place+"'s virtual CPUs waited for the host", cmp.Or(b.Ready.Why, "the hypervisor reports no counters for the CPUs to which its threads are bound"))
 	}
 	if o := e.Flow.IsAll(); o != nil {
 		return o
 	}
 	if b.Net < readyBar && stop.Mean < costopBar {
-		return diagnose.No("%s kept the virtual CPUs of the %s waiting %s of the time", hypervisor.HostName(e), e.Place, unit.Percent(b.Net))
+		return diagnose.No("%s made the virtual CPUs of the %s wait only %s of the time", hypervisor.HostName(e), e.Place, unit.Percent(b.Net))
 	}
-	o := diagnose.Possible("%s kept the virtual CPUs of the %s waiting %s of the time%s", hypervisor.HostName(e), e.Place, unit.Percent(max(b.Net, stop.Mean)), crowd(e))
+	o := diagnose.Possible("%s makes the virtual CPUs of the %s wait %s of the time%s", hypervisor.HostName(e), e.Place, unit.Percent(max(b.Net, stop.Mean)), crowd(e))
 	if b.ReadyKnown {
 		p := hypervisor.GaugeEvidence(b.Wait, e.Name, b.Net, "pct")
 		if b.Net < b.Wait.Mean {
-			p.Note = "of " + unit.Percent(b.Wait.Mean) + ", without what a limit held back"
+			p.Note = "of " + unit.Percent(b.Wait.Mean) + ", without the time stopped by a limit"
 		}
 		o.By(diagnose.Above(p, readyBar))
 	}
@@ -169,13 +169,13 @@ func crowd(e *diagnose.End) string {
 
 // freeCPU gives a guest's virtual CPUs more of the host's CPU time.
 func freeCPU(e *diagnose.End) *measure.Fix {
-	r := &measure.Fix{EndPoint: hypervisor.HostName(e), Risk: "what is reserved is lost to the other guests of the host; what is moved stands still for a moment"}
+	r := &measure.Fix{EndPoint: hypervisor.HostName(e), Risk: "other guests lose the CPU time that is reserved; a guest that is moved stops for a moment"}
 	if e.Kind() != measure.KindKVM {
 		r.Advice = "reserve CPU for " + hypervisor.GuestName(e) + ", give it fewer virtual CPUs, or move it or its neighbours"
 		return r
 	}
-	r.Advice = "see which CPUs its virtual CPUs may use, then bind each to one that nothing else uses (libvirt: virsh vcpupin GUEST VCPU CPU; Proxmox: qm set ID --affinity; by hand: taskset -pc CPU TID)"
-	r.Platform, r.Risk = "linux", "these only show"
+	r.Advice = "check which CPUs its virtual CPUs may use, then bind each to a CPU that nothing else uses (libvirt: virsh vcpupin GUEST VCPU CPU; Proxmox: qm set ID --affinity; otherwise: taskset -pc CPU TID)"
+	r.Platform, r.Risk = "linux", "the commands change nothing"
 	for _, t := range e.Guest().Threads {
 		if t.Role == "vcpu" && t.TID > 0 && len(r.Commands) < 4 {
 			r.Commands = append(r.Commands, fmt.Sprintf("taskset -pc %d", t.TID))

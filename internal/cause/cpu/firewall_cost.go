@@ -15,24 +15,24 @@ import (
 func FirewallCost() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "firewall-cost", TCP: true, UDP: true, Title: "the firewall costs too much", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeFirewallCost) },
-			Seen:        "connection tracking dropped packets in the measured time, or its table is nearly full; long chains or bridged frames in it while a CPU is full",
-			Distinction: "the same with the test's ports accepted first, and not tracked", Fix: "use notrack for the test's ports, and sets for long chains", Effect: "CPU for each packet",
+			Cause: "firewall-cost", TCP: true, UDP: true, Title: "the firewall costs too much CPU", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeFirewallCost) },
+			Seen:        "connection tracking dropped packets in the measured time, or its table is nearly full; or the firewall has long chains or filters bridged frames while a CPU is full",
+			Distinction: "the same test with its ports accepted first, and not tracked", Fix: "use notrack for the test's ports, and sets for long chains", Effect: "CPU for each packet",
 			Source: "/proc/net/stat/nf_conntrack; gates conntrack, firewall-rules, bridge-netfilter", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow", "loss"},
 		},
 		Gates: []gate.Rule{
-			{ID: "conntrack", Words: "nf_conntrack tracking", Title: "Tracked connections", About: "how full the table of connections is, and packets dropped for it",
-				Warns:  "above 80% of its room; or 100 packets or more dropped since the boot",
-				Why:    "when the table is full new connections are dropped without a word",
+			{ID: "conntrack", Words: "nf_conntrack tracking", Title: "Tracked connections", About: "the use of the connection table, and packets dropped by connection tracking",
+				Warns:  "more than 80% of the table is in use; or 100 packets or more were dropped since the boot",
+				Why:    "when the table is full, new connections are dropped silently",
 				Source: "Linux nf_conntrack-sysctl.rst; conntrack(8)", Fix: "enlarge the table; do not track the test's ports", Checklist: []string{"C-33"}, Host: gateConntrack},
-			{ID: "firewall-rules", Words: "firewall nft nftables iptables", Title: "Length of the firewall", About: "rules of the longest chain of nftables",
+			{ID: "firewall-rules", Words: "firewall nft nftables iptables", Title: "Length of the firewall", About: "the number of rules in the longest chain of nftables",
 				Warns:  "more than 500",
-				Why:    "each packet of a new flow walks the chain, and without tracking every packet does",
-				Source: "thru's own bound", Fix: "use sets and maps in place of long chains; accept the test's ports first", Checklist: []string{"C-33"}, Host: gateFirewallRules},
-			{ID: "bridge-netfilter", Title: "Firewall of a bridge", About: "whether frames of a bridge on the way pass the firewall of IP (br_netfilter)",
+				Why:    "each packet of a new flow is matched against the chain, and without tracking every packet is",
+				Source: "thru's own threshold", Fix: "use sets and maps instead of long chains; accept the test's ports first", Checklist: []string{"C-33"}, Host: gateFirewallRules},
+			{ID: "bridge-netfilter", Title: "Firewall of a bridge", About: "whether frames of a bridge on the path pass the IP firewall (br_netfilter)",
 				Warns:  "they do, and there are rules",
-				Why:    "bridged frames walk all chains of IP as well: CPU for each packet, and surprising drops",
-				Source: "Linux ip-sysctl.rst, bridge-nf-call-iptables", Fix: "switch it off where no container needs it", Checklist: []string{"C-33"}, Face: gateBridgeNetfilter},
+				Why:    "bridged frames pass all chains of the IP firewall too: CPU for each packet, and unexpected drops",
+				Source: "Linux ip-sysctl.rst, bridge-nf-call-iptables", Fix: "switch br_netfilter off if no container needs it", Checklist: []string{"C-33"}, Face: gateBridgeNetfilter},
 		},
 	}
 }
@@ -50,7 +50,7 @@ func judgeFirewallCost(e *diagnose.End) *diagnose.Outcome {
 	if drops > 0 {
 		o := diagnose.Possible("connection tracking of the %s dropped %.0f packets", e.Place, drops).At(e.Where()).By(counted...)
 		h := e.Machine()
-		o.AddFix(h.Fix(moreTracked(h).Or("make room for more tracked connections, or do not track the test's ports")))
+		o.AddFix(h.Fix(moreTracked(h).Or("enlarge the connection-tracking table, or do not track the test's ports")))
 		if e.Flow.Blame(o, drops); o.Confidence == measure.Certain { // other programs' connections are dropped first
 			o.Confidence = measure.Likely
 		}
@@ -76,7 +76,7 @@ func gateConntrack(h *scene.Host) *gate.Finding {
 		return gate.Pass("connections are not tracked")
 	}
 	if w.Tracked == nil || w.TrackedMax == nil || *w.TrackedMax <= 0 {
-		return gate.Missing(h, "room for tracked connections", "firewall.conntrack_entries")
+		return gate.Missing(h, "size of the connection-tracking table", "firewall.conntrack_entries")
 	}
 	full := 100 * float64(*w.Tracked) / float64(*w.TrackedMax)
 	if full > 80 {
@@ -101,7 +101,7 @@ func gateFirewallRules(h *scene.Host) *gate.Finding {
 		longest = *w.LongestChain
 	}
 	if longest > longChain {
-		return gate.Warn("a chain of %d rules", longest).Do(scene.Advise("put a rule that accepts the test's ports first; `nft list ruleset` shows them"))
+		return gate.Warn("a chain of %d rules", longest).Do(scene.Advise("put a rule that accepts the test's ports first; `nft list ruleset` shows the rules"))
 	}
 	legacy := ""
 	if w.LegacyRules != nil && *w.LegacyRules > 0 {
@@ -118,19 +118,19 @@ func gateBridgeNetfilter(f *scene.Face) *gate.Finding {
 		return nil
 	}
 	if !*f.Bridge.Netfilter {
-		return gate.Pass("frames of the bridge %s do not pass the firewall of IP", f.Name)
+		return gate.Pass("frames of the bridge %s do not pass the IP firewall", f.Name)
 	}
 	w := f.Host.Firewall
 	legacy := scene.Reason(f.Host.NotChecked, "firewall.iptables_tables")
 	switch {
 	case w != nil && (w.Rules != nil && *w.Rules > 0 || len(w.Legacy) > 0):
-		return gate.Warn("frames of the bridge %s pass the firewall of IP", f.Name).Do(bridgePlain(f.Host))
+		return gate.Warn("frames of the bridge %s pass the IP firewall", f.Name).Do(bridgePlain(f.Host))
 	case w == nil || w.Rules == nil:
 		return gate.Missing(f.Host, "rules that frames of the bridge "+f.Name+" pass", "firewall.nft_rules", "firewall.nft_tables")
 	case legacy != scene.NotRead:
 		return gate.NotChecked("rules that frames of the bridge "+f.Name+" pass", legacy)
 	}
-	return gate.Pass("frames of the bridge %s pass the firewall of IP, which has no rules", f.Name)
+	return gate.Pass("frames of the bridge %s pass the IP firewall, which has no rules", f.Name)
 }
 
 // bridgePlain exempts bridged frames from the firewall.
@@ -148,5 +148,5 @@ func moreTracked(h *scene.Host) scene.Fix {
 	}
 	most := max(*w.TrackedMax, 2*min(*w.TrackedMax, 1<<29)) // within what the kernel accepts
 	return scene.Sysctls(h, fmt.Sprintf("net.netfilter.nf_conntrack_max=%d", most)).
-		Costing("can be set in the host's own network namespace only (of a container: at its host)")
+		Costing("can be set only in the host's own network namespace (for a container: on its host)")
 }

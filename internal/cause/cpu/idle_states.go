@@ -13,9 +13,9 @@ const deepSleep = 100_000
 
 // IdleStatesGate is the gate `idle-states`.
 func IdleStatesGate() gate.Rule {
-	return gate.Rule{ID: "idle-states", Words: "c-states cstates sleep cpuidle", Title: "Idle states", About: "the time to leave the deepest idle state, and whether the idle round trips show it",
-		Warns:  "it is above 100 us, and a tenth of the round trips between two hosts takes half of it longer than the least",
-		Why:    "a CPU that sleeps between requests adds the time to wake up to each of them",
+	return gate.Rule{ID: "idle-states", Words: "c-states cstates sleep cpuidle", Title: "Idle states", About: "the exit latency of the deepest idle state, and whether idle round trips show it",
+		Warns:  "the exit latency is above 100 us, and a tenth of the round trips between two hosts take longer than the minimum by half of it",
+		Why:    "a CPU that sleeps between requests adds its wake-up time to each request",
 		Source: "Linux cpuidle.rst", Fix: "forbid deep idle states while latency is measured", Checklist: []string{"C-15"}, Host: gateIdleStates}
 }
 
@@ -34,9 +34,9 @@ func gateIdleStates(h *scene.Host) *gate.Finding {
 			fix = scene.Commands("more power and heat; lasts until the next boot", fmt.Sprintf("cpupower idle-set -D %d", deepSleep/1000))
 		}
 		r := h.Subject.Path.RTT
-		return gate.Warn("%s takes %s to leave; round trips take %s to %s", state, gate.Span(*c.IdleExit), gate.Span(r.Min), gate.Span(r.P90)).Do(fix)
+		return gate.Warn("exit latency of %s is %s; round trips take %s to %s", state, gate.Span(*c.IdleExit), gate.Span(r.Min), gate.Span(r.P90)).Do(fix)
 	}
-	return gate.Pass("%s takes %s to leave", state, gate.Span(*c.IdleExit))
+	return gate.Pass("exit latency of %s is %s", state, gate.Span(*c.IdleExit))
 }
 
 // wakesUp reports whether the round trips of the idle path look as if a CPU first had to leave such a state. On a

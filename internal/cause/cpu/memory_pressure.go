@@ -18,19 +18,19 @@ func MemoryPressure() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "memory-pressure", TCP: true, UDP: true, Title: "memory is short", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeMemoryPressure) },
-			Seen:        "the kernel entered TCP's memory pressure, or swapped, in the measured time; by the hypervisor: the guest waited for memory, or some of it was taken back (balloon) or swapped out",
-			Distinction: "a small buffer of one socket prunes its queue without pressure",
+			Seen:        "the kernel entered TCP memory pressure, or swapped, in the measured time; in the hypervisor's counters: the guest waited for memory, or the host reclaimed some of it (balloon) or swapped it out",
+			Distinction: "a small socket buffer prunes its queue without memory pressure",
 			Fix:         "free or add memory, raise tcp_mem", Effect: "the rate falls in steps",
 			Source: "TcpExt.TCPMemoryPressures, PruneCalled; /proc/vmstat pswpin, pswpout; ESXi's mem.vmmemctl, mem.swapped, mem.latency", Brings: []string{"receive-window", "slow-reader"},
 		},
 		Gates: []gate.Rule{
-			{ID: "memory", Words: "ram swap balloon", Title: "Memory", About: "memory that programs can have, the control groups' limit, swap in use, and what the hypervisor has taken back",
-				Warns:  "less than 256 MiB can be had; or less than a tenth, with swap in use or memory taken back; or a limit below 128 MiB",
+			{ID: "memory", Words: "ram swap balloon", Title: "Memory", About: "available memory, the control groups' limit, swap in use, and memory that the hypervisor reclaimed",
+				Warns:  "less than 256 MiB are available; or less than a tenth, with swap in use or memory reclaimed; or a limit below 128 MiB",
 				Why:    "a kernel short of memory cuts TCP's buffers and swaps: the rate falls in steps",
-				Source: "C-30; thru's own bounds (a test takes 50 to 130 MiB)", Fix: "free or add memory", Checklist: []string{"C-30", "C-12"}, Host: gateMemory},
-			{ID: "tcp-memory", Words: "tcp_mem", Title: "Memory of TCP", About: "what all TCP sockets have, and may have (tcp_mem), against the windows that the path needs",
-				Warns:  "three quarters are in use; or the planned windows take more than half of it",
-				Why:    "above its limit the kernel shrinks every socket's buffer and drops what has arrived",
+				Source: "C-30; thru's own thresholds (a test takes 50 to 130 MiB)", Fix: "free or add memory", Checklist: []string{"C-30", "C-12"}, Host: gateMemory},
+			{ID: "tcp-memory", Words: "tcp_mem", Title: "Memory of TCP", About: "the memory that all TCP sockets use and may use (tcp_mem), against the windows that the path needs",
+				Warns:  "three quarters of tcp_mem are in use; or the planned windows take more than half of it",
+				Why:    "above the limit the kernel shrinks every socket's buffer and drops received data",
 				Source: "ip-sysctl.rst, tcp_mem", Fix: "raise tcp_mem", Checklist: []string{"C-30"}, Host: gateTCPMemory},
 		},
 	}
@@ -59,13 +59,13 @@ func pressureSeen(e *diagnose.End) *diagnose.Outcome {
 		if gates := hypervisor.Conditions(e.Flow, "memory-pressure", e.Name); len(gates) > 0 {
 			return hypervisor.Condition(e, gates[0]).MarkNotBinding()
 		}
-		return diagnose.No("the %s's kernel was short of no memory", e.Place)
+		return diagnose.No("the %s's kernel had enough memory", e.Place)
 	}
 	o := diagnose.Likely("the %s's kernel was short of memory for TCP", e.Place).At(e.Where())
 	if entered > 0 {
 		o.By(diagnose.Above(e.Proof("TcpExt.TCPMemoryPressures", entered, ""), 0))
 	} else {
-		o = diagnose.Possible("the %s swapped while it was measured", e.Place).At(e.Where())
+		o = diagnose.Possible("the %s swapped during the measurement", e.Place).At(e.Where())
 	}
 	if pruned > 0 {
 		o.By(e.Proof("TcpExt.PruneCalled", pruned, ""))
@@ -85,7 +85,7 @@ const swapBar = 1024
 // HypervisorMemory judges the memory that the host took back from the guest.
 func HypervisorMemory(e *diagnose.End) *diagnose.Outcome {
 	if e.Guest() == nil {
-		return hypervisor.NoPlacement(e, "memory that the host took back")
+		return hypervisor.NoPlacement(e, "memory that the host reclaimed")
 	}
 	var o *diagnose.Outcome
 	waited, read := 0.0, 0.0
@@ -115,22 +115,22 @@ func HypervisorMemory(e *diagnose.End) *diagnose.Outcome {
 	}
 	switch {
 	case !known:
-		return diagnose.Missing("memory that the host took back from the "+e.Place, why)
+		return diagnose.Missing("memory that the host reclaimed from the "+e.Place, why)
 	case o == nil:
-		return diagnose.No("the host took no memory back from the %s", e.Place)
+		return diagnose.No("the host reclaimed no memory from the %s", e.Place)
 	}
 	sureOfMemory(e, o, waited, read)
 	return o.At(hypervisor.AtHost(e, hypervisor.HostName(e))).AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Advice: "reserve the memory of " + hypervisor.GuestName(e) +
-		", free memory of the host, or move guests away from it", Risk: "what is reserved is lost to the other guests of the host"})
+		", free memory of the host, or move guests away from it", Risk: "other guests lose the memory that is reserved"})
 }
 
 func signsOfMemory() []taken {
 	return []taken{
-		{measure.CounterMemWait, "pct", memWaitBar, "%s waited for it %s of the time"},
-		{measure.CounterSwapWait, "pct", memWaitBar, "%s waited %s of the time for it to be read back from disk"},
-		{measure.CounterSwapIn, "bytes", 0, "of %s %s a second are read back from disk"},
-		{measure.CounterSwapped, "bytes", ballooned, "of %s %s are swapped out"},
-		{measure.CounterBalloon, "bytes", ballooned, "it has taken back from %s %s"},
+		{measure.CounterMemWait, "pct", memWaitBar, "%s waited for memory %s of the time"},
+		{measure.CounterSwapWait, "pct", memWaitBar, "%s waited %s of the time for memory to be read back from disk"},
+		{measure.CounterSwapIn, "bytes", 0, "memory of %s is read back from disk at %s per second"},
+		{measure.CounterSwapped, "bytes", ballooned, "%s has %s swapped out"},
+		{measure.CounterBalloon, "bytes", ballooned, "%s lost %s to its balloon driver"},
 	}
 }
 
@@ -173,26 +173,26 @@ func sureOfMemory(e *diagnose.End, o *diagnose.Outcome, waited, swappedIn float6
 func gateMemory(h *scene.Host) *gate.Finding {
 	m := h.RAM
 	if m == nil || m.Available == nil || *m.Available < 0 {
-		return gate.Missing(h, "memory that can be had", "ram.available_bytes")
+		return gate.Missing(h, "available memory", "ram.available_bytes")
 	}
 	total := *m.Available
 	if m.Total != nil && *m.Total > 0 {
 		total = *m.Total
 	}
 	tenth := *m.Available < total/10
-	fix := scene.Advise("stop what takes it, or give this host more memory")
+	fix := scene.Advise("stop the programs that use the memory, or give this host more memory")
 	switch {
 	case h.Cgroup != nil && h.Cgroup.MemoryMax != nil && *h.Cgroup.MemoryMax < littleLimit:
 		return gate.Warn("the control group allows %s of memory", gate.Size(max(0, *h.Cgroup.MemoryMax))).Do(fix)
 	case *m.Available < littleMemory:
-		return gate.Warn("%s of %s memory can be had", gate.Size(*m.Available), gate.Size(total)).Do(fix)
+		return gate.Warn("%s of %s memory available", gate.Size(*m.Available), gate.Size(total)).Do(fix)
 	case tenth && m.Balloon != nil && *m.Balloon > 0:
-		return gate.Warn("%s of %s memory can be had; the hypervisor has taken back %s", gate.Size(*m.Available), gate.Size(total), gate.Size(*m.Balloon)).
+		return gate.Warn("%s of %s memory available; the hypervisor has reclaimed %s", gate.Size(*m.Available), gate.Size(total), gate.Size(*m.Balloon)).
 			Do(scene.Advise("reserve memory for this guest").Risking(scene.OnTheHost))
 	case tenth && m.SwapUsed != nil && *m.SwapUsed > 0:
-		return gate.Warn("%s of %s memory can be had, %s are swapped out", gate.Size(*m.Available), gate.Size(total), gate.Size(*m.SwapUsed)).Do(fix)
+		return gate.Warn("%s of %s memory available, %s are swapped out", gate.Size(*m.Available), gate.Size(total), gate.Size(*m.SwapUsed)).Do(fix)
 	}
-	return gate.Pass("%s of %s memory can be had", gate.Size(*m.Available), gate.Size(total))
+	return gate.Pass("%s of %s memory available", gate.Size(*m.Available), gate.Size(total))
 }
 
 // Limits of memory in bytes.
@@ -214,13 +214,13 @@ func gateTCPMemory(h *scene.Host) *gate.Finding {
 	}
 	switch {
 	case m.TCPPages != nil && float64(*m.TCPPages) > 0.75*float64(*m.TCPMax):
-		return gate.Warn("TCP has %s of the %s that it may have", gate.Size(*m.TCPPages), gate.Size(*m.TCPMax)).Do(raise)
+		return gate.Warn("TCP uses %s of the %s that it may use", gate.Size(*m.TCPPages), gate.Size(*m.TCPMax)).Do(raise)
 	case planned > 0.5*float64(*m.TCPMax):
-		return gate.Warn("the path needs %s of buffers, all TCP may have %s", gate.Size(planned), gate.Size(*m.TCPMax)).Do(raise)
+		return gate.Warn("the path needs %s of buffers, but all TCP sockets may use only %s", gate.Size(planned), gate.Size(*m.TCPMax)).Do(raise)
 	case m.TCPPages == nil:
-		return gate.Missing(h, "how much of its "+gate.Size(*m.TCPMax)+" TCP has", "ram.tcp_memory_bytes", "ram")
+		return gate.Missing(h, "how much of its "+gate.Size(*m.TCPMax)+" TCP uses", "ram.tcp_memory_bytes", "ram")
 	}
-	return gate.Pass("TCP has %s of the %s that it may have", gate.Size(max(0, *m.TCPPages)), gate.Size(*m.TCPMax))
+	return gate.Pass("TCP uses %s of the %s that it may use", gate.Size(max(0, *m.TCPPages)), gate.Size(*m.TCPMax))
 }
 
 // tcpPages words the maximum of tcp_mem, in pages of 4 KiB (ip-sysctl.rst).

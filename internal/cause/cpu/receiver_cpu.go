@@ -19,9 +19,9 @@ func ReceiverCPU() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "receiver-cpu", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the receiver's CPU is full", Judge: judgeReceiverCPU,
-			Seen:        "the reader's thread is on a CPU or waits for one more than 88% of the time while data waits unread; or a CPU is full of received packets",
-			Distinction: "the sender is held up, and its own CPUs are not full; several streams carry more",
-			Fix:         "use GRO, more queues, and CPUs of their own for interrupts and reader", Effect: "up to as many times as there are CPUs",
+			Seen:        "the reader's thread runs or waits for a CPU more than 88% of the time while data waits unread; or a CPU is full of received packets",
+			Distinction: "the sender is blocked, and its own CPUs are not full; several streams carry more",
+			Fix:         "use GRO, more queues, and separate CPUs for interrupts and reader", Effect: "a rate up to as many times higher as there are CPUs",
 			Source: "/proc/PID/task/TID/schedstat; SIOCINQ; /proc/net/softnet_stat", Tests: []string{diagnose.OtherControl, diagnose.FreeCPU, diagnose.LeanPath, diagnose.EightStreams}, Brings: []string{"slow-reader", "receive-window", "send-buffer", "ring-overflow", "backlog-overflow"},
 		},
 		Propose: []advise.Proposer{Jumbo, nic.ProposeOffloadsOff, nic.Steering, Budget, Lean, SeveralStreams},
@@ -38,9 +38,9 @@ func judgeReceiverCPU(f *diagnose.Flow) *diagnose.Outcome {
 	case !mine.Known && (!mine.Packet || shared):
 		return f.Receiver.Lacks("the time of its threads on a CPU")
 	case shared && theirs.IsFull() && !drowns(f) && (theirs.Ran >= mine.Ran || !mine.Thread && !mine.All):
-		return diagnose.No("the sender takes more of the CPUs that both share: %s of one against %s", unit.Percent(theirs.Ran), unit.Percent(mine.Ran))
+		return diagnose.No("the sender uses more of the CPUs that both share: %s of one CPU, the receiver %s", unit.Percent(theirs.Ran), unit.Percent(mine.Ran))
 	case !shared && !f.IsUDP() && theirs.Thread:
-		return diagnose.No("the sender is not held up: its own thread had no time to spare")
+		return diagnose.No("the sender is not blocked: its own thread was always busy")
 	case !mine.Thread && !mine.All && (!mine.Packet || shared):
 		return diagnose.No("the reader's thread waited for data %s of the time, and no CPU was full of packets", unit.Percent(mine.Hot.Blocked))
 	}
@@ -89,5 +89,5 @@ func Budget(r advise.Request) []advise.Draft {
 	if has == 0 || has >= 1<<16 {
 		return nil
 	}
-	return []advise.Draft{advise.Change(h, knob.Budget, "", fmt.Sprint(2*has), "a CPU of %s takes %d packets in a round, instead of %d", h.Name, 2*has, has).ForDirection(r.Direction)}
+	return []advise.Draft{advise.Change(h, knob.Budget, "", fmt.Sprint(2*has), "softirq budget of %d packets at %s, instead of %d", 2*has, h.Name, has).ForDirection(r.Direction)}
 }

@@ -11,7 +11,7 @@ import (
 // SecurityGate is the gate `security`.
 func SecurityGate() gate.Rule {
 	return gate.Rule{ID: "security", Words: "selinux apparmor seccomp", Title: "Security modules", About: "SELinux, AppArmor and seccomp around thru; information only",
-		Why:    "they may refuse or slow system calls: a result should name them (C-32)",
+		Why:    "they may refuse or slow down system calls: a result should name them (C-32)",
 		Source: "C-32", Fix: "do nothing: this is information", Checklist: []string{"C-32"}, Host: gateSecurity}
 }
 

@@ -15,17 +15,17 @@ func SenderCPU() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "sender-cpu", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the sender's CPU is full", Judge: judgeSenderCPU,
-			Seen:        "the sender's thread is on a CPU or waits for one more than 88% of the time, and is not held up in send(); or all its CPUs are full",
-			Distinction: "the receiver's window, loss and a queue would block it in send(); a data path without copies raises the rate",
+			Seen:        "the sender's thread runs or waits for a CPU more than 88% of the time, and is not blocked in send(); or all its CPUs are full",
+			Distinction: "the receiver's window, loss or a queue would block it in send(); a test without copying raises the rate",
 			Fix:         "use segmentation offload, larger packets or more streams, or run nothing else on that CPU", Effect: "9 of 49 Gb/s without TSO between namespaces",
 			Source: "/proc/PID/task/TID/schedstat; proc(5), /proc/stat", Tests: []string{diagnose.OtherControl, diagnose.FreeCPU, diagnose.LeanPath, diagnose.EightStreams}, Brings: []string{"too-many-streams"},
 		},
 		Gates: []gate.Rule{
 			{
 				ID: "cpu-capacity", Words: "cpu cpus cores", Title: "CPUs for the rate",
-				About:  "the CPUs that the rate takes, by what earlier TCP tests cost this host, against those that thru may use",
-				Warns:  "the rate takes more CPUs than there are; or one planned stream filled a CPU below the rate",
-				Why:    "a host that cannot make the rate measures itself: plan CPUs before the link is blamed",
+				About:  "the CPUs that the rate takes, by the CPU cost of earlier TCP tests on this host, against those that thru may use",
+				Warns:  "the rate takes more CPUs than thru may use; or, in an earlier test, one stream filled a CPU below the rate and one stream is planned",
+				Why:    "a host that cannot reach the rate measures itself, not the link",
 				Source: "CPUs used x rate / measured rate; B-07, B-16: 4 CPUs ~10 Gb/s, 8 CPUs ~20 Gb/s", Fix: "use offloads, more streams or more CPUs",
 				Checklist: []string{"A-04", "B-07", "B-16", "C-12", "C-29"}, Host: gateCPUCapacity,
 			},
@@ -43,9 +43,9 @@ func judgeSenderCPU(f *diagnose.Flow) *diagnose.Outcome {
 	case !mine.Known:
 		return f.Sender.Lacks("the time of its threads on a CPU")
 	case !mine.Thread && !mine.All:
-		return diagnose.No("the sender's thread was held up %s of the time, not for want of a CPU", unit.Percent(mine.Hot.Blocked))
+		return diagnose.No("the sender's thread was blocked %s of the time, not for lack of a CPU", unit.Percent(mine.Hot.Blocked))
 	case f.OnSameCPUs() && theirs.IsFull() && theirs.Ran > mine.Ran:
-		return diagnose.No("the receiver takes more of the CPUs that both share: %s of one against %s", unit.Percent(theirs.Ran), unit.Percent(mine.Ran))
+		return diagnose.No("the receiver uses more of the CPUs that both share: %s of one CPU, the sender %s", unit.Percent(theirs.Ran), unit.Percent(mine.Ran))
 	case drowns(f):
 		return diagnose.No("the sender sends more than arrives: %s is lost", unit.Percent(f.Cell.Datagrams.LossPct))
 	}
@@ -65,9 +65,9 @@ func gateCPUCapacity(h *scene.Host) *gate.Finding {
 	case h.Rate() == 0 && h.OnOneMachine():
 		return nil // the CPUs determine the rate
 	case h.Rate() == 0:
-		return gate.NotChecked("CPUs for the rate", "no rate is known: --link-rate states it")
+		return gate.NotChecked("CPUs for the rate", "the link rate is not known: state it with --link-rate")
 	case !ok:
-		return gate.NotChecked("CPUs for "+gate.Rate(h.Rate()), "no earlier result of this host tells what it costs")
+		return gate.NotChecked("CPUs for "+gate.Rate(h.Rate()), "no earlier result of this host shows its CPU cost")
 	case h.CPUs() == 0:
 		return gate.Missing(h, "CPUs for "+gate.Rate(h.Rate()), "cores")
 	}
@@ -102,9 +102,9 @@ func oneStream(h *scene.Host) *gate.Finding {
 	for _, sends := range []bool{true, false} {
 		for _, c := range costs(h, sends) {
 			if c.Streams == 1 && c.BusiestPct >= fullCore && c.Bps < float64(h.Rate()) {
-				return gate.Warn("one stream filled a CPU at %s, of %s", gate.Rate(c.Bps), gate.Rate(h.Rate())).
-					Because("one stream uses one CPU of the receiver: several use several").As("single-flow").
-					Do(scene.Advise("test with several connections too: thru test -P 4"))
+				return gate.Warn("one stream filled a CPU at %s, below the wanted %s", gate.Rate(c.Bps), gate.Rate(h.Rate())).
+					Because("one stream uses one CPU of the receiver; several streams use several CPUs").As("single-flow").
+					Do(scene.Advise("test with several streams too: thru test -P 4"))
 			}
 		}
 	}

@@ -14,10 +14,10 @@ import (
 func SingleFlow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "single-flow", TCP: true, Unseen: diagnose.HostTime, Title: "one stream is one CPU", Judge: judgeSingleFlow,
-			Seen:        "one stream, a CPU full at one end, and more streams carry 1.3 times of it or more",
-			Distinction: "windows and loss grow with streams too, but leave the CPUs free",
-			Fix:         "use more streams; for a single one jumbo frames, GRO or LRO", Effect: "35 to 52 Gb/s between namespaces by 4 streams on 2 CPUs",
+			Cause: "single-flow", TCP: true, Unseen: diagnose.HostTime, Title: "one stream uses only one CPU", Judge: judgeSingleFlow,
+			Seen:        "with one stream, a CPU is full at one end, and more streams carry 1.3 times the rate or more",
+			Distinction: "limits by window or loss also gain from more streams, but leave the CPUs idle",
+			Fix:         "use more streams; for a single one jumbo frames, GRO or LRO", Effect: "35 to 52 Gb/s between namespaces with 4 streams on 2 CPUs",
 			Source: "methods.md, formula 10", Tests: []string{diagnose.EightStreams}, Brings: []string{"sender-cpu", "receiver-cpu"},
 		},
 		Propose: []advise.Proposer{Jumbo, MoreStreams},
@@ -38,14 +38,14 @@ func judgeSingleFlow(f *diagnose.Flow) *diagnose.Outcome {
 	case !full && !r.Known:
 		return f.Receiver.Lacks("the time of its threads on a CPU")
 	case !full:
-		return diagnose.No("no CPU is full that a second stream could relieve")
+		return diagnose.No("no CPU is full")
 	}
 	e, l := f.Sender, s
 	if !s.IsFull() {
 		e, l = f.Receiver, r
 	}
 	if others(f, e, l) {
-		return diagnose.No("the %s's thread is slow for other programs' sake, which take its CPU", e.Place)
+		return diagnose.No("other programs use the CPU of the %s's thread", e.Place)
 	}
 	most := f.WithMost()
 	if most == nil {
@@ -53,18 +53,18 @@ func judgeSingleFlow(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	g := f.Against(most)
 	if g.Times < scaleBar {
-		return diagnose.No("%d streams carry %s, no more", most.Streams, unit.Rate(diagnose.RateOf(most)))
+		return diagnose.No("%d streams carry no more: %s", most.Streams, unit.Rate(diagnose.RateOf(most)))
 	}
-	o := diagnose.Likely("one stream is one CPU, which is full: %d streams carry %s", most.Streams, unit.Rate(diagnose.RateOf(most)))
+	o := diagnose.Likely("one stream uses only one CPU, which is full; %d streams carry %s", most.Streams, unit.Rate(diagnose.RateOf(most)))
 	rwnd, okWnd := f.RwndPct()
 	again, okLoss := f.AgainPct()
 	if g.Sure && okWnd && okLoss && rwnd < diagnose.RwndBar && again <= 0.1 && !f.HasQueue() && (s.Thread || r.Thread || r.Packet) {
 		o.Confidence = measure.Certain
 	}
 	o.At(onOwnCPU(e)).By(diagnose.Above(e.Proof("busiest thread on a CPU or waiting for one", l.Hot.Run+l.Hot.Wait, "pct"), diagnose.ThreadBar),
-		diagnose.InTurns(measure.Proof{Counter: fmt.Sprintf("goodput of %d streams over that of one", most.Streams)}, g, scaleBar))
+		diagnose.InTurns(measure.Proof{Counter: fmt.Sprintf("goodput with %d streams over that with one", most.Streams)}, g, scaleBar))
 	o.Costs(diagnose.RateOf(most), fmt.Sprintf("%d streams carry %s", most.Streams, unit.Rate(diagnose.RateOf(most))), fmt.Sprintf("the same traffic with %d streams", most.Streams))
-	return unlessPaced(f, o.AddFix(diagnose.Advise(nil, fmt.Sprintf("use several streams (-P %d) where the program can; for the one: MTU 9000, GRO and TSO on", most.Streams))))
+	return unlessPaced(f, o.AddFix(diagnose.Advise(nil, fmt.Sprintf("use several streams (-P %d) if the program can; for one stream: MTU 9000, GRO and TSO on", most.Streams))))
 }
 
 // others reports whether programs unrelated to the test use the CPUs that the end needs: while no test ran, and

@@ -14,9 +14,9 @@ import (
 func TooManyStreams() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "too-many-streams", TCP: true, Unseen: diagnose.HostTime, Title: "more streams than the CPUs manage", Judge: judgeTooManyStreams,
-			Seen:        "fewer streams carry 1.1 times of it or more; the aggregate falls as end points are added, and all CPUs of a host are full",
-			Distinction: "the same with one stream, with half of them",
+			Cause: "too-many-streams", TCP: true, Unseen: diagnose.HostTime, Title: "more streams than the CPUs can handle", Judge: judgeTooManyStreams,
+			Seen:        "fewer streams carry 1.1 times the rate or more; or the total rate falls as end points are added, and all CPUs of a host are full",
+			Distinction: "the same test with one stream, and with half of the streams",
 			Fix:         "use half as many streams as CPUs, then sweep (thru ladder)", Effect: "about 10%",
 			Source: "methods.md, formula 10; context switches of the worker (getrusage(2))", Tests: []string{diagnose.OneStream},
 		},
@@ -29,7 +29,7 @@ func judgeTooManyStreams(f *diagnose.Flow) *diagnose.Outcome {
 		return o
 	}
 	if f.Cell.Streams <= 1 {
-		return diagnose.No("it is one stream")
+		return diagnose.No("the test has one stream")
 	}
 	var best *measure.Cell
 	for _, c := range f.WithStreams() {
@@ -44,7 +44,7 @@ func judgeTooManyStreams(f *diagnose.Flow) *diagnose.Outcome {
 	if g.Times < fewerBar {
 		return diagnose.No("fewer streams carry no more: %s with %d", unit.Rate(diagnose.RateOf(best)), best.Streams)
 	}
-	o := diagnose.Possible("%d streams are too many: %d carry %s", f.Cell.Streams, best.Streams, unit.Rate(diagnose.RateOf(best)))
+	o := diagnose.Possible("%d streams are too many: %d streams carry %s", f.Cell.Streams, best.Streams, unit.Rate(diagnose.RateOf(best)))
 	if g.Times > diagnose.GainBar {
 		o.Confidence = measure.Likely
 	}
@@ -57,7 +57,7 @@ func judgeTooManyStreams(f *diagnose.Flow) *diagnose.Outcome {
 		}
 	}
 	return o.At(measure.Where{Place: measure.AtTool, EndPoint: f.Sender.Name}).
-		By(diagnose.InTurns(measure.Proof{Counter: fmt.Sprintf("goodput of %d streams over that of %d", best.Streams, f.Cell.Streams)}, g, fewerBar)).
+		By(diagnose.InTurns(measure.Proof{Counter: fmt.Sprintf("goodput with %d streams over that with %d", best.Streams, f.Cell.Streams)}, g, fewerBar)).
 		Costs(diagnose.RateOf(best), fmt.Sprintf("%d streams carry %s", best.Streams, unit.Rate(diagnose.RateOf(best))), fmt.Sprintf("the same traffic with %d streams", best.Streams)).
 		AddFix(diagnose.Advise(nil, fmt.Sprintf("use %d streams; `thru ladder` finds the best number", best.Streams)))
 }
