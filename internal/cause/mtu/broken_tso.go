@@ -15,9 +15,9 @@ import (
 func BrokenTSO() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "broken-tso", TCP: true, Title: "segmentation offload sends what nobody receives", Judge: JudgeBrokenTSO, Packets: PacketsBrokenTSO,
-			Seen:        "goodput of some Mb/s at most with timeouts and many segments sent again, while the search with DF passes full segments; in captures: packets larger than a segment leave the sender and do not arrive, single segments do",
-			Distinction: "segments below every size pass without loss; UDP in full packets does too, which excludes random loss and a policer; a black hole swallows single full segments too; large packets that receive offload makes at the receiver say nothing of it",
+			Cause: "broken-tso", TCP: true, Title: "packets of segmentation offload are lost", Judge: JudgeBrokenTSO, Packets: PacketsBrokenTSO,
+			Seen:        "goodput of a few Mb/s at most with timeouts and many retransmissions, while the path MTU search (DF) passes full segments; in captures: packets larger than a segment leave the sender and do not arrive, but single segments do",
+			Distinction: "small segments pass without loss; so does UDP in full packets, which excludes random loss and a policer; a black hole drops single full segments too; large packets in a capture at the receiver come from its receive offload and are no evidence",
 			Fix:         "switch TSO and GSO off at the sender, then update driver or firmware", Effect: "0.001 to 12.1 Gb/s (S-03); 6.5 Mb/s to 10 Gb/s",
 			Source: "ethtool(8), -K tso gso; TcpExt.TCPTimeouts", Tests: []string{diagnose.Captured, diagnose.SmallSegments, diagnose.UdpThrice}, Brings: []string{"loss", "policer", "reordering"},
 		},
@@ -35,25 +35,25 @@ func JudgeBrokenTSO(f *diagnose.Flow) *diagnose.Outcome {
 	case !ok || !counted || !told:
 		return f.Sender.Lacks("tcp_info.total_retrans_segments")
 	case bps > brokenRate || again < BrokenAgain || x.Timeouts == 0:
-		return diagnose.No("%s pass, %s of the segments were sent again", unit.Rate(bps), unit.Percent(again))
+		return diagnose.No("%s pass, %s of the segments were retransmitted", unit.Rate(bps), unit.Percent(again))
 	case f.OnOneMachine():
-		return diagnose.No("no link lies between the ends")
+		return diagnose.No("both ends are on one host")
 	}
 	s, searched := sizes(f)
 	switch {
 	case searched && !s.passes() && !segmentsFit(f, s):
-		return diagnose.No("the path itself takes no more than %d bytes", s.Bytes)
+		return diagnose.No("the path itself passes at most %d bytes", s.Bytes)
 	case offload(f, "tcp-segmentation-offload") == "off":
 		return diagnose.No("segmentation offload is off at the sender")
 	}
-	o := diagnose.Possible("large packets of the sender's segmentation offload are lost, single segments pass").At(f.Sender.OnFace()).
+	o := diagnose.Possible("large packets of the sender's segmentation offload are lost, but single segments pass").At(f.Sender.OnFace()).
 		By(diagnose.UnderBar(f.Sender.Proof("goodput", bps, "bps"), brokenRate), diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), BrokenAgain),
-			diagnose.Above(f.Sender.Proof("timeouts of retransmission", x.Timeouts, ""), 0)).AddFix(OffloadOff(f))
+			diagnose.Above(f.Sender.Proof("retransmission timeouts", x.Timeouts, ""), 0)).AddFix(OffloadOff(f))
 	if searched {
 		o.By(s.proof(f))
 	}
 	if n := f.Sender.NIC(); n != nil && n.TxPackets > 0 {
-		o.By(f.Sender.Proof("bytes of a packet sent", float64(n.TxBytes)/float64(n.TxPackets), "bytes"))
+		o.By(f.Sender.Proof("mean size of sent packets", float64(n.TxBytes)/float64(n.TxPackets), "bytes"))
 	}
 	return triedSmall(f, o, again, bps, searched)
 }
@@ -90,7 +90,7 @@ func offload(f *diagnose.Flow, name string) string {
 func OffloadOff(f *diagnose.Flow) *measure.Fix {
 	a := f.Sender.Adapter()
 	r := a.Host.Fix(segmentationOff(a))
-	r.Advice = "switch segmentation offload off at the sender for a test; if that mends it, update the driver and firmware of the card or the hypervisor's switch"
+	r.Advice = "switch segmentation offload off at the sender for a test; if that helps, update the driver and firmware of the card or the hypervisor's switch"
 	return r
 }
 
@@ -112,13 +112,13 @@ func triedSmall(f *diagnose.Flow, o *diagnose.Outcome, again, bps float64, searc
 	lost, counted := againOf(small)
 	asked := float64(small.Spec.Rate)
 	if counted && lost > again/10 && lost <= again/3 { // less than before, as if the ends themselves stood still
-		return o.By(measure.Proof{EndPoint: f.Sender.Name, Counter: "sent again in segments of 536 bytes", Value: lost, Unit: "pct"}).
-			Then("the same while the hosts have nothing else to do")
+		return o.By(measure.Proof{EndPoint: f.Sender.Name, Counter: "retransmitted with segments of 536 bytes", Value: lost, Unit: "pct"}).
+			Then("the same test while the hosts are otherwise idle")
 	}
 	if !counted || lost > again/10 || diagnose.RateOf(small) < 0.9*asked {
-		return diagnose.No("small segments at a low rate fare no better: %s", unit.Rate(diagnose.RateOf(small)))
+		return diagnose.No("small segments at a low rate are lost too: %s pass", unit.Rate(diagnose.RateOf(small)))
 	}
-	o.By(diagnose.UnderBar(measure.Proof{EndPoint: f.Sender.Name, Counter: "sent again in segments of 536 bytes", Value: lost, Unit: "pct"}, again/10))
+	o.By(diagnose.UnderBar(measure.Proof{EndPoint: f.Sender.Name, Counter: "retransmitted with segments of 536 bytes", Value: lost, Unit: "pct"}, again/10))
 	o.Confidence = measure.Likely
 	far := f.Experiment(diagnose.UdpThrice)
 	switch {
@@ -126,8 +126,8 @@ func triedSmall(f *diagnose.Flow, o *diagnose.Outcome, again, bps float64, searc
 		return diagnose.No("UDP at %s in full packets is lost too: %s", unit.Rate(diagnose.RateOf(far)), unit.Percent(diagnose.PathLossPct(far)))
 	case searched && (far != nil && diagnose.RateOf(far) > 2*bps || bps < 0.4*asked): // a policer or a slow link that passes these would have passed TCP
 		o.Confidence = measure.Certain
-		o.Text = "packets of the sender's segmentation offload (TSO) never arrive, single segments do"
-		o.Costs(0, "what passes are segments that were sent again alone", "small segments at "+unit.Rate(asked)+" pass without loss")
+		o.Text = "packets of the sender's segmentation offload (TSO) never arrive, but single segments do"
+		o.Costs(0, "only segments that were retransmitted singly pass", "small segments at "+unit.Rate(asked)+" pass without loss")
 	}
 	return o
 }
@@ -178,10 +178,10 @@ func PacketsBrokenTSO(f *diagnose.Flow) *diagnose.Outcome {
 func NothingAgain(f *diagnose.Flow) *diagnose.Outcome {
 	s := f.AnyCapturePoint()
 	if s == nil {
-		return diagnose.Missing("a connection of the flow", "none is in the capture")
+		return diagnose.Missing("a connection of the flow", "the capture has none")
 	}
 	if again, ok := s.AgainPct(); ok && again == 0 && s.Data.Again.N == 0 && !s.Misses() {
-		return diagnose.No("none of %d segments was sent again", s.Data.Segments)
+		return diagnose.No("none of %d segments was retransmitted", s.Data.Segments)
 	}
 	return nil
 }
@@ -198,16 +198,16 @@ func superCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 	case d.SuperSent.N < fewSuper:
 		return diagnose.No("no packets larger than a segment left the sender")
 	case came > 50:
-		return diagnose.No("%s of what left in packets larger than a segment arrived the first time", unit.Percent(came))
+		return diagnose.No("%s of the data in packets larger than a segment arrived at the first attempt", unit.Percent(came))
 	case full == 0 && d.FullSent.N >= fewSuper:
 		return diagnose.No("single full segments do not arrive either")
 	case single > diagnose.LostPct(d.SuperSent, d.SuperLost)/2:
-		return diagnose.No("%s of the single segments are lost as well", unit.Percent(single))
+		return diagnose.No("%s of the single segments are lost too", unit.Percent(single))
 	}
-	o := diagnose.Likely("most packets that are larger than a segment are lost behind the sender, single segments pass")
+	o := diagnose.Likely("most packets that are larger than a segment are lost after the sender, but single segments pass")
 	if came < passBar && single < passBar && full >= fewSuper && diagnose.LostPct(d.SuperSent, d.SuperLost) > swallowBar {
 		o.Confidence = x.Sure()
-		o.Text = "packets of the sender's segmentation offload (TSO) leave it and never arrive, single segments do"
+		o.Text = "packets of the sender's segmentation offload (TSO) leave it and never arrive, but single segments do"
 	}
 	return asOffload(f, o, x.Left).By(
 		diagnose.Above(x.Left.Proof("packets larger than a segment, lost", diagnose.LostPct(d.SuperSent, d.SuperLost), "pct", d.SuperLost.Packets...), swallowBar),
@@ -224,7 +224,7 @@ func asOffload(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint) 
 	if w.Interface == "" {
 		w.Interface = s.Interface
 	}
-	return o.At(w).AddFix(OffloadOff(f)).Costs(0, "what passes are segments that were sent again alone", "the capture")
+	return o.At(w).AddFix(OffloadOff(f)).Costs(0, "only segments that were retransmitted singly pass", "the capture")
 }
 
 // superProof names packets larger than a segment.
@@ -243,18 +243,18 @@ func superSent(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 	case d.Super.N < fewSuper || d.Super.Bytes <= 0:
 		return diagnose.No("no packets larger than a segment left the sender")
 	case again < passBar:
-		return diagnose.No("packets larger than a segment left the sender, and %s of their bytes had to be sent again", unit.Percent(again))
+		return diagnose.No("packets larger than a segment left the sender, and only %s of their bytes were retransmitted", unit.Percent(again))
 	case again < 80 || d.Timeout.N < fewSuper || s.Rate() > brokenRate || s.Misses():
-		return diagnose.CaptureAt(measure.AtReceiver, "what arrives of packets larger than a segment")
+		return diagnose.CaptureAt(measure.AtReceiver, "which packets larger than a segment arrive")
 	}
-	o := diagnose.Possible("all that left the sender in packets larger than a segment had to be sent again after timeouts")
+	o := diagnose.Possible("all data in packets larger than a segment was retransmitted after timeouts")
 	if known {
 		o.Confidence = measure.Likely
-		o.Text += ", single segments were acknowledged"
+		o.Text += ", but single segments were acknowledged"
 	}
-	return asOffload(f, o, s).Then("a capture at the receiver too: what arrives").
-		By(diagnose.Above(s.Proof("sent again, of the bytes of packets larger than a segment", again, "pct", d.Again.Packets...), 80),
-			diagnose.Above(s.Count("sent again after a timeout", d.Timeout), fewSuper), s.Count(superProof, d.Super))
+	return asOffload(f, o, s).Then("capture at the receiver too: it shows what arrives").
+		By(diagnose.Above(s.Proof("retransmitted, of the bytes in packets larger than a segment", again, "pct", d.Again.Packets...), 80),
+			diagnose.Above(s.Count("retransmissions after a timeout", d.Timeout), fewSuper), s.Count(superProof, d.Super))
 }
 
 // proposeBrokenTSO makes the kernel split what the adapter splits wrongly: first by TSO off alone, then GSO too,
@@ -269,8 +269,8 @@ func proposeBrokenTSO(r advise.Request) []advise.Draft {
 	if face == "" || tso.Is("off") && gso.Is("off") {
 		return nil
 	}
-	alone := advise.Change(h, knob.TSO, face, "off", "TSO off at %s of %s: the kernel cuts segments, not the adapter", face, h.Name).ForDirection(r.Direction).
-		Bring(r.Direction.Hope(), "measured in network namespaces, without delay and with 5 ms each way", "segments arrive again: 6.5 Mb/s to 10 Gb/s, or 0.9 Mb/s to 3.5 Gb/s on a long path, where this was the fault")
+	alone := advise.Change(h, knob.TSO, face, "off", "TSO off at %s of %s: the kernel makes the segments, not the adapter", face, h.Name).ForDirection(r.Direction).
+		Bring(r.Direction.Hope(), "measured in network namespaces, without delay and with 5 ms each way", "segments arrive again: 6.5 Mb/s to 10 Gb/s, or 0.9 Mb/s to 3.5 Gb/s on a long path, if this was the fault")
 	both := alone.And(advise.Change(h, knob.GSO, face, "off", ""), "TSO and GSO off at %s of %s", face, h.Name)
 	if tso.Is("off") {
 		return []advise.Draft{advise.Change(h, knob.GSO, face, "off", "GSO off at %s of %s", face, h.Name).ForDirection(r.Direction)}
@@ -294,7 +294,7 @@ func lastResort(w *advise.Direction) *measure.Finding {
 	return &measure.Finding{
 		Cause: "broken-tso", Confidence: measure.Possible,
 		Where:   measure.Where{Place: measure.AtSender, EndPoint: w.From.Name, From: w.From.Name, To: w.To.Name},
-		Summary: "next to nothing passes: what segmentation offload sends may not arrive",
+		Summary: "almost no data passes: packets of segmentation offload may not arrive",
 	}
 }
 

@@ -19,22 +19,22 @@ import (
 func JumboMismatch() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "jumbo-mismatch", TCP: true, UDP: true, Title: "jumbo frames are set, and do not pass", Judge: judgeJumboMismatch, Packets: packetsJumboMismatch,
-			Seen:        "an end claims an MTU of 8000 bytes or more, and the search with DF finds that less passes; an MTU below an end (the switch, bridge or tap of its hypervisor) is less than its own; in captures: both SYNs offer jumbo frames, and no full segment arrives",
-			Distinction: "without a router between it is the root of a black hole; behind one the router is",
-			Fix:         "set the same MTU at both ends and on every switch between", Effect: "0 Mb/s where full segments vanish; else more CPU, and 5% of the link",
+			Cause: "jumbo-mismatch", TCP: true, UDP: true, Title: "jumbo frames are set but do not pass", Judge: judgeJumboMismatch, Packets: packetsJumboMismatch,
+			Seen:        "an end has an MTU of 8000 bytes or more, and the path MTU search (DF) finds that less passes; an MTU in an end's hypervisor (switch, bridge or tap) is smaller than the end's own; in captures: both SYNs offer jumbo frames, and no full segment arrives",
+			Distinction: "without a router between the ends it is the root of a black hole; with one, the router is",
+			Fix:         "set the same MTU at both ends and on every switch between", Effect: "0 Mb/s if full segments are dropped silently; else more CPU, and 5% of the link",
 			Source: "C-20, C-21; RFC 8899", Tests: []string{diagnose.Captured}, Brings: []string{"mtu-black-hole", "loss", "policer"},
 		},
 		Urgent: 4,
 		Gates: []gate.Rule{
-			{ID: "mtu-agreement", Title: "MTU of both ends", About: "the MTU of the interfaces by which the ends reach each other",
-				Warns:  "they differ, and no router lies between",
-				Why:    "the end with the larger MTU sends what the other drops: UDP and any protocol without an MSS stalls",
+			{ID: "mtu-agreement", Title: "MTU of both ends", About: "the MTU of the interfaces through which the ends reach each other",
+				Warns:  "they differ, and no router is between the ends",
+				Why:    "the other end drops large packets of the end with the larger MTU: UDP and other protocols without an MSS stall",
 				Source: "C-20, C-21", Fix: "set the same MTU at both ends", Checklist: []string{"C-20", "C-21"}, Path: gateMTUAgreement},
-			{ID: "guest-mtu", Words: "vswitch-mtu", Title: "MTU below a guest", About: "the MTUs of the guest's interface, of what is behind it in its host, of the switch and of its uplinks",
-				Warns:  "one below is smaller than the guest's",
-				Why:    "what is larger is dropped without a word: a switch sends no ICMP",
-				Source: "C-20, C-21", Fix: "set the same MTU at each of them", Checklist: []string{"C-20", "C-21"}, Hypervisor: true, Host: gateGuestMTU},
+			{ID: "guest-mtu", Words: "vswitch-mtu", Title: "Hypervisor MTU below a guest", About: "the MTUs of the guest's interface, of its virtual port, of the virtual switch and of its uplinks",
+				Warns:  "an MTU in the hypervisor is smaller than the guest's",
+				Why:    "a switch drops larger packets silently: it sends no ICMP",
+				Source: "C-20, C-21", Fix: "set the same MTU on all of them", Checklist: []string{"C-20", "C-21"}, Hypervisor: true, Host: gateGuestMTU},
 		},
 		Propose: []advise.Proposer{proposeJumboMismatch},
 	}
@@ -51,50 +51,50 @@ func judgeJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 	s, searched := sizes(f)
 	switch {
 	case own.State == diagnose.Holds && s.Bytes <= n.MTU:
-		own.Text += fmt.Sprintf(": %s takes %d", n.Name, n.MTU)
+		own.Text += fmt.Sprintf(": %s passes only %d", n.Name, n.MTU)
 		own.Where.Below = diagnose.Line(n.Name)
 		return own.By(proof).AddFix(n.Widen())
 	case own.State == diagnose.Holds || searched && s.passes() && f.Sender == n.End:
 		return own
 	}
-	o := diagnose.Possible("%s takes packets of %d bytes, and the %s has an MTU of %d", n.Name, n.MTU, n.End.Place, n.Wants).By(proof)
+	o := diagnose.Possible("%s passes only packets of %d bytes, but the %s has an MTU of %d", n.Name, n.MTU, n.End.Place, n.Wants).By(proof)
 	x, _ := Stalled(f)
 	if dead := x.dead && packet(f, sized{PathMTU: &measure.PathMTU{Claimed: n.Wants}}) > float64(n.MTU); dead {
 		o.Confidence = measure.Likely
 	} else {
 		o.MarkNotBinding()
 	}
-	return o.At(hypervisor.AtHost(n.End, n.Name)).Then("`thru check` searches the size that passes").AddFix(n.Widen())
+	return o.At(hypervisor.AtHost(n.End, n.Name)).Then("run `thru check`: it searches the size that passes").AddFix(n.Widen())
 }
 
 func jumboSeen(f *diagnose.Flow) *diagnose.Outcome {
 	if f.OnOneMachine() {
-		return diagnose.No("no link lies between the ends")
+		return diagnose.No("both ends are on one host")
 	}
 	s, ok := sizes(f)
 	switch {
 	case !ok:
-		return diagnose.Missing("largest packet that passes", "the path was not searched; `thru check` does it")
+		return diagnose.Missing("largest packet that passes", "the path MTU was not searched; run `thru check`")
 	case s.Claimed < jumboFrom:
-		return diagnose.No("the sender claims no jumbo frames: MTU %d", s.Claimed)
+		return diagnose.No("the sender uses no jumbo frames: MTU %d", s.Claimed)
 	case s.passes():
 		return diagnose.No("%d bytes pass with DF", s.Bytes)
 	}
 	var o *diagnose.Outcome
 	switch {
 	case s.peer > 0 && s.peer < s.Claimed && s.Bytes <= s.peer+vlanTag:
-		o = diagnose.Certain("jumbo frames are set at %s and not at %s: %d bytes pass of %d", f.Sender.Name, f.Receiver.Name, s.Bytes, s.Claimed)
+		o = diagnose.Certain("jumbo frames are set at %s but not at %s: %d bytes pass of %d", f.Sender.Name, f.Receiver.Name, s.Bytes, s.Claimed)
 	case s.peer >= jumboFrom:
-		o = diagnose.Certain("jumbo frames are set at both ends and do not pass between: %d bytes do of %d", s.Bytes, s.Claimed)
+		o = diagnose.Certain("jumbo frames are set at both ends but do not pass: %d bytes pass of %d", s.Bytes, s.Claimed)
 	default:
-		o = diagnose.Certain("jumbo frames are set at %s and do not pass: %d bytes do of %d", f.Sender.Name, s.Bytes, s.Claimed)
+		o = diagnose.Certain("jumbo frames are set at %s but do not pass: %d bytes pass of %d", f.Sender.Name, s.Bytes, s.Claimed)
 	}
 	o.By(s.proof(f)).At(measure.Where{Place: measure.AtPath}).AddFix(fixSize(f, "jumbo-mismatch", diagnose.Advise(f.Sender, "set the same MTU at both ends and on every switch between"))).
-		Costs(0, "packets of "+fmt.Sprint(s.Bytes)+" bytes: more CPU, and some 5% of the link for headers", "methods.md, formula 4")
+		Costs(0, "packets of "+fmt.Sprint(s.Bytes)+" bytes: more CPU, and about 5% of the link for headers", "methods.md, formula 4")
 	if s.routed || !sizeBinds(f, s) {
 		return o.MarkNotBinding()
 	}
-	return o.Costs(0, "nothing that is larger passes", "the search with DF")
+	return o.Costs(0, "no larger packet passes", "the path MTU search")
 }
 
 // Narrowest returns the smallest MTU in the hypervisors of the two ends that is less than the MTU of the end
@@ -126,7 +126,7 @@ type narrow struct {
 
 // Widen makes the hypervisor carry what the end sends.
 func (n *narrow) Widen() *measure.Fix {
-	r := &measure.Fix{EndPoint: hypervisor.HostName(n.End), Advice: fmt.Sprintf("set MTU %d at %s, or %d at %s; the same on every switch and uplink between", n.Wants, n.Name, n.MTU, n.End.Name),
+	r := &measure.Fix{EndPoint: hypervisor.HostName(n.End), Advice: fmt.Sprintf("set MTU %d at %s, or %d at %s; do the same on every switch and uplink between", n.Wants, n.Name, n.MTU, n.End.Name),
 		Risk: "all ports of a switch share its MTU"}
 	return r
 }
@@ -184,13 +184,13 @@ func packetsJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 	case max(a, b) < jumboFrom-tcpHeaders:
 		return diagnose.No("neither end offers jumbo frames: MSS %d and %d", a, b)
 	case min(a, b) < jumboFrom-tcpHeaders:
-		return diagnose.Missing("the size that passes", fmt.Sprintf("one end offers jumbo frames and the other does not (MSS %d and %d): TCP uses the smaller ones; `thru check` searches it", a, b))
+		return diagnose.Missing("the size that passes", fmt.Sprintf("one end offers jumbo frames and the other does not (MSS %d and %d): TCP uses the smaller size; run `thru check` to search it", a, b))
 	case tooBig(f, s) != nil:
-		return diagnose.No("a router says that the next link takes less")
+		return diagnose.No("a router reports a smaller MTU of the next link")
 	}
 	o := packetsMTUBlackHole(f)
 	if o.State == diagnose.Holds {
-		o.Text = fmt.Sprintf("jumbo frames are set at both ends (MSS %d and %d) and do not pass between: %s", a, b, o.Text)
+		o.Text = fmt.Sprintf("jumbo frames are set at both ends (MSS %d and %d) but do not pass: %s", a, b, o.Text)
 		o.AddFix(diagnose.Advise(nil, "set the same MTU at both ends and on every switch between"))
 		if isRouted(f, s) {
 			o.MarkNotBinding() // the router has to report it
@@ -253,15 +253,15 @@ func gateGuestMTU(h *scene.Host) *gate.Finding {
 	}
 	all := b.MTUs(uplinks)
 	if len(all) == 0 {
-		return gate.NotChecked("MTUs below "+b.Guest.Name, "the inventory does not tell them")
+		return gate.NotChecked("hypervisor MTUs below "+b.Guest.Name, "the inventory does not have them")
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if n := all[name]; n > 0 && n < *top.MTU {
-			return gate.Warn("%s takes packets of %d bytes, and %s has an MTU of %d", name, n, top.Name, *top.MTU).
-				Do(scene.Advise(scene.Command("on the hypervisor: MTU %d there; or %d at %s of the guest", *top.MTU, n, top.NIC())).Risking("all ports of a switch share its MTU"))
+			return gate.Warn("%s passes only packets of %d bytes, but %s has an MTU of %d", name, n, top.Name, *top.MTU).
+				Do(scene.Advise(scene.Command("set MTU %d there, on the hypervisor; or MTU %d at %s of the guest", *top.MTU, n, top.NIC())).Risking("all ports of a switch share its MTU"))
 		}
 	}
-	return gate.Pass("all below %s take the %d bytes of %s", b.Guest.Name, *top.MTU, top.Name)
+	return gate.Pass("all interfaces below %s pass the %d bytes of %s", b.Guest.Name, *top.MTU, top.Name)
 }
 
 // carries returns the interface of the guest that the test uses: that of its route, else the one with the MAC
@@ -295,10 +295,10 @@ func proposeJumboMismatch(r advise.Request) []advise.Draft {
 	var list []advise.Draft
 	if d, ok := SetMTU(w, small, most); ok {
 		d.Risk = Crossing
-		list = append(list, d.Bring(0, "C-20, C-21; measured", "packets of %d bytes pass both ways: %.0f%% of the packets of MTU %d for the same data", most, 100*UsualMTU/float64(most), UsualMTU))
+		list = append(list, d.Bring(0, "C-20, C-21; measured", "packets of %d bytes pass in both directions: %.0f%% of the packets of MTU %d for the same data", most, 100*UsualMTU/float64(most), UsualMTU))
 	}
 	if d, ok := SetMTU(w, large, least); ok {
-		list = append(list, d.Bring(0, "C-20, C-21", "what is larger than %d bytes is no longer sent: both ends agree", least))
+		list = append(list, d.Bring(0, "C-20, C-21", "no end sends packets larger than %d bytes: both ends agree", least))
 	}
 	return list
 }

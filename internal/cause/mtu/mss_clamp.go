@@ -15,14 +15,14 @@ import (
 func MSSClamp() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "mss-clamp", TCP: true, Title: "segments are smaller than they could be", Judge: judgeMSSClamp, Packets: packetsMSSClamp,
-			Seen:        "the MSS arrives smaller than it was sent, and below what passes; in captures of both ends the same of SYN and SYN-ACK",
-			Distinction: "both ends' view of the handshake; path MTU discovery and -M make small segments too",
-			Fix:         "raise the clamp of the router or VPN between", Effect: "MSS 536: 9% of the link for headers", Source: "RFC 9293, section 3.7.1; tcp_info.tcpi_snd_mss, tcpi_advmss", Tests: []string{diagnose.Captured},
+			Cause: "mss-clamp", TCP: true, Title: "an MSS clamp makes segments smaller than needed", Judge: judgeMSSClamp, Packets: packetsMSSClamp,
+			Seen:        "the MSS arrives smaller than it was sent, and smaller than the path allows; in captures at both ends the same for SYN and SYN-ACK",
+			Distinction: "the handshake as seen at both ends; path MTU discovery and -M also make segments smaller",
+			Fix:         "raise the clamp of the router or VPN between", Effect: "MSS 536: headers take 9% more of the link", Source: "RFC 9293, section 3.7.1; tcp_info.tcpi_snd_mss, tcpi_advmss", Tests: []string{diagnose.Captured},
 		},
 		Gates: []gate.Rule{
-			{ID: "mss", Title: "MSS on the way", About: "the MSS as it was sent and as it arrived, against the largest packet that passes",
-				Warns:  "it arrives smaller than sent, and below what the path takes by more than 20 bytes",
+			{ID: "mss", Title: "MSS on the path", About: "the MSS as sent and as received, against the largest packet that passes",
+				Warns:  "the MSS arrives smaller than sent, and more than 20 bytes below what the path allows",
 				Why:    "smaller segments mean more packets and more headers for the same data",
 				Source: "RFC 9293, section 3.7.1; RFC 6691", Fix: "raise the clamp of the router or VPN between", Checklist: []string{"C-16", "C-21"}, Direction: gateMSS},
 		},
@@ -31,10 +31,10 @@ func MSSClamp() rule.Cause {
 
 func judgeMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 	if f.Cell.Spec.MSS > 0 {
-		return diagnose.No("segments of %d bytes were asked for (-M)", f.Cell.Spec.MSS)
+		return diagnose.No("segments of %d bytes were requested (-M)", f.Cell.Spec.MSS)
 	}
 	if f.OnOneMachine() {
-		return diagnose.No("no link lies between the ends")
+		return diagnose.No("both ends are on one host")
 	}
 	sent, seen, ok := handshakeMSS(f)
 	from := "the handshake at both ends"
@@ -43,14 +43,14 @@ func judgeMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 		from = "tcp_info of both ends"
 	}
 	if !ok {
-		return diagnose.Missing("the MSS as it was sent and as it arrived", "neither the path's probe nor the kernels of both ends tell it")
+		return diagnose.Missing("the MSS as sent and as received", "neither the path probe nor the kernels of both ends show it")
 	}
 	if o := noClamp(f, sent, seen); o != nil {
 		return o
 	}
-	o := diagnose.Certain("a device on the way makes the MSS smaller: %d bytes of %d", int64(seen), int64(sent)).At(measure.Where{Place: measure.AtPath}).
-		By(diagnose.UnderBar(f.Sender.Proof("MSS as it arrived", seen, "bytes"), sent)).AddFix(diagnose.Advise(nil, "raise the MSS clamp of the router, firewall or VPN between, or take it out"))
-	o.Costs(0, fmt.Sprintf("%.2g times the packets, %s of the link more for headers", sent/seen, unit.Percent(100*(payloadShare(sent)-payloadShare(seen)))), from)
+	o := diagnose.Certain("a device on the path reduces the MSS: %d bytes of %d", int64(seen), int64(sent)).At(measure.Where{Place: measure.AtPath}).
+		By(diagnose.UnderBar(f.Sender.Proof("MSS as received", seen, "bytes"), sent)).AddFix(diagnose.Advise(nil, "raise or remove the MSS clamp of the router, firewall or VPN between"))
+	o.Costs(0, fmt.Sprintf("%.2g times the packets, headers take %s more of the link", sent/seen, unit.Percent(100*(payloadShare(sent)-payloadShare(seen)))), from)
 	if !isHeaders(f, seen, sent) {
 		o.MarkNotBinding()
 	}
@@ -107,7 +107,7 @@ func noClamp(f *diagnose.Flow, sent, seen float64) *diagnose.Outcome {
 	case seen >= sent-ClampBar:
 		return diagnose.No("the MSS arrives as it was sent: %d bytes", int64(sent))
 	case searched && s.Bytes > 0 && seen+tcpHeaders > float64(s.Bytes-2*ClampBar):
-		return diagnose.No("the MSS is made smaller to what the path takes: %d bytes", s.Bytes)
+		return diagnose.No("the MSS is reduced to what the path passes: %d bytes", s.Bytes)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func packetsMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 		s = f.Crossing.Left
 	}
 	if s == nil {
-		return diagnose.Missing("a connection of the flow", "none is in the capture")
+		return diagnose.Missing("a connection of the flow", "the capture has none")
 	}
 	theirs, own := openings(s)
 	seen, mine := mssOf(theirs), mssOf(own)
@@ -149,9 +149,9 @@ func packetsMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 	if min(seen, mine) >= max(seen, mine)-ClampBar {
 		return diagnose.No("both ends offer the same MSS: %d and %d bytes", int64(mine), int64(seen))
 	}
-	return diagnose.Possible("one end's MSS is %d bytes %s, the other's %d: it offers no more, or a device on the way makes it smaller", int64(seen), s.From(), int64(mine)).
+	return diagnose.Possible("one end's MSS is %d bytes %s, the other's %d: the end offers no more, or a device on the path reduces it", int64(seen), s.From(), int64(mine)).
 		By(diagnose.UnderBar(s.Proof("smaller MSS", min(seen, mine), "bytes", theirs.Packet, own.Packet), max(seen, mine))).MarkNotBinding().
-		Then("a capture at the other end too: what it offers").AddFix(diagnose.Advise(nil, "compare the MTU of both ends, and look for an MSS clamp between"))
+		Then("capture at the other end too: it shows what that end offers").AddFix(diagnose.Advise(nil, "compare the MTU of both ends, and look for an MSS clamp between"))
 }
 
 // openings returns the SYN or SYN-ACK of the receiver of the data, and of its sender; nil if they were not
@@ -183,14 +183,14 @@ func clamped(f *diagnose.Flow, x *diagnose.Crossed, sent, seen float64, packet i
 	if o := noClamp(f, sent, seen); o != nil {
 		return o
 	}
-	o := diagnose.Likely("a device on the way makes the MSS smaller: %d bytes of %d", int64(seen), int64(sent)).At(measure.Where{Place: measure.AtPath}).
-		By(diagnose.UnderBar(x.Left.Proof("MSS as it arrived", seen, "bytes", packet), sent)).
+	o := diagnose.Likely("a device on the path reduces the MSS: %d bytes of %d", int64(seen), int64(sent)).At(measure.Where{Place: measure.AtPath}).
+		By(diagnose.UnderBar(x.Left.Proof("MSS as received", seen, "bytes", packet), sent)).
 		Costs(0, fmt.Sprintf("%.2g times the packets", sent/seen), "the handshake at both places").
-		AddFix(diagnose.Advise(nil, "raise the MSS clamp of the router, firewall or VPN between, or take it out; where it is for a tunnel that takes no more, it is right"))
+		AddFix(diagnose.Advise(nil, "raise or remove the MSS clamp of the router, firewall or VPN between; for a tunnel that passes no more, the clamp is right"))
 	if _, searched := sizes(f); searched || seen+tcpHeaders+ClampBar < leastPath {
 		o.Confidence = measure.Certain
 	} else {
-		o.Then("whether the path takes more: `thru check` searches it")
+		o.Then("run `thru check`: it searches whether the path passes more")
 	}
 	if !isHeaders(f, seen, sent) {
 		o.MarkNotBinding()
@@ -212,7 +212,7 @@ func gateMSS(w *scene.Direction) *gate.Finding {
 		fits = min(sent, m.Bytes-w.Headers())
 	}
 	if seen < sent && seen < fits-20 {
-		return gate.Warn("MSS %d of %s arrives at %s as %d; the path takes %d", sent, w.From, w.To, seen, fits).
+		return gate.Warn("MSS %d of %s arrives at %s as %d; the path allows %d", sent, w.From, w.To, seen, fits).
 			Because("%.3g%% more packets for the same data", 100*(float64(fits)/float64(max(seen, 1))-1)).
 			Do(scene.Advise(scene.Command("find the clamp between (nft: tcp option maxseg size set) and raise it to %d", fits)))
 	}

@@ -25,7 +25,7 @@ const (
 )
 
 // Crossing is the risk of an MTU change, in addition to the knob's own.
-const Crossing = "every switch between must carry it; the path is searched before it is kept"
+const Crossing = "every switch between must carry this MTU; the path MTU is searched before the change is kept"
 
 // largestThatFits returns the largest packet that passes in both directions; 0 if it was not searched.
 func largestThatFits(w *advise.Direction) int {
@@ -86,7 +86,7 @@ func smaller(w *advise.Direction) []advise.Draft {
 	if too && !w.Routed() && !w.Local() && MTUAt(w, w.To) > fits {
 		own = own.And(other, "MTU %d at both ends", fits)
 	}
-	return []advise.Draft{own.Bring(w.Hope(), "RFC 2923; measured: 0 Mb/s with a black hole", "full segments pass: %d bytes do with DF, %d are sent now", fits, MTUAt(w, w.From))}
+	return []advise.Draft{own.Bring(w.Hope(), "RFC 2923; measured: 0 Mb/s with a black hole", "full segments pass: packets of up to %d bytes pass (DF), today %d bytes are sent", fits, MTUAt(w, w.From))}
 }
 
 // sized is what is known of the sizes that pass in the data direction.

@@ -17,24 +17,24 @@ import (
 func MTUBlackHole() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "mtu-black-hole", TCP: true, UDP: true, Title: "full packets vanish without a word", Judge: judgeMTUBlackHole, Packets: packetsMTUBlackHole,
-			Seen:        "the handshake passes, then timeouts at a congestion window of one segment; larger packets than the search with DF found vanish, and no router says so; in captures: small segments arrive, none of the full ones does, and a router's word is missing or not heeded",
-			Distinction: "a search with DF; random loss takes small packets too, a broken offload lets single segments pass",
+			Cause: "mtu-black-hole", TCP: true, UDP: true, Title: "full-size packets are dropped silently", Judge: judgeMTUBlackHole, Packets: packetsMTUBlackHole,
+			Seen:        "the handshake passes, then timeouts follow at a congestion window of one segment; packets above the size that the path MTU search (DF) found are dropped, and no router reports it; in captures: small segments arrive, full-size segments do not, and the router's ICMP error is missing or ignored",
+			Distinction: "the path MTU search (DF); random loss also hits small packets, a broken offload passes single segments",
 			Fix:         "let ICMP pass, or lower the MTU; for TCP tcp_mtu_probing or an MSS clamp", Effect: "0 Mb/s; 34 to 72 at the start with tcp_mtu_probing",
 			Source: "RFC 2923, RFC 8899; TcpExt.TCPMTUPSuccess; tcp_info.tcpi_backoff", Tests: []string{diagnose.SmallSegments, diagnose.Captured}, Brings: []string{"loss", "policer", "slow-convergence"},
 		},
 		Urgent: 5,
 		Gates: []gate.Rule{
-			{ID: "tunnel", Words: "vxlan gre vpn wireguard", Title: "Tunnel", About: "tunnels on the route: their headers against the MTU of what they lie on",
+			{ID: "tunnel", Words: "vxlan gre vpn wireguard", Title: "Tunnel", About: "tunnels on the route: their headers against the MTU of the interface below",
 				Warns:  "the tunnel's MTU and its headers exceed the MTU below",
-				Why:    "a wrapped packet above the MTU below is split in two or dropped; the ceiling falls with each header",
-				Source: "RFC 7348 (50 bytes for VXLAN over IPv4)", Fix: "set the MTU of the interface below, less the headers", Checklist: []string{"C-21"}, Face: gateTunnel},
+				Why:    "an encapsulated packet above the MTU below is fragmented or dropped; each header lowers the ceiling",
+				Source: "RFC 7348 (50 bytes for VXLAN over IPv4)", Fix: "set the tunnel's MTU to that of the interface below, minus the headers", Checklist: []string{"C-21"}, Face: gateTunnel},
 			{ID: "mtu-path", Words: "pmtu pmtud mtu jumbo df blackhole", Title: "MTU of the path",
-				About:  "the largest packet that passes with DF, searched in band, against what the sender claims; where it claims jumbo frames, whether 8972 bytes of payload pass",
-				Warns:  "less passes than the sender claims, but a router says so, the MSS keeps TCP below it, or the sender probes for it",
-				Fails:  "less passes, nobody says so, and TCP would send more: a black hole, or jumbo frames that one end or a switch between does not take",
-				Why:    "full segments vanish without a word: the handshake passes, then TCP stalls near 0 Mb/s",
-				Source: "RFC 8899, RFC 2923; S-03, C-21; measured: 0 Mb/s, 34 to 72 with tcp_mtu_probing", Fix: "set one MTU everywhere; until then the MTU that passes",
+				About:  "the largest packet that passes with DF, searched on the test's path, against the sender's MTU; with jumbo frames, whether 8972 bytes of payload pass",
+				Warns:  "less passes than the sender's MTU, but a router reports it, the MSS keeps TCP below it, or the sender probes for it (tcp_mtu_probing)",
+				Fails:  "less passes, no router reports it, and TCP would send more: a black hole, or jumbo frames that one end or a switch between does not pass",
+				Why:    "full segments are dropped silently: the handshake passes, then TCP stalls near 0 Mb/s",
+				Source: "RFC 8899, RFC 2923; S-03, C-21; measured: 0 Mb/s, 34 to 72 with tcp_mtu_probing", Fix: "set one MTU everywhere; until then set the MTU that passes",
 				Checklist: []string{"S-03", "C-21", "C-20", "B-19"}, Direction: gateMTUPath},
 		},
 		Propose: []advise.Proposer{proposeMTUBlackHole},
@@ -45,39 +45,39 @@ func judgeMTUBlackHole(f *diagnose.Flow) *diagnose.Outcome {
 	s, searched := sizes(f)
 	switch {
 	case f.OnOneMachine():
-		return diagnose.No("no link lies between the ends")
+		return diagnose.No("both ends are on one host")
 	case searched && s.passes():
-		return diagnose.No("%d bytes pass with DF, all that the sender claims", s.Bytes)
+		return diagnose.No("%d bytes pass with DF, which is the sender's MTU", s.Bytes)
 	case searched && s.Router != nil && !s.Silent:
-		return diagnose.No("a router says what passes: %d bytes", *s.Router)
+		return diagnose.No("a router reports what passes: %d bytes", *s.Router)
 	case searched && !s.Silent:
-		return diagnose.No("larger packets are refused, not swallowed")
+		return diagnose.No("larger packets are rejected, not dropped silently")
 	case searched:
 		return isSwallowed(f, s)
 	case f.IsUDP():
-		return diagnose.Missing("largest packet that passes", "the path was not searched; `thru check` does it")
+		return diagnose.Missing("largest packet that passes", "the path MTU was not searched; run `thru check`")
 	}
 	return silentStall(f)
 }
 
 // isSwallowed judges a path that, by the search with DF, silently drops larger packets.
 func isSwallowed(f *diagnose.Flow, s sized) *diagnose.Outcome {
-	o := diagnose.Certain("packets above %d bytes vanish without a word, of the %d that the sender claims", s.Bytes, s.Claimed).By(s.proof(f)).
+	o := diagnose.Certain("packets above %d bytes are dropped silently; the sender's MTU is %d", s.Bytes, s.Claimed).By(s.proof(f)).
 		AddFix(fixSize(f, "mtu-black-hole", ProbeSizes(f)))
 	found, _ := f.Sender.Counter("TcpExt.TCPMTUPSuccess")
 	x, _ := Stalled(f)
 	switch {
 	case sizeBinds(f, s) && f.IsUDP():
-		return o.By(diagnose.Above(f.Receiver.Proof("datagrams lost", f.Cell.Datagrams.LossPct, "pct"), 50)).Costs(0, "larger datagrams do not arrive", "the search with DF")
+		return o.By(diagnose.Above(f.Receiver.Proof("datagrams lost", f.Cell.Datagrams.LossPct, "pct"), 50)).Costs(0, "larger datagrams do not arrive", "the path MTU search")
 	case sizeBinds(f, s):
-		return o.By(x.proofs(f)...).Costs(0, "TCP stalls: its full segments never arrive", "the search with DF")
+		return o.By(x.proofs(f)...).Costs(0, "TCP stalls: its full segments never arrive", "the path MTU search")
 	case packet(f, s) > float64(s.Bytes):
-		return diagnose.No("packets of %d bytes pass all the same", int64(packet(f, s)))
+		return diagnose.No("packets of %d bytes pass nevertheless", int64(packet(f, s)))
 	case found > 0 && x.Timeouts > 0:
-		return o.By(f.Sender.Proof("TcpExt.TCPMTUPSuccess", found, ""), f.Sender.Proof("timeouts of retransmission", x.Timeouts, "")).
-			Costs(0, "TCP stood still until its probing found what passes", "TcpExt.TCPMTUPSuccess")
+		return o.By(f.Sender.Proof("TcpExt.TCPMTUPSuccess", found, ""), f.Sender.Proof("retransmission timeouts", x.Timeouts, "")).
+			Costs(0, "TCP stalled until its probing found the size that passes", "TcpExt.TCPMTUPSuccess")
 	}
-	return o.MarkNotBinding().Costs(0, fmt.Sprintf("nothing here: the segments are smaller; datagrams above %d bytes are lost", s.Bytes), "tcp_info.snd_mss")
+	return o.MarkNotBinding().Costs(0, fmt.Sprintf("none for this flow: its segments are smaller; datagrams above %d bytes are lost", s.Bytes), "tcp_info.snd_mss")
 }
 
 // ProbeSizes lets the sender's TCP find the size that passes, if the path cannot be fixed.
@@ -88,7 +88,7 @@ func ProbeSizes(f *diagnose.Flow) *measure.Fix {
 	if f.IsUDP() || len(r.Commands) == 0 {
 		return diagnose.Advise(f.Sender, advice)
 	}
-	r.Advice = advice + "; until then TCP can probe what passes"
+	r.Advice = advice + "; until then let TCP probe the size that passes"
 	return r
 }
 
@@ -104,12 +104,12 @@ func silentStall(f *diagnose.Flow) *diagnose.Outcome {
 	case !x.dead:
 		return diagnose.No("full segments pass: %s", unit.Rate(x.bps))
 	}
-	o := diagnose.Possible("nothing passes after the handshake: full packets may vanish").By(x.proofs(f)...).
-		Then("`thru check` searches the size that passes").AddFix(diagnose.Advise(f.Sender, "search the size that passes (thru check, or ping with DF); then one MTU everywhere, or let ICMP pass"))
+	o := diagnose.Possible("nothing passes after the handshake: full-size packets may be dropped silently").By(x.proofs(f)...).
+		Then("run `thru check`: it searches the size that passes").AddFix(diagnose.Advise(f.Sender, "search the size that passes (thru check, or ping with DF); then set one MTU everywhere, or let ICMP pass"))
 	if small := f.Experiment(diagnose.SmallSegments); small != nil && diagnose.RateOf(small) > 10*max(x.bps, 1) {
 		o.Confidence = measure.Likely
-		o.Text = "full segments vanish, small ones pass"
-		o.By(measure.Proof{EndPoint: f.Receiver.Name, Counter: "goodput in segments of 536 bytes", Value: diagnose.RateOf(small), Unit: "bps"})
+		o.Text = "full segments are dropped silently, small ones pass"
+		o.By(measure.Proof{EndPoint: f.Receiver.Name, Counter: "goodput with segments of 536 bytes", Value: diagnose.RateOf(small), Unit: "bps"})
 	}
 	return o
 }
@@ -120,7 +120,7 @@ func packetsMTUBlackHole(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	s := f.AnyCapturePoint()
 	if s == nil {
-		return diagnose.Missing("a connection of the flow", "none is in the capture")
+		return diagnose.Missing("a connection of the flow", "the capture has none")
 	}
 	full := float64(s.Main().MaxPacket)
 	passed := float64(s.Data.MaxPacket)
@@ -131,15 +131,15 @@ func packetsMTUBlackHole(f *diagnose.Flow) *diagnose.Outcome {
 	case s.At == measure.AtReceiver && passed >= full-ClampBar:
 		return diagnose.No("full segments arrive: packets of %d bytes", int64(min(passed, full)))
 	case s.At == measure.AtReceiver, s.At != measure.AtSender && passed < full-ClampBar: // with a black hole they are missing here, too
-		return diagnose.CaptureAt(measure.AtSender, "full segments that were sent")
+		return diagnose.CaptureAt(measure.AtSender, "full segments sent")
 	case passed < full-ClampBar:
 		return diagnose.No("no packet was larger than %d bytes", int64(passed))
 	case !known:
-		return diagnose.Missing("how much was acknowledged", "the capture has no course of the connection")
+		return diagnose.Missing("the acknowledged data", "the capture has no time line of the connection")
 	case acked >= 10*s.MSS():
 		return diagnose.No("full segments pass: %s of their payload were acknowledged", unit.Size(int64(acked)))
 	case s.Data.Timeout.N < 2 || acked >= s.MSS():
-		return diagnose.Missing("full segments that are sent again and again", "too little passed to tell")
+		return diagnose.Missing("repeated retransmissions of full segments", "too little data passed")
 	}
 	return asBlackHole(f, silentPackets(f, s, acked), s)
 }
@@ -153,19 +153,19 @@ func fullCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 	case diagnose.Arrived(d.FullSent, d.FullLost) > 0 || full > 0 && float64(d.MaxArrived) >= full-ClampBar:
 		return diagnose.No("full segments arrive: packets of %d bytes", d.MaxArrived)
 	case heeded != nil && d.MaxArrived > heeded.MTU*swallowBar/100:
-		return diagnose.No("a router says what passes, and the sender heeds it: %d bytes", heeded.MTU)
+		return diagnose.No("a router reports what passes, and the sender obeys: %d bytes", heeded.MTU)
 	case d.FullSent.N < 2:
-		return diagnose.Missing("full segments", "the sender sent none alone")
+		return diagnose.Missing("full segments", "the sender sent no single full segment")
 	case diagnose.Arrived(d.SmallSent, d.SmallLost) == 0 || diagnose.LostPct(d.SmallSent, d.SmallLost) > 50:
-		return diagnose.No("small segments are lost as well")
+		return diagnose.No("small segments are lost too")
 	}
-	o := diagnose.Likely("small segments arrive, none of %d full ones does", d.FullSent.N)
+	o := diagnose.Likely("small segments arrive, but none of %d full segments", d.FullSent.N)
 	if d.FullSent.N >= fewFull && diagnose.LostPct(d.SmallSent, d.SmallLost) < passBar {
 		o.Confidence = x.Sure()
 	}
 	if heeded != nil {
-		o.Text += fmt.Sprintf("; %s says that %d bytes pass, and the sender does not heed it", diagnose.Line(heeded.From), heeded.MTU)
-		o.By(x.Left.Proof("ICMP that a packet was too large", float64(heeded.Count), "", heeded.Packet))
+		o.Text += fmt.Sprintf("; %s reports that %d bytes pass, but the sender ignores it", diagnose.Line(heeded.From), heeded.MTU)
+		o.By(x.Left.Proof("ICMP packet-too-big messages", float64(heeded.Count), "", heeded.Packet))
 	}
 	o.By(diagnose.Above(x.Left.Proof("full segments, lost", diagnose.LostPct(d.FullSent, d.FullLost), "pct", d.FullLost.Packets...), swallowBar),
 		diagnose.UnderBar(x.Left.Proof("small segments, lost", diagnose.LostPct(d.SmallSent, d.SmallLost), "pct", d.SmallLost.Packets...), passBar),
@@ -194,17 +194,17 @@ func asBlackHole(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint
 
 // silentPackets words a connection of which no full segment was acknowledged.
 func silentPackets(f *diagnose.Flow, s *diagnose.CapturePoint, acked float64) *diagnose.Outcome {
-	o := diagnose.Possible("nothing passes after the handshake: full segments are sent again and again").Then("a capture at the receiver too, or `thru check`, which searches the size that passes")
+	o := diagnose.Possible("nothing passes after the handshake: full segments are retransmitted again and again").Then("capture at the receiver too, or run `thru check`, which searches the size that passes")
 	answered := s.Acks.New > 0 && s.Acks.Again.N == 0 // its small acknowledgements reached the other end
 	if acked > 0 || answered {
 		o.Confidence = measure.Likely
-		o.Text = fmt.Sprintf("small segments pass, full ones of %d bytes are never acknowledged", s.Main().MaxPacket)
+		o.Text = fmt.Sprintf("small segments pass, but full ones of %d bytes are never acknowledged", s.Main().MaxPacket)
 	}
-	o.By(diagnose.Above(s.Count("sent again after a timeout", s.Data.Timeout), 1), s.Proof("acknowledged of the data", acked, "bytes"))
+	o.By(diagnose.Above(s.Count("retransmissions after a timeout", s.Data.Timeout), 1), s.Proof("acknowledged data", acked, "bytes"))
 	if big := tooBig(f, s); big != nil {
 		o.Confidence = measure.Certain
-		o.Text = fmt.Sprintf("%s says that no more than %d bytes pass, and the sender goes on with packets of %d", diagnose.Line(big.From), big.MTU, s.Main().MaxPacket)
-		o.By(s.Proof("ICMP that a packet was too large", float64(big.Count), "", big.Packet))
+		o.Text = fmt.Sprintf("%s reports that at most %d bytes pass, but the sender still sends packets of %d", diagnose.Line(big.From), big.MTU, s.Main().MaxPacket)
+		o.By(s.Proof("ICMP packet-too-big messages", float64(big.Count), "", big.Packet))
 	}
 	return o
 }
@@ -217,14 +217,14 @@ func gateTunnel(f *scene.Face) *gate.Finding {
 	what := fmt.Sprintf("%s is a %s tunnel", f.Name, t.Kind)
 	below := f.Host.Interface(t.Lower)
 	if t.Overhead <= 0 || f.MTU == nil || below == nil || below.MTU == nil || *below.MTU <= t.Overhead {
-		return gate.Pass("%s; its headers against the MTU below are not known", what)
+		return gate.Pass("%s; the size of its headers or the MTU below is not known", what)
 	}
 	fits := *below.MTU - t.Overhead
 	if *f.MTU > fits {
-		return gate.Warn("%s: MTU %d and %d bytes of headers exceed %d of %s", what, *f.MTU, t.Overhead, *below.MTU, below.Name).
+		return gate.Warn("%s: MTU %d and %d bytes of headers exceed the MTU %d of %s", what, *f.MTU, t.Overhead, *below.MTU, below.Name).
 			Do(scene.SetMTU(f, fits))
 	}
-	return gate.Pass("%s: %d bytes of headers a packet, MTU %d of %d", what, t.Overhead, *f.MTU, *below.MTU)
+	return gate.Pass("%s: %d bytes of headers per packet, MTU %d of %d", what, t.Overhead, *f.MTU, *below.MTU)
 }
 
 // fits returns what passes in both directions: one MTU for both ends.
@@ -248,8 +248,8 @@ func gateMTUPath(w *scene.Direction) *gate.Finding {
 	case m.Claimed <= 0 || m.Bytes >= min(m.Claimed, largestPacket) || m.Local:
 		return mtuHolds(w)
 	case m.Router != nil && !m.Silent:
-		return gate.Warn("MTU %d at %s; %d bytes pass with DF, and a router says %d", m.Claimed, w.From, m.Bytes, *m.Router).
-			Because("path MTU discovery works; UDP above %d bytes is split or refused", m.Bytes)
+		return gate.Warn("MTU %d at %s; %d bytes pass with DF, and a router reports %d", m.Claimed, w.From, m.Bytes, *m.Router).
+			Because("path MTU discovery works; UDP above %d bytes is fragmented or rejected", m.Bytes)
 	case !m.Silent:
 		return gate.Warn("MTU %d at %s; %d bytes pass with DF", m.Claimed, w.From, m.Bytes).
 			Because("segments of up to %d bytes pass, larger ones are lost", m.Bytes)
@@ -267,7 +267,7 @@ func mtuHolds(w *scene.Direction) *gate.Finding {
 	case m.Jumbo != nil && *m.Jumbo:
 		return gate.Pass("%d bytes of payload pass with DF; MTU %d at %s", jumboFilled, max(m.Claimed, m.Bytes), w.From)
 	case m.Claimed <= 0:
-		return gate.Pass("%d bytes pass with DF; what %s claims is not known", m.Bytes, w.From)
+		return gate.Pass("%d bytes pass with DF; the MTU of %s is not known", m.Bytes, w.From)
 	}
 	return gate.Pass("%d bytes pass with DF, MTU %d at %s", m.Bytes, m.Claimed, w.From)
 }
@@ -283,18 +283,18 @@ func swallowed(w *scene.Direction) *gate.Finding {
 	}
 	switch {
 	case segment(w) > 0 && segment(w) <= m.Bytes:
-		return gate.Warn("%s: %d bytes pass with DF, larger ones vanish; the MSS keeps TCP to %d", claims, m.Bytes, segment(w)).
-			Because("TCP passes; UDP and other protocols above %d bytes are lost without a word", m.Bytes).As(cause).Do(do)
+		return gate.Warn("%s: %d bytes pass with DF, larger packets are dropped silently; the MSS limits TCP to %d", claims, m.Bytes, segment(w)).
+			Because("TCP passes; UDP and other protocols above %d bytes are lost silently", m.Bytes).As(cause).Do(do)
 	case probes(w):
-		return gate.Warn("%s: %d bytes pass with DF, larger ones vanish; %s probes for it", claims, m.Bytes, w.From).
-			Because("TCP stalls at first, then finds what passes: 34 to 72 Mb/s at the start").As(cause).Do(do)
+		return gate.Warn("%s: %d bytes pass with DF, larger packets are dropped silently; %s probes for it", claims, m.Bytes, w.From).
+			Because("TCP stalls at first, then finds the size that passes: 34 to 72 Mb/s at the start").As(cause).Do(do)
 	case cause != "":
-		return gate.Fail("%s: %d bytes pass with DF, larger ones vanish", claims, m.Bytes).As(cause).Do(do)
+		return gate.Fail("%s: %d bytes pass with DF, larger packets are dropped silently", claims, m.Bytes).As(cause).Do(do)
 	case peer >= m.Claimed && m.Claimed >= jumboFrom:
-		return gate.Fail("MTU %d at %s and %s, but only %d bytes pass with DF: nothing between says why", m.Claimed, w.From, w.To, m.Bytes).
+		return gate.Fail("MTU %d at %s and %s, but only %d bytes pass with DF, and no router reports it", m.Claimed, w.From, w.To, m.Bytes).
 			As("jumbo-mismatch").Do(smallerMTU(w, fits(w)))
 	}
-	return gate.Fail("%s: %d bytes pass with DF, larger ones vanish and no router says so", claims, m.Bytes).Do(do)
+	return gate.Fail("%s: %d bytes pass with DF, larger packets are dropped and no router reports it", claims, m.Bytes).Do(do)
 }
 
 // far returns the MTU of the receiving end's interface; 0 if it is not known.
@@ -312,9 +312,9 @@ func far(w *scene.Direction) int {
 func blackHole(w *scene.Direction) scene.Fix {
 	words := "let ICMP (fragmentation needed, packet too big) pass every firewall between"
 	if h := w.Sender(); h != nil && h.Top() != nil {
-		words += fmt.Sprintf("; until then MTU %d", fits(w))
+		words += fmt.Sprintf("; until then set MTU %d", fits(w))
 		if probing := probeMTU(h).Lines; len(probing) > 0 {
-			words += ", or for TCP alone `" + probing[0] + "`"
+			words += ", or for TCP only `" + probing[0] + "`"
 		}
 	}
 	return smallerMTU(w, fits(w)).Saying(words)
@@ -326,7 +326,7 @@ func smallerMTU(w *scene.Direction, fits int) scene.Fix {
 	if h == nil || h.Top() == nil {
 		return scene.Advise("set the same MTU at both ends and on every switch between")
 	}
-	return scene.At(h, scene.SetMTU(h.Top(), fits)).Saying(fmt.Sprintf("set the same MTU at both ends and on every switch between; until then MTU %d", fits))
+	return scene.At(h, scene.SetMTU(h.Top(), fits)).Saying(fmt.Sprintf("set the same MTU at both ends and on every switch between; until then set MTU %d", fits))
 }
 
 // segment returns the largest packet that TCP sends in this direction, limited by the other end's MSS; 0 if it is
@@ -352,7 +352,7 @@ func probes(w *scene.Direction) bool {
 func proposeMTUBlackHole(r advise.Request) []advise.Draft {
 	var list []advise.Draft
 	if h := r.Direction.From; h.Value(knob.MTUProbing, "") == "0" {
-		list = append(list, advise.Change(h, knob.MTUProbing, "", "1", "%s finds the packet size that passes by itself", h.Name).ForDirection(r.Direction))
+		list = append(list, advise.Change(h, knob.MTUProbing, "", "1", "let TCP of %s probe the packet size that passes", h.Name).ForDirection(r.Direction))
 	}
 	return append(list, smaller(r.Direction)...)
 }
@@ -360,7 +360,7 @@ func proposeMTUBlackHole(r advise.Request) []advise.Draft {
 // proofs returns the evidence of a stall.
 func (s stall) proofs(f *diagnose.Flow) []measure.Proof {
 	return []measure.Proof{
-		diagnose.Above(f.Sender.Proof("timeouts of retransmission", s.Timeouts, ""), 0),
+		diagnose.Above(f.Sender.Proof("retransmission timeouts", s.Timeouts, ""), 0),
 		diagnose.UnderBar(f.Sender.Proof("tcp_info.snd_cwnd, at the end", s.cwnd, "segments"), 2),
 	}
 }
