@@ -138,8 +138,8 @@ func TestExpectBuffers(t *testing.T) {
 		want string
 		bps  bool
 	}{
-		"far away": {20e6, "enough for 10.0 Gb/s, the interfaces' rate: 36 MiB of window at 20.0 ms of RTT", true},
-		"near":     {80e3, "no longer a bound: 3 MiB of window are enough for any rate at 80 µs of RTT", false},
+		"far away": {20e6, "enough for 10.0 Gb/s, the interfaces' rate: a window of 36 MiB at 20.0 ms RTT", true},
+		"near":     {80e3, "no longer a limit: a window of 3 MiB is enough for any rate at 80 µs RTT", false},
 	} {
 		d := advisedPair(finds("receive-window", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_rmem", "4096 4096 6144"), sysctl(0, "net.ipv4.tcp_wmem", "4096 4096 4096"))
 		d.Paths[0].RTT.P50 = x.rtt
@@ -224,7 +224,7 @@ func TestExpect(t *testing.T) {
 	if p.ExpectBps == nil || *p.ExpectBps != 10e9 { // half of 72 MiB x 8 / 20 ms would be 15.1 Gb/s
 		t.Errorf("expects %v: %s", p.ExpectBps, p.Expect)
 	}
-	if !strings.HasPrefix(p.Expect, "enough for 10.0 Gb/s, the interfaces' rate: 36 MiB of window at 20.0 ms of RTT") || !strings.HasPrefix(p.Why, "400 Mb/s a -> b: it is receive-window") {
+	if !strings.HasPrefix(p.Expect, "enough for 10.0 Gb/s, the interfaces' rate: a window of 36 MiB at 20.0 ms RTT") || !strings.HasPrefix(p.Why, "400 Mb/s a -> b: it is receive-window") {
 		t.Errorf("%s; %s", p.Expect, p.Why)
 	}
 	unknown := advisedPair(finds("receive-window", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144"), withInterface(0, func(i *measure.Interface) { i.SpeedBps = nil }))
@@ -255,7 +255,7 @@ func TestDirection(t *testing.T) {
 // TestFewerPackets: the reduction in packets is that of the actual MTU, not of a usual one.
 func TestFewerPackets(t *testing.T) {
 	p := Propose(advisedPair(finds("jumbo-mismatch", measure.AtPath), withInterface(0, func(i *measure.Interface) { i.MTU = new(2000) })), advise.Seen{})[0]
-	if want := "packets of 2000 bytes pass both ways: 75% of the packets"; !strings.HasPrefix(p.Expect, want) {
+	if want := "packets of 2000 bytes pass in both directions: 75% of the packets"; !strings.HasPrefix(p.Expect, want) {
 		t.Errorf("%q, want %q", p.Expect, want)
 	}
 }

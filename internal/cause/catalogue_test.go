@@ -104,8 +104,10 @@ func TestExperiments(t *testing.T) {
 }
 
 // verbs begin what is to be done: a fix says what to do, and to what.
-var verbs = regexp.MustCompile(`^(?:accept|attach|balance|bind|bypass|capture|change|check|clean|compare|connect|disable|do|enable|end|enlarge|find|fix|forbid|free|give|have|hash|install|keep|leave|` +
-	`lengthen|let|lift|look|lower|measure|move|pin|put|raise|reduce|remove|repeat|replace|report|reserve|run|seat|see|send|set|shape|speed|spread|start|state|stop|switch|take|test|trust|turn|update|use) `)
+var verbs = regexp.MustCompile(`^(?:accept|assign|attach|balance|bind|bring|bypass|capture|change|check|clean|compare|connect|disable|do|enable|end|enlarge|find|` +
+	`fix|forbid|free|give|hash|have|install|keep|leave|lengthen|let|lift|look|lower|make|measure|move|pin|put|raise|reduce|remove|` +
+	`repeat|replace|report|reseat|reserve|run|seat|see|send|set|shape|speed|spread|start|state|stop|switch|take|test|trust|turn|` +
+	`update|use) `)
 
 // TestFixesBeginWithAVerb holds what causes and gates say is to be done.
 func TestFixesBeginWithAVerb(t *testing.T) {

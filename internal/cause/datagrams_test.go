@@ -87,7 +87,7 @@ func TestDatagrams(t *testing.T) {
 		},
 		"slow-reader": {
 			{"none", "no", "", edits{astray(0, "", 0)}},
-			{"its socket", "certain", "no room for 12% of the datagrams", edits{astray(12, socket, 50e3)}},
+			{"its socket", "certain", "drops 12% of the datagrams", edits{astray(12, socket, 50e3)}},
 			{"its socket, a few times", "likely", "", edits{astray(12, socket, 50e3), func(d *measure.Document) { d.Cells[0].LossPlaces = []measure.LossPlace{{Place: socket, Packets: 9}} }}},
 			{"the path", "no", "", edits{random}},
 			{"no place", "missing", "place", edits{astray(12, "", 50e3)}},

@@ -212,8 +212,8 @@ func TestQuota(t *testing.T) {
 		command string
 		advice  string
 	}{
-		{measure.Cgroup{Version: 2, Path: "/user.slice"}, "echo max > /sys/fs/cgroup/user.slice/cpu.max", "a group above"},
-		{measure.Cgroup{Version: 1, Path: "/fxu"}, "", "cpu.cfs_quota_us of the group /fxu, or of one above"},
+		{measure.Cgroup{Version: 2, Path: "/user.slice"}, "echo max > /sys/fs/cgroup/user.slice/cpu.max", "a parent group"},
+		{measure.Cgroup{Version: 1, Path: "/fxu"}, "", "cpu.cfs_quota_us of the group /fxu, or of a parent group"},
 		{measure.Cgroup{Version: 2, Path: "/a b"}, "", "cpu.max"},
 		{measure.Cgroup{Version: 2, Path: "/", Container: "docker"}, "", "docker update --cpus 0 CONTAINER"},
 		{measure.Cgroup{Version: 2, Path: "/", Container: "kubernetes"}, "", "resources.limits.cpu"},
@@ -236,7 +236,7 @@ func TestRouteNamesControl(t *testing.T) {
 		t.Error(told(g))
 	}
 	s.Ends[0].Facts.Firewall.TrackDrops = new(int64(4000))
-	if g, _ := of(Judge(s), "conntrack"); !strings.Contains(g.Risk, "own network namespace only") || !strings.Contains(g.Risk, "next boot") {
+	if g, _ := of(Judge(s), "conntrack"); !strings.Contains(g.Risk, "only in the host's own network namespace") || !strings.Contains(g.Risk, "next boot") {
 		t.Error(told(g))
 	}
 }

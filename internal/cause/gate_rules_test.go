@@ -85,13 +85,13 @@ func linkCases() []ruleCase {
 		{"link-up", fail_, on(func(f ff, i ii, p pp) { i.Carrier = new(false) }), "no carrier", ""},
 		{"link-up", none_, gap("interfaces.ens1f0.up", func(f ff, i ii, p pp) { i.Up = nil }), "because of a test", ""},
 		{"link-speed", pass_, nil, "25.0 Gb/s", ""},
-		{"link-speed", fail_, func(s *scene.Subject) { s.LinkBps = 40e9 }, "40.0 Gb/s wanted, ens1f0 runs at 25.0", ""},
+		{"link-speed", fail_, func(s *scene.Subject) { s.LinkBps = 40e9 }, "40.0 Gb/s wanted, but ens1f0 runs at 25.0", ""},
 		{"link-speed", pass_, func(s *scene.Subject) { s.LinkBps = 25e9 }, "25.0 Gb/s", ""},
 		{"link-speed", warn_, func(s *scene.Subject) { s.LinkBps, s.LinkL2 = 25e9, true }, "25.0 Gb/s of frames take 25.1", ""},
-		{"link-speed", warn_, on(func(f ff, i ii, p pp) { i.SpeedBps, i.PeerBps = new(int64(1e9)), new(int64(10e9)) }), "its partner can do 10.0", "ethtool -s ens1f0 autoneg on"},
-		{"link-speed", pass_, on(func(f ff, i ii, p pp) { i.SpeedBps = new(int64(10e9)) }), "could do 25.0", ""},
+		{"link-speed", warn_, on(func(f ff, i ii, p pp) { i.SpeedBps, i.PeerBps = new(int64(1e9)), new(int64(10e9)) }), "its link partner support 10.0", "ethtool -s ens1f0 autoneg on"},
+		{"link-speed", pass_, on(func(f ff, i ii, p pp) { i.SpeedBps = new(int64(10e9)) }), "supports 25.0", ""},
 		{"link-speed", none_, gap("interfaces.ens1f0.speed_bps", func(f ff, i ii, p pp) { i.SpeedBps = nil }), "because of a test", ""},
-		{"link-speed", none_, func(s *scene.Subject) { face(*s, 0).Nominal, s.LinkBps = new(true), 10e9 }, "a name only", ""},
+		{"link-speed", none_, func(s *scene.Subject) { face(*s, 0).Nominal, s.LinkBps = new(true), 10e9 }, "nominal", ""},
 		{"duplex", pass_, nil, "full", ""},
 		{"duplex", fail_, on(func(f ff, i ii, p pp) { i.Duplex = new("half") }), "half duplex", ""},
 		{"duplex", warn_, func(s *scene.Subject) { face(*s, 0).Duplex = new("half"); s.Ends[0].Route = nil }, "half duplex", ""},
@@ -125,7 +125,7 @@ func linkCases() []ruleCase {
 			f.Load = &measure.Load{VhostPct: new(97.0)}
 		}), "97%", "vhost"},
 		{"tunnel", pass_, on(tunnelled(1450)), "50 bytes", ""},
-		{"tunnel", warn_, on(tunnelled(1500)), "exceed 1500", "ip link set dev ens1f0 mtu 1450"},
+		{"tunnel", warn_, on(tunnelled(1500)), "exceed the MTU 1500", "ip link set dev ens1f0 mtu 1450"},
 		{"pcie-bandwidth", pass_, nil, "PCIe 4 x8 of ens1f0 carries 109 Gb/s", ""},
 		{"pcie-bandwidth", fail_, func(s *scene.Subject) { s.LinkBps = 25e9; face(*s, 0).PCI.UsableBps = new(int64(13.9e9)) }, "25.0 Gb/s wanted", ""},
 		{"pcie-bandwidth", warn_, on(func(f ff, i ii, p pp) { i.PCI.UsableBps = new(int64(13.9e9)) }), "carries 13.9 Gb/s of the port's 25.0", ""},
@@ -135,10 +135,10 @@ func linkCases() []ruleCase {
 		}), "together 50.0", ""},
 		{"pcie-bandwidth", pass_, on(func(f ff, i ii, p pp) { i.PCI.UsableBps = new(int64(27.4e9)) }), "27.4", ""},
 		{"pcie-bandwidth", none_, gap("interfaces.ens1f0.pci.usable_bps", func(f ff, i ii, p pp) { i.PCI.UsableBps = nil }), "because of a test", ""},
-		{"pcie-trained", pass_, nil, "PCIe 4 x8, the most that card and slot can", ""},
-		{"pcie-trained", pass_, on(func(f ff, i ii, p pp) { i.PCI.SlotGen = nil }), "PCIe 4 x8, its card can do PCIe 4 x16; what the slot can is not known", ""},
-		{"pcie-trained", pass_, on(func(f ff, i ii, p pp) { i.PCI.MaxLanes, i.PCI.SlotGen = nil, nil }), "what the card can is not known", ""},
-		{"pcie-trained", warn_, on(func(f ff, i ii, p pp) { i.PCI.Lanes = new(4) }), "can do PCIe 4 x8", ""},
+		{"pcie-trained", pass_, nil, "PCIe 4 x8, the maximum of card and slot", ""},
+		{"pcie-trained", pass_, on(func(f ff, i ii, p pp) { i.PCI.SlotGen = nil }), "PCIe 4 x8, its card supports PCIe 4 x16; what the slot supports is not known", ""},
+		{"pcie-trained", pass_, on(func(f ff, i ii, p pp) { i.PCI.MaxLanes, i.PCI.SlotGen = nil, nil }), "what the card supports is not known", ""},
+		{"pcie-trained", warn_, on(func(f ff, i ii, p pp) { i.PCI.Lanes = new(4) }), "card and slot support PCIe 4 x8", ""},
 		{"pcie-trained", warn_, on(func(f ff, i ii, p pp) { i.PCI.Gen = new(1) }), "runs at PCIe 1 x8", ""},
 		{"nic-model", gone_, nil, "", ""},
 		{"nic-model", pass_, on(func(f ff, i ii, p pp) { guest(f); i.Driver = new("vmxnet3") }), "paravirtual", ""},
@@ -178,7 +178,7 @@ func pathCases() []ruleCase {
 		{"mtu-path", fail_, on(func(f ff, i ii, p pp) {
 			p.Forward.MTU.Claimed, p.Back.MTU.Claimed = 1500, 1500
 			smaller(&p.Forward, 1400, nil)
-		}), "no router says so", "tcp_mtu_probing=1"},
+		}), "no router reports it", "tcp_mtu_probing=1"},
 		{"mtu-path", fail_, on(func(f ff, i ii, p pp) {
 			p.Back.MTU.Claimed, p.Back.MTU.Bytes = 1500, 1500
 			smaller(&p.Forward, 1504, nil)
@@ -186,12 +186,12 @@ func pathCases() []ruleCase {
 		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { // a box on the path clamps the MSS of TCP to what passes
 			p.Handshake.SYNACKSeen.MSS = new(1360)
 			smaller(&p.Forward, 1400, nil)
-		}), "the MSS keeps TCP to 1400", "let ICMP"},
+		}), "the MSS limits TCP to 1400", "let ICMP"},
 		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { // jumbo frames at one end only: the peer's MSS keeps TCP to what it accepts
 			p.Back.MTU.Claimed, p.Back.MTU.Bytes = 1500, 1500
 			p.Handshake.SYNACKSent.MSS, p.Handshake.SYNACKSeen.MSS = new(1460), new(1460)
 			smaller(&p.Forward, 1504, nil)
-		}), "MTU 9000 at local, 1500 at peer: 1504 bytes pass with DF, larger ones vanish; the MSS keeps TCP to 1500", "ip link set dev ens1f0 mtu 1500"},
+		}), "MTU 9000 at local, 1500 at peer: 1504 bytes pass with DF, larger ones are lost silently; the MSS limits TCP to 1500", "ip link set dev ens1f0 mtu 1500"},
 		{"mtu-path", fail_, on(func(f ff, i ii, p pp) { // and here not enough
 			p.Handshake.SYNACKSeen.MSS = new(1361)
 			smaller(&p.Forward, 1400, nil)
@@ -207,7 +207,7 @@ func pathCases() []ruleCase {
 		{"mtu-agreement", pass_, func(s *scene.Subject) { // a route's MTU is no MTU of the link
 			s.Ends[0].Route = &measure.Route{Interface: s.Ends[0].Route.Interface, MTU: 1400}
 		}, "at both ends", ""},
-		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { p.Forward.MTU.Claimed = 1500; smaller(&p.Forward, 1492, new(1492)) }), "a router says 1492", ""},
+		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { p.Forward.MTU.Claimed = 1500; smaller(&p.Forward, 1492, new(1492)) }), "a router reports 1492", ""},
 		{"mtu-path", none_, gap("forward.mtu", func(f ff, i ii, p pp) { p.Forward.MTU = nil }), "because of a test", ""},
 		{"mtu-path", none_, on(func(f ff, i ii, p pp) { p.Forward.MTU.Bytes = 0 }), "no datagram", ""},
 		{"mtu-path", pass_, on(func(f ff, i ii, p pp) { *p.Forward.MTU = measure.PathMTU{Bytes: 65535, Claimed: 65536} }), "65535", ""},
@@ -254,28 +254,28 @@ func tcpCases() []ruleCase {
 		{"window-scaling-path", pass_, nil, "arrives at peer", ""},
 		{"window-scaling-path", fail_, on(func(f ff, i ii, p pp) {
 			p.Handshake.SYNSeen.HasScale, p.Handshake.SYNSeen.WindowScale = new(false), nil
-		}), "taken out before peer", ""},
-		{"window-scaling-path", warn_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.HasScale, p.RTT.P50 = new(false), 10_000 }), "taken out before peer", ""},
-		{"window-scaling-path", fail_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.WindowScale = new(0) }), "window scale 7 of local arrives as 0", ""},
+		}), "removed before peer", ""},
+		{"window-scaling-path", warn_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.HasScale, p.RTT.P50 = new(false), 10_000 }), "removed before peer", ""},
+		{"window-scaling-path", fail_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.WindowScale = new(0) }), "window scale 7 sent by local arrives as 0", ""},
 		{"window-scaling-path", pass_, on(func(f ff, i ii, p pp) {
 			p.Handshake.SYNSent.HasScale, p.Handshake.SYNSeen.HasScale = new(false), new(false)
-		}), "not offered", ""},
+		}), "did not offer", ""},
 		{"window-scaling-path", none_, gap("handshake", func(f ff, i ii, p pp) { p.Handshake = nil }), "because of a test", ""},
 		{"sack", pass_, nil, "on", ""},
 		{"sack", warn_, set("net.ipv4.tcp_sack", "0"), "off", "net.ipv4.tcp_sack=1"},
 		{"sack", none_, gap("sysctls", func(f ff, i ii, p pp) { f.Sysctls = nil }), "because of a test", ""},
 		{"sack-path", pass_, nil, "arrives", ""},
-		{"sack-path", warn_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.SACK = new(false) }), "taken out", ""},
+		{"sack-path", warn_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.SACK = new(false) }), "is removed before peer", ""},
 		{"sack-path", none_, gap("handshake.syn_seen", func(f ff, i ii, p pp) { p.Handshake.SYNSeen = nil }), "because of a test", ""},
 		{"timestamps", pass_, nil, "on", ""},
 		{"timestamps", warn_, set("net.ipv4.tcp_timestamps", "0"), "off", "net.ipv4.tcp_timestamps=1"},
 		{"timestamps", pass_, set("net.ipv4.tcp_timestamps", "2"), "on", ""},
 		{"timestamps", none_, gap("sysctls", func(f ff, i ii, p pp) { f.Sysctls = nil }), "because of a test", ""},
 		{"timestamps-path", pass_, nil, "the option timestamps of local arrives at peer", ""},
-		{"timestamps-path", warn_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.Timestamps = new(false) }), "taken out", ""},
+		{"timestamps-path", warn_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.Timestamps = new(false) }), "are removed before peer", ""},
 		{"timestamps-path", none_, gap("handshake", func(f ff, i ii, p pp) { p.Handshake = nil }), "because of a test", ""},
 		{"mss", pass_, nil, "MSS 8960", ""},
-		{"mss", warn_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.MSS = new(1360) }), "MSS 8960 of local arrives at peer as 1360; the path takes 8960", "8960"},
+		{"mss", warn_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.MSS = new(1360) }), "MSS 8960 of local arrives at peer as 1360; the path allows 8960", "8960"},
 		{"mss", pass_, on(func(f ff, i ii, p pp) { p.Handshake.SYNSeen.MSS = new(1452); smaller(&p.Back, 1492, new(1492)) }), "fits the path", ""},
 		{"mss", none_, gap("handshake.syn_sent", func(f ff, i ii, p pp) { p.Handshake.SYNSent = nil }), "because of a test", ""},
 		{"receive-window", pass_, nil, "3 MiB", ""},
@@ -285,17 +285,17 @@ func tcpCases() []ruleCase {
 		{"receive-window", none_, on(func(f ff, i ii, p pp) { p.RTT = nil }), "round trip", ""},
 		{"receive-window", none_, gap("sysctls.net.ipv4.tcp_rmem", func(f ff, i ii, p pp) { delete(f.Sysctls, "net.ipv4.tcp_rmem") }), "because of a test", ""},
 		{"receive-window", none_, func(s *scene.Subject) { wan(s); face(*s, 0).Nominal, face(*s, 1).Nominal = new(true), new(true) }, "carries 1.26 Gb/s", ""},
-		{"receive-window", warn_, cutTo("net.ipv4.tcp_rmem", "4096 4096 6144", 4<<30), "receive window at most 3 KiB (tcp_rmem), where Linux sets 3 MiB by itself", "net.ipv4.tcp_rmem='4096 4096 6291456'"},
+		{"receive-window", warn_, cutTo("net.ipv4.tcp_rmem", "4096 4096 6144", 4<<30), "receive window at most 3 KiB (tcp_rmem); the Linux default is 3 MiB", "net.ipv4.tcp_rmem='4096 4096 6291456'"},
 		{"receive-window", none_, cutTo("net.ipv4.tcp_rmem", "4096 131072 3145728", 4<<30), "carries 629 Mb/s", ""},
 		{"receive-window", none_, cutTo("net.ipv4.tcp_rmem", "4096 131072 1048576", 128<<20), "suffices", ""},
 		{"receive-window", none_, cutTo("net.ipv4.tcp_rmem", "4096 131072 1048576", 0), "suffices", ""},
-		{"receive-window", warn_, func(s *scene.Subject) { cutTo("net.ipv4.tcp_rmem", "4096 4096 6144", 4<<30)(s); s.Path.RTT = nil }, "where Linux sets 3 MiB by itself", "6291456"},
-		{"send-buffer", warn_, cutTo("net.ipv4.tcp_wmem", "4096 4096 4096", 4<<30), "send buffer at most 4 KiB (tcp_wmem), where Linux sets 4 MiB by itself", "net.ipv4.tcp_wmem='4096 4096 4194304'"},
-		{"send-buffer", warn_, cutTo("net.ipv4.tcp_wmem", "4096 4096 4096", 128<<20), "where Linux sets 1 MiB by itself", "1048576"},
+		{"receive-window", warn_, func(s *scene.Subject) { cutTo("net.ipv4.tcp_rmem", "4096 4096 6144", 4<<30)(s); s.Path.RTT = nil }, "the Linux default is 3 MiB", "6291456"},
+		{"send-buffer", warn_, cutTo("net.ipv4.tcp_wmem", "4096 4096 4096", 4<<30), "send buffer at most 4 KiB (tcp_wmem); the Linux default is 4 MiB", "net.ipv4.tcp_wmem='4096 4096 4194304'"},
+		{"send-buffer", warn_, cutTo("net.ipv4.tcp_wmem", "4096 4096 4096", 128<<20), "the Linux default is 1 MiB", "1048576"},
 		{"send-buffer", pass_, nil, "4 MiB", ""},
 		{"send-buffer", warn_, wan, "bandwidth-delay product 59.6 MiB: ", "net.ipv4.tcp_wmem='4096 16384 187"},
 		{"send-buffer", none_, gap("sysctls", func(f ff, i ii, p pp) { f.Sysctls = nil }), "because of a test", ""},
-		{"explicit-window", pass_, nil, "-w gets at most 208 KiB (rmem_max, wmem_max): 8.52 Gb/s a connection; without -w up to 3 MiB (tcp_rmem)", "net.core.rmem_max"},
+		{"explicit-window", pass_, nil, "-w gets at most 208 KiB (rmem_max, wmem_max): 8.52 Gb/s per connection; without -w up to 3 MiB (tcp_rmem)", "net.core.rmem_max"},
 		{"explicit-window", pass_, func(s *scene.Subject) { s.Streams = 8 }, "-w up to 208 KiB (rmem_max, wmem_max) is granted", ""},
 		{"explicit-window", pass_, on(func(f ff, i ii, p pp) { p.RTT.P50 = 30_000 }), "granted", ""},
 		{"congestion-control", pass_, nil, "cubic at 200", ""},
@@ -340,18 +340,18 @@ func hostCases() []ruleCase {
 		{"offloads", warn_, on(func(f ff, i ii, p pp) { i.Offloads["generic-receive-offload"], i.SpeedBps = false, new(int64(1e9)) }), "GRO of ens1f0: off", ""},
 		{"offloads", warn_, on(func(f ff, i ii, p pp) {
 			i.Offloads["tx-checksumming"], i.Fixed = false, []string{"tx-checksum-ip-generic"}
-		}), "TX checksum of ens1f0: off, and its driver has none", ""},
+		}), "TX checksum of ens1f0: off, not supported by its driver", ""},
 		{"offloads", warn_, on(func(f ff, i ii, p pp) {
 			i.Offloads["tcp-segmentation-offload"], i.Offloads["generic-segmentation-offload"] = false, false
 			f.Tuned = keptOff("tso")
-		}), "TSO, GSO of ens1f0: off, as a tuning has kept tso", "ethtool -K ens1f0 gso on"},
-		{"offloads", warn_, on(func(f ff, i ii, p pp) { i.Offloads["tcp-segmentation-offload"], f.Tuned = false, keptOff("tso") }), "as a tuning has kept tso", "keep tso off ens1f0"},
+		}), "TSO, GSO of ens1f0: off, because a tuning has kept tso", "ethtool -K ens1f0 gso on"},
+		{"offloads", warn_, on(func(f ff, i ii, p pp) { i.Offloads["tcp-segmentation-offload"], f.Tuned = false, keptOff("tso") }), "because a tuning has kept tso", "keep tso off ens1f0"},
 		{"offloads", none_, gap("interfaces.ens1f0.offloads", func(f ff, i ii, p pp) { i.Offloads = nil }), "because of a test", ""},
 		{"lro-forwarding", gone_, nil, "", ""},
 		{"lro-forwarding", pass_, on(func(f ff, i ii, p pp) {
 			i.Offloads["large-receive-offload"] = true
 			f.Sysctls["net.ipv4.ip_forward"] = "0"
-		}), "passes nothing on", ""},
+		}), "forwards nothing", ""},
 		{"lro-forwarding", none_, gap("sysctls.net.ipv4.ip_forward", func(f ff, i ii, p pp) { i.Offloads["large-receive-offload"] = true }), "because of a test", ""},
 		{"lro-forwarding", warn_, on(func(f ff, i ii, p pp) {
 			i.Offloads["large-receive-offload"] = true
@@ -385,7 +385,7 @@ func hostCases() []ruleCase {
 		{"rss", pass_, nil, "evenly over 8", ""},
 		{"rss", warn_, on(func(f ff, i ii, p pp) { i.RSS.Queues = []int{512, 0, 0} }), "one queue", "equal 8"},
 		{"rss", warn_, on(func(f ff, i ii, p pp) { i.RSS.Queues = []int{400, 56, 56} }), "400 entries", ""},
-		{"rss", pass_, on(func(f ff, i ii, p pp) { i.RSS.Fields["udp4"] = []string{"src-ip", "dst-ip"} }), "by address only", ""},
+		{"rss", pass_, on(func(f ff, i ii, p pp) { i.RSS.Fields["udp4"] = []string{"src-ip", "dst-ip"} }), "by addresses only", ""},
 		{"rss", none_, gap("interfaces.ens1f0.rss", func(f ff, i ii, p pp) { i.RSS = nil }), "because of a test", ""},
 		{"irq-spread", pass_, nil, "8 interrupts of ens1f0 go to 8 CPUs", ""},
 		{"irq-spread", warn_, on(func(f ff, i ii, p pp) {
@@ -396,15 +396,15 @@ func hostCases() []ruleCase {
 		{"irq-spread", none_, gap("interfaces.ens1f0.interrupts", func(f ff, i ii, p pp) { i.IRQs = nil }), "because of a test", ""},
 		{"irq-sharing", pass_, nil, "no device shares", ""},
 		{"irq-sharing", warn_, on(func(f ff, i ii, p pp) { i.IRQs[3].Shared = []string{"ehci_hcd:usb1"} }), "interrupt 103 of ens1f0 is shared with ehci_hcd:usb1", ""},
-		{"numa", pass_, nil, "node 0, with 4 CPUs", ""},
-		{"numa", warn_, on(func(f ff, i ii, p pp) { f.Cgroup.CPUs = []int{4, 5} }), "other nodes only", "taskset -c 0-3"},
+		{"numa", pass_, nil, "node 0, which has 4 CPUs", ""},
+		{"numa", warn_, on(func(f ff, i ii, p pp) { f.Cgroup.CPUs = []int{4, 5} }), "only CPUs of other nodes", "taskset -c 0-3"},
 		{"numa", warn_, on(func(f ff, i ii, p pp) { i.NUMANode = new(1); i.IRQs = i.IRQs[:4] }), "interrupts go to other nodes", "echo 4 > /proc/irq/100"},
-		{"interrupt-moderation", pass_, nil, "chooses", ""},
-		{"interrupt-moderation", warn_, on(func(f ff, i ii, p pp) { i.Coalesce = &measure.Coalesce{RXNs: 1e6} }), "waits 1.00 ms", "adaptive-rx on"},
+		{"interrupt-moderation", pass_, nil, "adapts its interrupt delay", ""},
+		{"interrupt-moderation", warn_, on(func(f ff, i ii, p pp) { i.Coalesce = &measure.Coalesce{RXNs: 1e6} }), "delays an interrupt by 1.00 ms", "adaptive-rx on"},
 		{"rings", pass_, nil, "2048 of 8160", ""},
 		{"rings", warn_, on(func(f ff, i ii, p pp) { i.Errors["rx_missed_errors"] = 5000 }), "5000 packets dropped", "ethtool -G ens1f0 rx 8160"},
-		{"rings", pass_, on(func(f ff, i ii, p pp) { i.Errors["rx_missed_errors"] = 12 }), "12 packets dropped", ""},
-		{"rings", warn_, on(func(f ff, i ii, p pp) { i.Errors["rx_out_of_buffer"], i.Rings.RX = 5000, 8160 }), "all 8160", ""},
+		{"rings", pass_, on(func(f ff, i ii, p pp) { i.Errors["rx_missed_errors"] = 12 }), "dropped 12 packets", ""},
+		{"rings", warn_, on(func(f ff, i ii, p pp) { i.Errors["rx_out_of_buffer"], i.Rings.RX = 5000, 8160 }), "maximum of 8160", ""},
 		{"rings", none_, gap("interfaces.ens1f0.error_counters", func(f ff, i ii, p pp) { i.Errors = nil }), "dropped by the ring of ens1f0: because of a test", ""},
 		{"rings", none_, gap("interfaces.ens1f0.rings", func(f ff, i ii, p pp) { i.Rings = nil }), "because of a test", ""},
 		{"cpu-capacity", pass_, cost(scene.Cost{Sends: true, Bps: 10e9, Cores: 1}), "takes 2.5 of 8 CPUs for sending", ""},
@@ -423,7 +423,7 @@ func hostCases() []ruleCase {
 		}), "follows the load", ""},
 		{"governor", gone_, on(func(f ff, i ii, p pp) { guest(f) }), "", ""},
 		{"governor", none_, gap("cpu.governors", func(f ff, i ii, p pp) { f.CPU.Governors = nil }), "because of a test", ""},
-		{"idle-states", pass_, nil, "C6 takes 133", ""},
+		{"idle-states", pass_, nil, "exit latency of C6 is 133", ""},
 		{"idle-states", warn_, on(func(f ff, i ii, p pp) { p.RTT.Min, p.RTT.P90 = 60_000, 190_000 }), "round trips take 60", "cpupower idle-set"},
 		{"steal", gone_, nil, "", ""},
 		{"steal", pass_, on(func(f ff, i ii, p pp) { guest(f); f.Load.StealPct = new(0.3) }), "steal 0.3%", ""},
@@ -443,7 +443,7 @@ func hostCases() []ruleCase {
 		{"cpu-quota", none_, gap("cgroup", func(f ff, i ii, p pp) { f.Cgroup = nil }), "because of a test", ""},
 		{"memory", pass_, nil, "28 GiB of 32 GiB", ""},
 		{"memory", warn_, on(func(f ff, i ii, p pp) { f.RAM.Available = new(int64(100 << 20)) }), "100 MiB of 32 GiB", ""},
-		{"memory", warn_, on(func(f ff, i ii, p pp) { f.RAM.Available, f.RAM.Balloon = new(int64(1<<30)), new(int64(8<<30)) }), "taken back 8 GiB", ""},
+		{"memory", warn_, on(func(f ff, i ii, p pp) { f.RAM.Available, f.RAM.Balloon = new(int64(1<<30)), new(int64(8<<30)) }), "reclaimed 8 GiB", ""},
 		{"memory", warn_, on(func(f ff, i ii, p pp) { f.RAM.Available, f.RAM.SwapUsed = new(int64(1<<30)), new(int64(1<<30)) }), "swapped out", ""},
 		{"memory", warn_, on(func(f ff, i ii, p pp) { f.Cgroup.MemoryMax = new(int64(64 << 20)) }), "allows 64 MiB", ""},
 		{"memory", none_, gap("ram", func(f ff, i ii, p pp) { f.RAM = nil }), "because of a test", ""},
@@ -465,7 +465,7 @@ func hostCases() []ruleCase {
 		{"cpu-load", warn_, on(func(f ff, i ii, p pp) { f.Load.CPUPct = new(99.5) }), "busy; no process takes more than 5% of one", ""},
 		{"cpu-load", warn_, on(func(f ff, i ii, p pp) { f.Load.BusiestPct = new(99.0) }), "one CPU is 99% busy", ""},
 		{"cpu-load", none_, gap("load", func(f ff, i ii, p pp) { f.Load = nil }), "because of a test", ""},
-		{"backlog", pass_, nil, "no packets", ""},
+		{"backlog", pass_, nil, "no packet", ""},
 		{"backlog", warn_, on(func(f ff, i ii, p pp) { f.Load.Dropped = new(int64(7)) }), "7 packets", "netdev_max_backlog=2000"},
 		{"security", pass_, nil, "AppArmor unconfined", ""},
 		{"conntrack", pass_, nil, "80 of 262144", ""},
@@ -475,7 +475,7 @@ func hostCases() []ruleCase {
 		{"firewall-rules", pass_, nil, "12 rules", ""},
 		{"firewall-rules", warn_, on(func(f ff, i ii, p pp) { f.Firewall.Rules, f.Firewall.LongestChain = new(4000), new(3000) }), "3000", ""},
 		{"firewall-rules", none_, gap("firewall.nft_tables", func(f ff, i ii, p pp) { f.Firewall.Rules = nil }), "because of a test", ""},
-		{"bridge-netfilter", warn_, on(func(f ff, i ii, p pp) { i.Kind, i.Bridge = new("bridge"), &measure.Bridge{Netfilter: new(true)} }), "pass the firewall", "bridge-nf-call-iptables=0"},
+		{"bridge-netfilter", warn_, on(func(f ff, i ii, p pp) { i.Kind, i.Bridge = new("bridge"), &measure.Bridge{Netfilter: new(true)} }), "pass the IP firewall", "bridge-nf-call-iptables=0"},
 		{"bridge-netfilter", pass_, on(func(f ff, i ii, p pp) { i.Kind, i.Bridge = new("bridge"), &measure.Bridge{Netfilter: new(false)} }), "do not pass", ""},
 		{"bridge-netfilter", pass_, on(func(f ff, i ii, p pp) {
 			i.Kind, i.Bridge, f.Firewall.Rules = new("bridge"), &measure.Bridge{Netfilter: new(true)}, new(0)

@@ -87,7 +87,7 @@ func TestCountersOfSystems(t *testing.T) {
 func TestSlotsOfSystems(t *testing.T) {
 	for _, c := range []struct{ system, sample, nic, rule, status, fact string }{
 		{"freebsd", "freebsd-13", "ix0", "pcie-bandwidth", pass_, "PCIe 2 x4 of ix0 carries 13.9 Gb/s"},
-		{"freebsd", "freebsd-13", "ix0", "pcie-trained", pass_, "its card can do PCIe 2 x8; what the slot can is not known"},
+		{"freebsd", "freebsd-13", "ix0", "pcie-trained", pass_, "its card supports PCIe 2 x8; what the slot supports is not known"},
 		{"windows", "windows-2022", "SLOT 3 Port 1", "pcie-bandwidth", fail_, "carries 109 Gb/s"},
 		{"esxi", "esxi-7", "vmnic0", "pcie-bandwidth", none_, "PCIe bandwidth of vmnic0: the commands of this system do not tell it"},
 	} {

@@ -26,8 +26,8 @@ func quotaOfFacts(h *hosts) { h.doc.EndPoints[1].Facts.Cgroup.QuotaCPUs = new(0.
 func TestQuotaBinds(t *testing.T) {
 	judgeHosts(t, "cpu-quota", []hostsRow{
 		{"none", nil, "no", "has no CPU quota"},
-		{"used up a little", []hostsEdit{throttled(9), reading(80, 15)}, "no", "held the receiver's thread up 9% of the time"},
-		{"used up at times", []hostsEdit{throttled(11), reading(80, 15)}, "likely", "0.2 CPUs holds the receiver up 11% of the time"},
+		{"used up a little", []hostsEdit{throttled(9), reading(80, 15)}, "no", "throttled the receiver's thread only 9% of the time"},
+		{"used up at times", []hostsEdit{throttled(11), reading(80, 15)}, "likely", "0.2 CPUs throttles the receiver 11% of the time"},
 		{"used up mostly", []hostsEdit{throttled(60), reading(30, 65)}, "certain", ""},
 		{"used up mostly, of a thread with time to spare", []hostsEdit{throttled(60), reading(10, 60)}, "likely", ""},
 		{"used up at times, of a thread with time to spare", []hostsEdit{throttled(30), reading(10, 60)}, "possible", ""},
@@ -72,7 +72,7 @@ func TestSteal(t *testing.T) {
 	free := func(h *hosts) { h.sender.Streams[0].CPU = nil }
 	guestOf := func(kind string) hostsEdit { return func(h *hosts) { h.doc.EndPoints[0].Facts.Hypervisor = &kind } }
 	judgeHosts(t, "cpu-steal", []hostsRow{
-		{"no guest", nil, "no", "no virtual machine"},
+		{"no guest", nil, "no", "not a virtual machine"},
 		{"none", []hostsEdit{stealing(1, 50)}, "no", "1%"},
 		{"some, of a CPU that is free", []hostsEdit{stealing(8, 50)}, "possible beside", ""},
 		{"some, of a full one", []hostsEdit{stealing(8, 90), sending(97, 1)}, "possible", ""},

@@ -31,8 +31,8 @@ func idle(v *measure.Inventory) {
 func TestStealBelow(t *testing.T) {
 	full := reading(97, 1)
 	judgeHosts(t, "cpu-steal", []hostsRow{
-		{"a healthy host", []hostsEdit{belowEnds(idle, ready(0.8), costop(0.1)), full}, "no", "esx2 kept the virtual CPUs of the receiver waiting 0.8%"},
-		{"ready, CPU free", []hostsEdit{belowEnds(idle, ready(7))}, "possible beside", "esx2 kept the virtual CPUs of the receiver waiting 7% of the time: 96 virtual CPUs share its 40 CPUs"},
+		{"a healthy host", []hostsEdit{belowEnds(idle, ready(0.8), costop(0.1)), full}, "no", "esx2 made the virtual CPUs of the receiver wait only 0.8%"},
+		{"ready, CPU free", []hostsEdit{belowEnds(idle, ready(7))}, "possible beside", "esx2 makes the virtual CPUs of the receiver wait 7% of the time: 96 virtual CPUs share its 40 CPUs"},
 		{"ready, CPU full", []hostsEdit{belowEnds(idle, ready(7)), full}, "possible", ""},
 		{"much", []hostsEdit{belowEnds(idle, ready(14)), full}, "likely", ""},
 		{"much, CPU free", []hostsEdit{belowEnds(idle, ready(14))}, "possible", ""},
@@ -45,7 +45,7 @@ func TestStealBelow(t *testing.T) {
 		{"link full", []hostsEdit{belowEnds(idle, ready(40), limited(0)), full, linkShare(96)}, "no", "link is full"},
 		{"two samples are not there", []hostsEdit{belowEnds(overTime("vm-b", "0", measure.CounterReady, 20*time.Second, 40)), full}, "missing", "vsphere://vc told no cpu.ready_pct"},
 		{"of another virtual CPU", []hostsEdit{belowEnds(idle, ready(45), limited(0), counts("vm-b", "2", measure.CounterReady, 0.3)), full, onCore(0, 2)}, "no", "0.3%"},
-		{"of a virtual CPU that it was not told of", []hostsEdit{belowEnds(idle, ready(45), limited(0)), full, onCore(0, 2)}, "missing", "bound to CPUs"},
+		{"of a virtual CPU that it was not told of", []hostsEdit{belowEnds(idle, ready(45), limited(0)), full, onCore(0, 2)}, "missing", "CPUs to which its threads are bound"},
 		{"of one of four, and the thread may use any", []hostsEdit{belowEnds(idle, ready(44), limited(0), counts("vm-b", "1", measure.CounterReady, 0), counts("vm-b", "2", measure.CounterReady, 0), counts("vm-b", "3", measure.CounterReady, 0)), full}, "likely", "11%"},
 		{"very much, CPU free", []hostsEdit{belowEnds(idle, ready(40))}, "likely", ""},
 		{"a short test", []hostsEdit{belowEnds(overTime("vm-a", "0", measure.CounterReady, 20*time.Second, 40, 40, 40)), full}, "missing", "fewer than two samples of 20"},
@@ -62,13 +62,13 @@ func TestStealBelow(t *testing.T) {
 		}), full}, "missing", "fewer than two samples"},
 		{"absurd values", []hostsEdit{belowEnds(idle, overTime("vm-b", "0", measure.CounterReady, sampled, math.NaN(), -4, math.Inf(1), 1e300)), full}, "missing", "fewer than two samples"},
 		{"not placed", []hostsEdit{belowEnds(idle), unplacedB("two guests have its UUID"), full}, "missing", "two guests have its UUID"},
-		{"nobody asked", []hostsEdit{full}, "no", "no virtual machine"},
+		{"nobody asked", []hostsEdit{full}, "no", "not a virtual machine"},
 		{"what KVM took, seen from both sides", []hostsEdit{belowEnds(onKVM, idle, ready(30), limited(0)), full, func(h *hosts) {
 			h.receiver.Streams[0].CPU, h.receiver.Host.CPUs[0] = new(0), measure.CPU{System: 68, Steal: 30, Idle: 2}
 		}}, "certain", "esx2"},
 		{"steal, and a host that says no", []hostsEdit{belowEnds(onKVM, idle, ready(0.5), limited(0)), full, func(h *hosts) {
 			h.receiver.Streams[0].CPU, h.receiver.Host.CPUs[0] = new(0), measure.CPU{System: 68, Steal: 30, Idle: 2}
-		}}, "possible", "but esx2 kept"},
+		}}, "possible", "but esx2 made"},
 	})
 	judgeHosts(t, "cpu-steal", []hostsRow{
 		{"KVM without a quota", []hostsEdit{belowEnds(onKVM, ready(40), guestB(func(g *measure.Guest) { g.CPUShare = nil })), full}, "certain", ""},
@@ -104,22 +104,22 @@ func TestLimit(t *testing.T) {
 	judgeHosts(t, "cpu-limit", []hostsRow{
 		{"nobody asked", []hostsEdit{full}, "none", ""},
 		{"no limit", []hostsEdit{belowEnds(), full}, "no", "no CPU limit is set for vm-a; no CPU limit is set for vm-b"},
-		{"a limit, nothing counted", []hostsEdit{belowEnds(hasLimit), full}, "possible beside", "a CPU limit of 2 GHz is set for vm-b: whether it was used up was not counted"},
+		{"a limit, nothing counted", []hostsEdit{belowEnds(hasLimit), full}, "possible beside", "a CPU limit of 2 GHz is set for vm-b; no counter shows whether it was used up"},
 		{"a limit, not reached", []hostsEdit{belowEnds(hasLimit, limited(0.2)), full}, "no", "0.2%"},
-		{"a limit, reached", []hostsEdit{belowEnds(hasLimit, ready(42), limited(40)), full}, "certain", "a CPU limit of 2 GHz holds vm-b back: 40% of the time"},
+		{"a limit, reached", []hostsEdit{belowEnds(hasLimit, ready(42), limited(40)), full}, "certain", "a CPU limit of 2 GHz throttles vm-b: it stopped the virtual CPUs 40% of the time"},
 		{"and CPUs are short, too", []hostsEdit{belowEnds(hasLimit, ready(60), limited(40)), full}, "likely", ""},
 		{"a little, CPU full", []hostsEdit{belowEnds(hasLimit, ready(9), limited(7)), full}, "likely", ""},
 		{"a little, CPU free", []hostsEdit{belowEnds(hasLimit, ready(5), limited(3))}, "possible beside", ""},
 		{"very much, CPU free", []hostsEdit{belowEnds(hasLimit, ready(51), limited(50))}, "likely", ""},
 		{"of another virtual CPU", []hostsEdit{belowEnds(hasLimit, ready(42), limited(40), counts("vm-b", "2", measure.CounterReady, 0.1), counts("vm-b", "2", measure.CounterLimited, 0.1)), full, onCore(0, 2)}, "no", "0.1%"},
-		{"of a resource pool", []hostsEdit{belowEnds(ready(42), limited(40)), full}, "certain", "of what contains it, as a resource pool"},
+		{"of a resource pool", []hostsEdit{belowEnds(ready(42), limited(40)), full}, "certain", "of its resource pool or another parent"},
 		{"KVM, none", []hostsEdit{belowEnds(onKVM, guestB(func(g *measure.Guest) { g.CPUShare = nil }), used(200)), full}, "no", "no CPU limit is set for vm-b"},
 		{"KVM, not read", []hostsEdit{belowEnds(onKVM, guestB(func(g *measure.Guest) {
 			g.CPUShare, g.NotChecked = nil, []measure.NotChecked{{Fact: "cpu_quota_cpus", Why: "not allowed"}}
 		})), full}, "missing", "told no cpu.limited_pct"},
-		{"KVM, used up", []hostsEdit{belowEnds(onKVM, quota(0.5), used(49)), full}, "likely", "a CPU limit of 0.5 CPUs holds vm-b back"},
+		{"KVM, used up", []hostsEdit{belowEnds(onKVM, quota(0.5), used(49)), full}, "likely", "a CPU limit of 0.5 CPUs throttles vm-b"},
 		{"KVM, used up and counted", []hostsEdit{belowEnds(onKVM, quota(0.5), used(49), ready(51), limited(50)), full}, "certain", ""},
-		{"KVM, not used up", []hostsEdit{belowEnds(onKVM, quota(2), used(120)), full}, "no", "no limit held back"},
+		{"KVM, not used up", []hostsEdit{belowEnds(onKVM, quota(2), used(120)), full}, "no", "no limit stopped"},
 		{"KVM, a quota of nothing", []hostsEdit{belowEnds(onKVM, quota(math.NaN()), used(120)), full}, "missing", ""},
 		{"link full", []hostsEdit{belowEnds(hasLimit, ready(42), limited(40)), full, linkShare(96)}, "no", "link is full"},
 		{"not placed", []hostsEdit{belowEnds(), unplacedB("it is in no inventory")}, "missing", "it is in no inventory"},
@@ -156,17 +156,17 @@ func TestLimit(t *testing.T) {
 func TestMemoryBelow(t *testing.T) {
 	mem := func(counter string, x float64) func(*measure.Inventory) { return counts("vm-b", "", counter, x) }
 	judgeHosts(t, "memory-pressure", []hostsRow{
-		{"none", []hostsEdit{belowEnds(counts("vm-a", "", measure.CounterBalloon, 0), mem(measure.CounterBalloon, 0), mem(measure.CounterMemWait, 0))}, "no", "took no memory back from the receiver"},
-		{"a balloon of before", []hostsEdit{belowEnds(mem(measure.CounterBalloon, 1<<30))}, "possible beside", "it has taken back from vm-b 1 GiB"},
-		{"swapped out before", []hostsEdit{belowEnds(mem(measure.CounterSwapped, 1<<30))}, "possible beside", "of vm-b 1 GiB are swapped out"},
-		{"read back now", []hostsEdit{belowEnds(mem(measure.CounterSwapped, 1<<30), mem(measure.CounterSwapIn, 4e6))}, "possible", "of vm-b 3.81 MiB a second are read back from disk"},
-		{"waits", []hostsEdit{belowEnds(mem(measure.CounterMemWait, 4))}, "likely", "vm-b waited for it 4% of the time"},
-		{"virtual CPUs wait", []hostsEdit{belowEnds(counts("vm-b", "0", measure.CounterSwapWait, 0.1), counts("vm-b", "1", measure.CounterSwapWait, 6))}, "likely", "vm-b waited 6% of the time for it to be read back from disk"},
+		{"none", []hostsEdit{belowEnds(counts("vm-a", "", measure.CounterBalloon, 0), mem(measure.CounterBalloon, 0), mem(measure.CounterMemWait, 0))}, "no", "reclaimed no memory from the receiver"},
+		{"a balloon of before", []hostsEdit{belowEnds(mem(measure.CounterBalloon, 1<<30))}, "possible beside", "vm-b lost 1 GiB to its balloon driver"},
+		{"swapped out before", []hostsEdit{belowEnds(mem(measure.CounterSwapped, 1<<30))}, "possible beside", "vm-b has 1 GiB swapped out"},
+		{"read back now", []hostsEdit{belowEnds(mem(measure.CounterSwapped, 1<<30), mem(measure.CounterSwapIn, 4e6))}, "possible", "memory of vm-b is read back from disk at 3.81 MiB per second"},
+		{"waits", []hostsEdit{belowEnds(mem(measure.CounterMemWait, 4))}, "likely", "vm-b waited for memory 4% of the time"},
+		{"virtual CPUs wait", []hostsEdit{belowEnds(counts("vm-b", "0", measure.CounterSwapWait, 0.1), counts("vm-b", "1", measure.CounterSwapWait, 6))}, "likely", "vm-b waited 6% of the time for memory to be read back from disk"},
 		{"waits long", []hostsEdit{belowEnds(mem(measure.CounterMemWait, 30))}, "likely", ""},
 		{"waits long, and has its CPUs", []hostsEdit{belowEnds(mem(measure.CounterMemWait, 30), ready(1), limited(0))}, "certain", "esx2"},
 		{"waits, link full", []hostsEdit{belowEnds(mem(measure.CounterMemWait, 30)), linkShare(96)}, "possible beside", ""},
 		{"not counted", []hostsEdit{belowEnds()}, "missing", "told no mem.latency_pct"},
 		{"not placed", []hostsEdit{belowEnds(), unplacedB("it is in no inventory")}, "missing", ""},
-		{"nobody asked", nil, "no", "short of no memory"},
+		{"nobody asked", nil, "no", "had enough memory"},
 	})
 }

@@ -28,7 +28,7 @@ func TestEmulatedBelow(t *testing.T) {
 	h := twoHosts(belowEnds(model("e1000")), full, warns("nic-model", "emulated-nic", "b", "eth0 is emulated by vmware (e1000)"))
 	r, _ := diagnose.RuleOf(theCatalogue(), "emulated-nic")
 	o := r.Apply(diagnose.NewFlow(theCatalogue(), h.doc, h.cell))
-	if len(o.Evidence) != 2 || o.Fix.EndPoint != "esx2" || !strings.Contains(o.Fix.Advice, "VMXNET 3 adapter to vm-b in place of Network adapter 1") {
+	if len(o.Evidence) != 2 || o.Fix.EndPoint != "esx2" || !strings.Contains(o.Fix.Advice, "replace Network adapter 1 of vm-b with a VMXNET 3 adapter") {
 		t.Errorf("an adapter that both name: %+v", o)
 	}
 }
@@ -99,12 +99,12 @@ func TestJumboBelow(t *testing.T) {
 	judgeHosts(t, "jumbo-mismatch", []hostsRow{
 		{"MTU 1500 in the guests", []hostsEdit{belowEnds(small), found(1500), func(h *hosts) { h.doc.Paths[0].Forward.MTU.Claimed = 1500 }}, "no", "no jumbo frames"},
 		{"jumbo frames pass", []hostsEdit{belowEnds(), jumbo, found(9000)}, "no", "9000 bytes pass"},
-		{"the switch takes less", []hostsEdit{belowEnds(small), jumbo, found(1500)}, "certain beside", "the switch dvs-prod takes 1500"},
-		{"the tap takes less", []hostsEdit{belowEnds(onKVM, tap), jumbo, found(1500)}, "certain beside", "the interface tap3 of esx2 takes 1500"},
-		{"the uplink takes less", []hostsEdit{belowEnds(uplink), jumbo, found(1500)}, "certain beside", "the uplink vmnic0 of esx2 takes 1500"},
-		{"inside one host no uplink counts", []hostsEdit{belowEnds(uplink), sameHost, jumbo, found(1500)}, "certain beside", "do of 9000"},
+		{"the switch takes less", []hostsEdit{belowEnds(small), jumbo, found(1500)}, "certain beside", "the switch dvs-prod passes only 1500"},
+		{"the tap takes less", []hostsEdit{belowEnds(onKVM, tap), jumbo, found(1500)}, "certain beside", "the interface tap3 of esx2 passes only 1500"},
+		{"the uplink takes less", []hostsEdit{belowEnds(uplink), jumbo, found(1500)}, "certain beside", "the uplink vmnic0 of esx2 passes only 1500"},
+		{"inside one host no uplink counts", []hostsEdit{belowEnds(uplink), sameHost, jumbo, found(1500)}, "certain beside", "pass of 9000"},
 		{"something else takes less", []hostsEdit{belowEnds(func(v *measure.Inventory) { v.Switches[0].MTU = new(8000) }), jumbo, found(9000)}, "no", ""},
-		{"not searched", []hostsEdit{belowEnds(small), jumbo}, "possible beside", "the switch dvs-prod takes packets of 1500 bytes, and the sender has an MTU of 9000"},
+		{"not searched", []hostsEdit{belowEnds(small), jumbo}, "possible beside", "the switch dvs-prod passes only packets of 1500 bytes, but the sender has an MTU of 9000"},
 		{"not searched, all take it", []hostsEdit{belowEnds(), jumbo}, "missing", ""},
 		{"nobody asked, not searched", []hostsEdit{jumbo}, "missing", ""},
 		{"an absurd MTU", []hostsEdit{belowEnds(func(v *measure.Inventory) { v.Switches[0].MTU = new(math.MinInt32) }), jumbo}, "missing", ""},
@@ -150,7 +150,7 @@ func TestOldTools(t *testing.T) {
 	}
 	osUnknown := func(h *hosts) { h.doc.EndPoints[1].Facts.OS = nil }
 	judgeHosts(t, "wrong-driver", []hostsRow{
-		{"Windows, old", []hostsEdit{belowEnds(tools("Microsoft Windows Server 2022", "old", true)), osUnknown}, "possible beside", "in vm-b, which bring the adapter's driver, are old"},
+		{"Windows, old", []hostsEdit{belowEnds(tools("Microsoft Windows Server 2022", "old", true)), osUnknown}, "possible beside", "in vm-b, which include the network driver, are old"},
 		{"Windows, not running", []hostsEdit{belowEnds(tools("windows2019srv_64Guest", "current", false)), osUnknown}, "possible beside", "not running"},
 		{"Windows, current", []hostsEdit{belowEnds(tools("windows2019srv_64Guest", "current", true)), osUnknown}, "none", ""},
 		{"Linux has its own drivers", []hostsEdit{belowEnds(tools("Debian GNU/Linux 13", "not installed", false))}, "none", ""},

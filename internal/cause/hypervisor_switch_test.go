@@ -107,8 +107,8 @@ func TestPortOfTwoSources(t *testing.T) {
 	test := measure.GuestNIC{Name: "ethernet0", Key: "33554439", MAC: new("00:50:56:00:00:01")}
 	backup := measure.GuestNIC{Name: "ethernet1", Key: "33554440", MAC: new("00:50:56:00:00:02")}
 	judgeHosts(t, "ring-overflow", []hostsRow{
-		{"another adapter lost packets", []hostsEdit{belowEnds(), second(true, test, backup), sentAgain(1000)}, "no", "never found its ring full"},
-		{"the test's lost them", []hostsEdit{belowEnds(), second(true, func() measure.GuestNIC { n := test; n.Key = backup.Key; return n }(), backup), sentAgain(1000)}, "certain", "found it full 1000 times"},
+		{"another adapter lost packets", []hostsEdit{belowEnds(), second(true, test, backup), sentAgain(1000)}, "no", "never reported a full ring"},
+		{"the test's lost them", []hostsEdit{belowEnds(), second(true, func() measure.GuestNIC { n := test; n.Key = backup.Key; return n }(), backup), sentAgain(1000)}, "certain", "reported it full 1000 times"},
 		{"which adapter it is is not known", []hostsEdit{belowEnds(), second(false, test, backup), sentAgain(1000), func(h *hosts) { h.receiver.Host.NIC = nil }}, "missing", "which of its adapters carries the test is not known to ssh://root@esx2"},
 	})
 }
@@ -119,12 +119,12 @@ func TestRingBelow(t *testing.T) {
 	unseen := func(h *hosts) { h.receiver.Host.NIC = nil }
 	judgeHosts(t, "ring-overflow", []hostsRow{
 		{"had room", []hostsEdit{belowEnds(toward(900), ring(0)), sentAgain(1000)}, "no", "the receiver's virtual port never reported a full ring"},
-		{"no room", []hostsEdit{belowEnds(toward(900), ring(880)), sentAgain(1000)}, "certain", "its port at dvs-prod found it full 880 times"},
-		{"its first ring was full, and nothing dropped", []hostsEdit{belowEnds(toward(0), ring(880)), sentAgain(1000)}, "no", "never found its ring full"},
+		{"no room", []hostsEdit{belowEnds(toward(900), ring(880)), sentAgain(1000)}, "certain", "its port at dvs-prod reported it full 880 times"},
+		{"its first ring was full, and nothing dropped", []hostsEdit{belowEnds(toward(0), ring(880)), sentAgain(1000)}, "no", "never reported a full ring"},
 		{"two commands count the same", []hostsEdit{belowEnds(ring(880), ring(860)), sentAgain(1000)}, "certain", "880 times"},
 		{"no buffer", []hostsEdit{belowEnds(ring(100), droppedAt("vm-b", measure.CounterNoBuffer, 700)), sentAgain(1000)}, "certain", "700 packets"},
 		{"nothing was lost of the test", []hostsEdit{belowEnds(ring(880))}, "possible beside", ""},
-		{"dropped, nobody tells why", []hostsEdit{belowEnds(toward(900)), sentAgain(1000)}, "likely", "its ring is where they usually are"},
+		{"dropped, nobody tells why", []hostsEdit{belowEnds(toward(900)), sentAgain(1000)}, "likely", "usually because the ring is full"},
 		{"a share alone (%DRPRX)", []hostsEdit{belowEnds(counts("vm-b", "4000", measure.CounterRxDropPct, 1.5)), sentAgain(1000)}, "possible", ""},
 		{"nothing dropped", []hostsEdit{belowEnds(drained), unseen}, "no", "the receiver's virtual port dropped no packet"},
 		{"nothing counted", []hostsEdit{belowEnds(), unseen}, "missing", ""},

@@ -16,17 +16,17 @@ func share100(pct float64) func(*measure.Document) {
 func TestLinkRate(t *testing.T) {
 	queue := loaded(30)
 	judgeRows(t, "link-rate", []row{
-		{"full", "certain well", "99.8% of what 10.0 Gb/s carry at MTU 1500", nil},
+		{"full", "certain well", "99.8% of what 10.0 Gb/s allow at MTU 1500", nil},
 		{"just full", "certain well", "", edits{share100(95.01)}},
-		{"just not full, queue flat", "likely well", "all but full", edits{share100(94.9), queue}},
+		{"just not full, queue flat", "likely well", "nearly full", edits{share100(94.9), queue}},
 		{"not full, no queue", "no", "94.9%", edits{share100(94.9)}},
 		{"not full, queue not flat", "likely well", "", edits{share100(92), seconds(9, 7, 9.5, 6, 9.9, 8, 5, 9), queue}},
-		{"half", "no", "50% of what it can carry", edits{share100(50), queue}},
+		{"half", "no", "50% of the link's capacity", edits{share100(50), queue}},
 		{"above", "no", "an assumption is wrong", edits{share100(101)}},
 		{"just above is noise", "certain well", "", edits{share100(100.4)}},
 		{"no rate known", "missing", "--link-rate", edits{noCeiling}},
-		{"less was asked for", "no", "less than it carries", edits{func(d *measure.Document) { d.Cells[0].Spec.Rate = 9_350_000_000 }}},
-		{"loopback", "no", "no link", edits{func(d *measure.Document) { near(d).PeerAddr = "127.0.0.1:5202" }}},
+		{"less was asked for", "no", "below the link's capacity", edits{func(d *measure.Document) { d.Cells[0].Spec.Rate = 9_350_000_000 }}},
+		{"loopback", "no", "both ends are on one host", edits{func(d *measure.Document) { near(d).PeerAddr = "127.0.0.1:5202" }}},
 		{"no evidence", "certain well", "", edits{noEvidence}},
 	})
 }
@@ -35,12 +35,12 @@ func TestLinkNegotiatedLow(t *testing.T) {
 	oneG := func(d *measure.Document) { cardOf(d).SpeedBps = new(int64(1e9)); d.Cells[0].Ceiling = nil }
 	judgeRows(t, "link-negotiated-low", []row{
 		{"as fast as both can", "no", "", nil},
-		{"full at a tenth", "certain", "eth0 has negotiated 1.00 Gb/s where 10.0 Gb/s", edits{rate(941e6), oneG}},
+		{"full at a tenth", "certain", "eth0 has negotiated 1.00 Gb/s; 10.0 Gb/s", edits{rate(941e6), oneG}},
 		{"slow and not full", "certain beside", "", edits{rate(500e6), oneG}},
 		{"slower than stated", "certain", "", edits{rate(941e6), func(d *measure.Document) {
 			cardOf(d).SpeedBps, cardOf(d).PeerBps, cardOf(d).MaxBps = new(int64(1e9)), nil, nil
 		}}},
-		{"partner not known", "possible", "what its partner can is not known", edits{rate(941e6), oneG, func(d *measure.Document) { cardOf(d).PeerBps = nil }}},
+		{"partner not known", "possible", "what its link partner supports is not known", edits{rate(941e6), oneG, func(d *measure.Document) { cardOf(d).PeerBps = nil }}},
 		{"partner can no more", "no", "", edits{rate(941e6), oneG, func(d *measure.Document) { cardOf(d).PeerBps = new(int64(1e9)) }}},
 		{"no speed", "missing", "speed of eth0", edits{func(d *measure.Document) { cardOf(d).SpeedBps = nil }}},
 		{"virtual", "none", "", edits{func(d *measure.Document) { cardOf(d).Kind, farFace(d).Kind = new("veth"), new("veth") }}},
@@ -104,7 +104,7 @@ func TestPauseFrames(t *testing.T) {
 	}
 	judgeRows(t, "pause-frames", []row{
 		{"none", "no", "", nil},
-		{"the sender is stopped", "likely", "1 000 a second", edits{rate(5e9), moved(near, map[string]uint64{"rx_pause_ctrl_phy": 8000})}},
+		{"the sender is stopped", "likely", "1 000 per second", edits{rate(5e9), moved(near, map[string]uint64{"rx_pause_ctrl_phy": 8000})}},
 		{"the receiver stops its partner", "likely", "", edits{rate(5e9), moved(far, map[string]uint64{"tx_flow_control_xoff": 8000})}},
 		{"of the other direction", "no", "", edits{rate(5e9), moved(near, map[string]uint64{"tx_pause": 8000})}},
 		{"a few", "possible beside", "", edits{rate(5e9), moved(near, map[string]uint64{"rx_pause": 8})}},
@@ -123,9 +123,9 @@ func TestPCIe(t *testing.T) {
 	}
 	judgeRows(t, "pcie", []row{
 		{"wide enough", "no", "", nil},
-		{"full", "certain", "the slot of eth0 carries 6.90 Gb/s of the port's 10.0 Gb/s", edits{rate(6.7e9), slot(6_900_000_000)}},
+		{"full", "certain", "the slot of eth0 carries only 6.90 Gb/s of the port's 10.0 Gb/s", edits{rate(6.7e9), slot(6_900_000_000)}},
 		{"nearly full", "likely", "", edits{rate(5.7e9), slot(6_900_000_000)}},
-		{"less than it carries", "certain beside", "", edits{rate(3e9), slot(6_900_000_000)}},
+		{"below the link's capacity", "certain beside", "", edits{rate(3e9), slot(6_900_000_000)}},
 		{"more than it should", "likely", "", edits{rate(8e9), slot(6_900_000_000)}},
 		{"not known", "missing", "", edits{func(d *measure.Document) { cardOf(d).PCI.UsableBps = nil }}},
 	})

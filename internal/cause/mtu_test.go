@@ -52,14 +52,14 @@ func TestMTUBlackHole(t *testing.T) {
 	hole := searched(1500, 9000, 9000, true)
 	judgeRows(t, "mtu-black-hole", []row{
 		{"all passes", "no", "1500 bytes pass", nil},
-		{"nothing comes through", "certain", "packets above 1500 bytes vanish", edits{stuck(8948), hole}},
+		{"nothing comes through", "certain", "packets above 1500 bytes are dropped silently", edits{stuck(8948), hole}},
 		{"probing found what passes", "certain", "", edits{rate(2e9), hole, func(d *measure.Document) {
 			counters(near(d), map[string]uint64{"TcpExt.TCPMTUPSuccess": 5, "TcpExt.TCPTimeouts": 3})
 		}}},
 		{"the segments are smaller", "certain beside", "", edits{hole}},
 		{"larger ones pass all the same", "no", "", edits{hole, func(d *measure.Document) { near(d).Streams[0].TCP.SendMSS = new(uint32(8948)) }}},
-		{"a router says so", "no", "a router says", edits{hole, routerSays(1500)}},
-		{"refused, not swallowed", "no", "refused", edits{searched(1500, 9000, 9000, false)}},
+		{"a router says so", "no", "a router reports", edits{hole, routerSays(1500)}},
+		{"refused, not swallowed", "no", "rejected, not dropped silently", edits{searched(1500, 9000, 9000, false)}},
 		{"not searched, nothing comes through", "possible", "", edits{stuck(1448), noPath}},
 		{"not searched, small ones pass", "likely", "", edits{stuck(1448), noPath, try(diagnose.SmallSegments, 2e6)}},
 		{"not searched, small ones do not", "possible", "", edits{stuck(1448), noPath, try(diagnose.SmallSegments, 0)}},
@@ -77,10 +77,10 @@ func TestJumboMismatch(t *testing.T) {
 	judgeRows(t, "jumbo-mismatch", []row{
 		{"no jumbo", "no", "MTU 1500", nil},
 		{"jumbo passes", "no", "9000 bytes pass", edits{searched(9000, 9000, 9000, false)}},
-		{"on one segment, nothing comes through", "certain", "both ends and do not pass between", edits{stuck(8948), both, onSegment}},
+		{"on one segment, nothing comes through", "certain", "both ends but do not pass", edits{stuck(8948), both, onSegment}},
 		{"behind a router the hole is first", "certain beside", "", edits{stuck(8948), both}},
 		{"a router tells, TCP works", "certain beside", "", edits{both, routerSays(1500)}},
-		{"one end only, the MSS keeps TCP small", "certain beside", "set at near and not at far", edits{one, onSegment}},
+		{"one end only, the MSS keeps TCP small", "certain beside", "set at near but not at far", edits{one, onSegment}},
 		{"one end only, datagrams", "certain", "", edits{one, onSegment, udp(4000, 100)}},
 		{"not searched", "missing", "", edits{noPath}},
 	})
@@ -140,12 +140,12 @@ func TestBrokenTSO(t *testing.T) {
 		{"small segments pass", "likely", "", edits{broken(1.6e6, 17), clean}},
 		{"small segments and full datagrams pass", "certain", "", edits{broken(1.6e6, 17), clean, try(diagnose.UdpThrice, 4.8e6, lossy(0))}},
 		{"a policer", "no", "UDP", edits{broken(1.6e6, 17), clean, try(diagnose.UdpThrice, 3e6, lossy(37))}},
-		{"small segments are lost too", "no", "no better", edits{broken(1.6e6, 17), try(diagnose.SmallSegments, 1.9e6, asked(15))}},
+		{"small segments are lost too", "no", "small segments at a low rate are lost too", edits{broken(1.6e6, 17), try(diagnose.SmallSegments, 1.9e6, asked(15))}},
 		{"small segments failed", "possible", "", edits{broken(1.6e6, 4), try(diagnose.SmallSegments, 1e4, asked(15), fails)}},
 		{"small segments are lost less", "possible", "segmentation offload", edits{broken(1.6e6, 17), try(diagnose.SmallSegments, 1.5e6, asked(4))}},
 		{"a slower link", "no", "", edits{broken(1e6, 17), try(diagnose.SmallSegments, 1e6, asked(0))}},
 		{"not searched, small segments pass", "likely", "", edits{broken(0.7e6, 17), noPath, clean}},
-		{"the path takes less", "no", "no more than 1400", edits{broken(1.6e6, 17), searched(1400, 1500, 1500, true)}},
+		{"the path takes less", "no", "at most 1400", edits{broken(1.6e6, 17), searched(1400, 1500, 1500, true)}},
 		{"the path takes less than the sender's MTU, and its segments fit", "likely", "segmentation offload", edits{broken(1.6e6, 17), searched(1504, 9000, 1500, true)}},
 		{"offload is off", "no", "off at the sender", edits{broken(1.6e6, 17), func(d *measure.Document) { cardOf(d).Offloads["tcp-segmentation-offload"] = false }}},
 		{"just fast enough", "no", "", edits{broken(501e6, 17)}},
@@ -169,7 +169,7 @@ func TestMSSClamp(t *testing.T) {
 		{"headers are what is missing", "certain", "", edits{share100(91), clamp(536)}},
 		{"the link is not full", "certain beside", "", edits{share100(60), clamp(536)}},
 		{"other direction", "no", "", edits{func(d *measure.Document) { d.Paths[0].Handshake.SYNSeen.MSS = new(1000) }}},
-		{"what the path takes", "no", "to what the path takes", edits{clamp(1360), searched(1400, 1500, 1500, true)}},
+		{"what the path takes", "no", "to what the path passes", edits{clamp(1360), searched(1400, 1500, 1500, true)}},
 		{"by the connection", "certain beside", "988 bytes", edits{noPath, uses(988)}},
 		{"by a window of two segments", "missing", "", edits{noPath, uses(988), func(d *measure.Document) {
 			for i := range near(d).Bins {

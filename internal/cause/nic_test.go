@@ -39,8 +39,8 @@ func TestOneCPU(t *testing.T) {
 		{"one CPU in all", []hostsEdit{many, interruptsOn(60_000), atBoth(func(e *measure.Evidence) { e.Host.CPUs = e.Host.CPUs[:1] })}, "no", "only one CPU"},
 		{"one kernel", []hostsEdit{many, interruptsOn(0, 0, 60_000), full, sameMachine, full}, "no", ""},
 		{"link full", []hostsEdit{many, interruptsOn(0, 0, 60_000), full, linkShare(96)}, "no", ""},
-		{"of one flow", []hostsEdit{interruptsOn(100, 0, 60_000, 0), full}, "no", "one flow has one queue by design"},
-		{"of two flows, by chance", []hostsEdit{inStreams(2), interruptsOn(100, 0, 60_000, 0), full}, "no", "2 flows may well share a queue"},
+		{"of one flow", []hostsEdit{interruptsOn(100, 0, 60_000, 0), full}, "no", "one flow uses one queue"},
+		{"of two flows, by chance", []hostsEdit{inStreams(2), interruptsOn(100, 0, 60_000, 0), full}, "no", "2 flows can share a queue by chance"},
 		{"of two flows and one queue", []hostsEdit{inStreams(2), interruptsOn(100, 0, 60_000, 0), full, func(h *hosts) { h.doc.EndPoints[1].Facts.Interfaces[0].Queues = new(1) }}, "certain", ""},
 		{"of flows of several pairs", []hostsEdit{interruptsOn(100, 0, 60_000, 0), full, atOnce}, "certain", ""},
 		{"in a guest of ESXi", []hostsEdit{many, interruptsOn(100, 0, 60_000, 0), full, func(h *hosts) { h.doc.EndPoints[1].Facts.Hypervisor = new("vmware") }}, "likely", ""},
@@ -83,9 +83,9 @@ func TestQueues(t *testing.T) {
 	}
 	uneven := byQueue(map[string]uint64{"rx_queue_0_packets": 990_000, "rx_queue_3_packets": 2000, "rx_queue_0_drops": 5})
 	judgeHosts(t, "rss-not-spreading", []hostsRow{
-		{"one queue, a CPU full", []hostsEdit{inStreams(8), uneven, packets}, "certain", "99.8% of the receiver's packets came by one queue of 4"},
+		{"one queue, a CPU full", []hostsEdit{inStreams(8), uneven, packets}, "certain", "99.8% of the receiver's packets arrived in one of 4 queues"},
 		{"one queue, CPUs free", []hostsEdit{inStreams(8), uneven}, "possible beside", ""},
-		{"two streams", []hostsEdit{inStreams(2), uneven, packets}, "no", "may well share"},
+		{"two streams", []hostsEdit{inStreams(2), uneven, packets}, "no", "can share a queue by chance"},
 		{"spread", []hostsEdit{inStreams(8), packets, byQueue(map[string]uint64{"rx-0.packets": 500_000, "rx-1.packets": 480_000})}, "no", "51%"},
 		{"few packets", []hostsEdit{inStreams(8), packets, byQueue(map[string]uint64{"rx0_packets": 9000})}, "no", ""},
 		{"no counters", []hostsEdit{inStreams(8), packets}, "none", ""},
@@ -130,7 +130,7 @@ func TestModeration(t *testing.T) {
 	full := core(2, measure.CPU{SoftIRQ: 60, IRQ: 35, System: 3, Idle: 2})
 	judgeHosts(t, "interrupt-moderation", []hostsRow{
 		{"one kernel", []hostsEdit{sameMachine}, "no", ""},
-		{"very many", []hostsEdit{interruptsOn(0, 0, 240_000), full}, "likely", "120000 times a second"},
+		{"very many", []hostsEdit{interruptsOn(0, 0, 240_000), full}, "likely", "120000 interrupts per second"},
 		{"very many, little of the CPU", []hostsEdit{interruptsOn(0, 0, 240_000), core(2, measure.CPU{SoftIRQ: 90, IRQ: 5, System: 4})}, "possible", ""},
 		{"very many, time left", []hostsEdit{interruptsOn(0, 0, 240_000), core(2, measure.CPU{IRQ: 35, Idle: 65})}, "none", ""},
 		{"many", []hostsEdit{interruptsOn(0, 0, 90_000), full}, "none", ""},

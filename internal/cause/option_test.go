@@ -17,7 +17,7 @@ func TestSACKOff(t *testing.T) {
 	judgeRows(t, "sack-off", []row{
 		{"on", "no", "", nil},
 		{"off, nothing lost", "certain beside", "", edits{rate(1e9), off}},
-		{"off and lost", "certain", "0.3% of the segments had to be sent again", edits{rate(1e9), off, lost(0.3), repaired}},
+		{"off and lost", "certain", "0.3% of the segments were retransmitted", edits{rate(1e9), off, lost(0.3), repaired}},
 		{"lost, repaired all the same", "certain beside", "", edits{rate(1e9), off, lost(0.3)}},
 		{"lost by a full queue", "certain beside", "", edits{rate(1e9), off, lost(0.3), repaired, loaded(40)}},
 		{"link full", "certain beside", "", edits{off, lost(0.3), repaired}},

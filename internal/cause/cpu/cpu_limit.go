@@ -52,7 +52,7 @@ func judgeCPULimit(e *diagnose.End) *diagnose.Outcome {
 			By(measure.Proof{EndPoint: e.Name, Counter: "CPU limits of the guest", Value: 1, Note: limit})
 		return o.At(e.Where()).MarkNotBinding().Then("measure for three hypervisor samples or more: " + b.Limited.Why).AddFix(LiftLimit(e))
 	case limit != "" || counted:
-		return diagnose.No("a limit stopped the virtual CPUs of the %s only %s of the time", e.Place, unit.Percent(b.Limit.Mean))
+		return diagnose.No("no limit stopped the virtual CPUs of the %s: %s of the time", e.Place, unit.Percent(b.Limit.Mean))
 	case set:
 		return diagnose.No("no CPU limit is set for %s", hypervisor.GuestName(e))
 	}

@@ -252,7 +252,7 @@ func superSent(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 		o.Confidence = measure.Likely
 		o.Text += ", but single segments were acknowledged"
 	}
-	return asOffload(f, o, s).Then("capture at the receiver too: it shows what arrives").
+	return asOffload(f, o, s).Then("a capture at the receiver too, to see what arrives").
 		By(diagnose.Above(s.Proof("retransmitted, of the bytes in packets larger than a segment", again, "pct", d.Again.Packets...), 80),
 			diagnose.Above(s.Count("retransmissions after a timeout", d.Timeout), fewSuper), s.Count(superProof, d.Super))
 }

@@ -151,7 +151,7 @@ func packetsMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	return diagnose.Possible("one end's MSS is %d bytes %s, the other's %d: the end offers no more, or a device on the path reduces it", int64(seen), s.From(), int64(mine)).
 		By(diagnose.UnderBar(s.Proof("smaller MSS", min(seen, mine), "bytes", theirs.Packet, own.Packet), max(seen, mine))).MarkNotBinding().
-		Then("capture at the other end too: it shows what that end offers").AddFix(diagnose.Advise(nil, "compare the MTU of both ends, and look for an MSS clamp between"))
+		Then("a capture at the other end too, to see what that end offers").AddFix(diagnose.Advise(nil, "compare the MTU of both ends, and look for an MSS clamp between"))
 }
 
 // openings returns the SYN or SYN-ACK of the receiver of the data, and of its sender; nil if they were not

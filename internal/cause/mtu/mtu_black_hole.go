@@ -194,7 +194,7 @@ func asBlackHole(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint
 
 // silentPackets words a connection of which no full segment was acknowledged.
 func silentPackets(f *diagnose.Flow, s *diagnose.CapturePoint, acked float64) *diagnose.Outcome {
-	o := diagnose.Possible("nothing passes after the handshake: full segments are retransmitted again and again").Then("capture at the receiver too, or run `thru check`, which searches the size that passes")
+	o := diagnose.Possible("nothing passes after the handshake: full segments are retransmitted again and again").Then("a capture at the receiver too, or `thru check`, which searches the size that passes")
 	answered := s.Acks.New > 0 && s.Acks.Again.N == 0 // its small acknowledgements reached the other end
 	if acked > 0 || answered {
 		o.Confidence = measure.Likely
@@ -283,18 +283,18 @@ func swallowed(w *scene.Direction) *gate.Finding {
 	}
 	switch {
 	case segment(w) > 0 && segment(w) <= m.Bytes:
-		return gate.Warn("%s: %d bytes pass with DF, larger packets are dropped silently; the MSS limits TCP to %d", claims, m.Bytes, segment(w)).
+		return gate.Warn("%s: %d bytes pass with DF, larger ones are lost silently; the MSS limits TCP to %d", claims, m.Bytes, segment(w)).
 			Because("TCP passes; UDP and other protocols above %d bytes are lost silently", m.Bytes).As(cause).Do(do)
 	case probes(w):
-		return gate.Warn("%s: %d bytes pass with DF, larger packets are dropped silently; %s probes for it", claims, m.Bytes, w.From).
+		return gate.Warn("%s: %d bytes pass with DF, larger ones are lost silently; %s probes for it", claims, m.Bytes, w.From).
 			Because("TCP stalls at first, then finds the size that passes: 34 to 72 Mb/s at the start").As(cause).Do(do)
 	case cause != "":
-		return gate.Fail("%s: %d bytes pass with DF, larger packets are dropped silently", claims, m.Bytes).As(cause).Do(do)
+		return gate.Fail("%s: %d bytes pass with DF, larger ones are lost silently", claims, m.Bytes).As(cause).Do(do)
 	case peer >= m.Claimed && m.Claimed >= jumboFrom:
 		return gate.Fail("MTU %d at %s and %s, but only %d bytes pass with DF, and no router reports it", m.Claimed, w.From, w.To, m.Bytes).
 			As("jumbo-mismatch").Do(smallerMTU(w, fits(w)))
 	}
-	return gate.Fail("%s: %d bytes pass with DF, larger packets are dropped and no router reports it", claims, m.Bytes).Do(do)
+	return gate.Fail("%s: %d bytes pass with DF, larger ones are lost and no router reports it", claims, m.Bytes).Do(do)
 }
 
 // far returns the MTU of the receiving end's interface; 0 if it is not known.

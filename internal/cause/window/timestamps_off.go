@@ -22,7 +22,7 @@ func TimestampsOff() rule.Cause {
 		Gates: []gate.Rule{
 			{ID: "timestamps", Title: "Timestamps of the host", About: "whether the host offers TCP timestamps (Windows does not by default)",
 				Warns:  "they are off on Linux or FreeBSD",
-				Why:    "without them the RTT is sampled once per window, and with windows above 4 GiB an old segment can pass for a new one",
+				Why:    "without them the RTT is sampled once per window; with windows above 4 GiB an old segment can pass as new",
 				Source: "RFC 7323, sections 4 and 5", Fix: "switch them on", Checklist: []string{"C-16"}, Host: gateTimestamps},
 			{ID: "timestamps-path", Title: "Timestamps on the path", About: "the option as sent and as received", Warns: "a device on the path removes it",
 				Why:    "without them the RTT is sampled once per window: TCP detects queues and losses later",
@@ -38,7 +38,7 @@ func judgeTimestampsOff(f *diagnose.Flow) *diagnose.Outcome {
 	if o.State != diagnose.Holds {
 		return o
 	}
-	return o.MarkNotBinding().Costs(0, "the RTT is sampled once per window; with windows above 4 GiB old segments can pass for new ones", "RFC 7323, sections 4 and 5").
+	return o.MarkNotBinding().Costs(0, "the RTT is sampled once per window; with windows above 4 GiB old segments can pass as new", "RFC 7323, sections 4 and 5").
 		AddFix(f.SwitchOn(scene.TimestampsSetting(), where))
 }
 
@@ -47,7 +47,7 @@ func packetsTimestampsOff(f *diagnose.Flow) *diagnose.Outcome {
 	if o.State != diagnose.Holds {
 		return o
 	}
-	return o.MarkNotBinding().Costs(0, "the RTT is sampled once per window; with windows above 4 GiB old segments can pass for new ones", "RFC 7323, sections 4 and 5").
+	return o.MarkNotBinding().Costs(0, "the RTT is sampled once per window; with windows above 4 GiB old segments can pass as new", "RFC 7323, sections 4 and 5").
 		AddFix(f.SwitchOn(scene.TimestampsSetting(), where))
 }
 

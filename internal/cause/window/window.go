@@ -288,7 +288,7 @@ func lacking(f *diagnose.Flow, of func(*measure.SYN) *bool) (gone *absence, ok b
 				return &absence{where: p.End.Where(), how: p.End.Name + " does not offer it", sure: true, at: p.At[0], packets: []int64{o.Packet}}, true
 			}
 			return &absence{where: measure.Where{Place: measure.AtPath}, how: fmt.Sprintf("%s does not offer it, or a device on the path removes it from the %s", p.End.Name, p.Name),
-				next: "capture at " + p.End.Name + ": it shows whether the " + p.Name + " has it there", at: p.At[0], packets: []int64{o.Packet}}, true
+				next: "a capture at " + p.End.Name + ", to see whether its " + p.Name + " has it", at: p.At[0], packets: []int64{o.Packet}}, true
 		}
 	}
 	return nil, true
