@@ -50,7 +50,7 @@ func TestDatagrams(t *testing.T) {
 		"loss": {
 			{"none", "no", "", edits{astray(0, "", 0)}},
 			{"more than passes", "no", "stood in a queue", edits{queued}},
-			{"of those that did not wait", "likely", "5% of the datagrams are lost on the way", edits{random}},
+			{"of those that did not wait", "likely", "5% of the datagrams are lost on the path", edits{random}},
 			{"as many at a lower rate", "certain", "", edits{random, slower(100e6, 5)}},
 			{"a few at a lower rate", "likely", "", edits{random, slower(100e6, 5), func(d *measure.Document) { d.Cells[1].Datagrams.Lost = 9 }}},
 			{"as many at a lower rate, out of a full queue", "no", "full queue", edits{random, slower(100e6, 5), func(d *measure.Document) { d.Cells[1].Datagrams.DelayMeanNs = new(int64(40e6)) }}},
@@ -76,7 +76,7 @@ func TestDatagrams(t *testing.T) {
 			{"no place", "missing", "place", edits{astray(5, "", 50e3)}},
 		},
 		"shaper": {
-			{"delayed", "certain", "a queue on the way lets 193 Mb/s pass", edits{queued}},
+			{"delayed", "certain", "a queue on the path lets only 193 Mb/s pass", edits{queued}},
 			{"delayed, not flat", "likely", "", edits{queued, seconds(0.1, 0.3, 0.15, 0.26, 0.12, 0.28, 0.2, 0.1)}},
 			{"not delayed", "no", "no queue is full", edits{random}},
 			{"delayed by what clocks or a host may make", "missing", "clocks that drift apart", edits{astray(5, path, 3e6), drifting}},

@@ -51,7 +51,7 @@ func belowCases() []ruleCase {
 		}), "ens1f0 has an MTU of 9000", ""},
 		{"guest-mtu", none_, of(func(b bb) { b.Switch, b.Host = nil, nil }), "does not have", ""},
 		{"guest-shaping", pass_, well, "no traffic shaping", ""},
-		{"guest-shaping", warn_, of(func(b bb) { b.PortGroup.ShapeOut = shaped(1e9) }), "port group prod holds what web1 sends to 1.00 Gb/s", "switch it off"},
+		{"guest-shaping", warn_, of(func(b bb) { b.PortGroup.ShapeOut = shaped(1e9) }), "port group prod limits what web1 sends to 1.00 Gb/s", "switch it off"},
 		{"guest-shaping", warn_, of(func(b bb) { b.PortGroup.ShapeIn = shaped(1e9) }), "what web1 receives", ""},
 		{"guest-shaping", warn_, of(func(b bb) { b.NIC.Limit = shaped(1e9) }), "Network adapter 1 of web1", ""},
 		{"guest-shaping", warn_, placed(func(b bb, s *scene.Subject) { b.PortGroup.ShapeOut, s.LinkBps = shaped(1e9), 10e9 }), "", ""},

@@ -111,7 +111,7 @@ func linkCases() []ruleCase {
 		}), "carries 200 Mb/s", ""},
 		{"link-load", warn_, on(func(f ff, i ii, p pp) {
 			i.Nominal, f.Load.Interfaces = new(true), []measure.InterfaceLoad{{Name: "ens1f0", RxBps: 6e7}}
-		}), "carries 60.0 Mb/s of other traffic in; the speed of the link is not known", ""},
+		}), "carries 60.0 Mb/s of other traffic in; the link speed is not known", ""},
 		{"bond", pass_, on(bonded), "2 members up, hash layer3+4", ""},
 		{"bond", pass_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Aggregate = nil }), "LACP groups are not known", ""},
 		{"bond", pass_, on(func(f ff, i ii, p pp) { bonded(f, i, p); i.Bond.Members[0].Aggregate = nil }), "LACP groups are not known", ""},
@@ -312,7 +312,7 @@ func tcpCases() []ruleCase {
 		{"congestion-control", none_, gap("congestion_control", func(f ff, i ii, p pp) { f.Congestion = nil }), "because of a test", ""},
 		{"qdisc", pass_, nil, "mq fq_codel", ""},
 		{"qdisc", pass_, on(func(f ff, i ii, p pp) { i.Qdisc = new("tbf") }), "may hold the rate", ""},
-		{"qdisc", warn_, func(s *scene.Subject) { face(*s, 0).Qdisc, s.LinkBps = new("tbf fq_codel"), 10e9 }, "tbf, which may hold the rate below the 10.0 Gb/s", "tc -s qdisc show dev ens1f0"},
+		{"qdisc", warn_, func(s *scene.Subject) { face(*s, 0).Qdisc, s.LinkBps = new("tbf fq_codel"), 10e9 }, "tbf, which may limit the rate to less than the wanted 10.0 Gb/s", "tc -s qdisc show dev ens1f0"},
 		{"qdisc", pass_, func(s *scene.Subject) { face(*s, 0).Qdisc, s.LinkBps = new("mq fq_codel"), 10e9 }, "mq fq_codel", ""},
 		{"qdisc", pass_, func(s *scene.Subject) { // perhaps not on the traffic's path
 			face(*s, 0).Qdisc, s.LinkBps, s.Ends[0].Route = new("cake"), 10e9, nil

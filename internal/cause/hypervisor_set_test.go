@@ -60,7 +60,7 @@ func TestPortShaper(t *testing.T) {
 	flat := even(4, 4, 4.02, 3.99)
 	judgeHosts(t, "shaper", []hostsRow{
 		{"none", []hostsEdit{belowEnds(), flat}, "missing", ""},
-		{"of the port group, outwards", []hostsEdit{belowEnds(group(nil, shaping(true, at))), flat}, "certain", "port group prod holds what the sender sends to 4.20 Gb/s, and this is it"},
+		{"of the port group, outwards", []hostsEdit{belowEnds(group(nil, shaping(true, at))), flat}, "certain", "port group prod limits what the sender sends to 4.20 Gb/s, and the flow is at this limit"},
 		{"of the port group, inwards", []hostsEdit{belowEnds(group(shaping(true, at), nil)), flat}, "certain", "the receiver receives"},
 		{"of the switch", []hostsEdit{belowEnds(sw(shaping(true, at))), flat}, "certain", "switch dvs-prod"},
 		{"of the port alone", []hostsEdit{belowEnds(own(shaping(true, at))), flat}, "certain", "Network adapter 1 of vm-b"},

@@ -216,18 +216,18 @@ func TestNeighbours(t *testing.T) {
 		}
 	}
 	judgeHosts(t, "noisy-neighbour", []hostsRow{
-		{"others fill the host, and the guest waits", []hostsEdit{even, belowEnds(usage(97), used(120), ready(12))}, "likely", "others fill the CPUs of esx2: 94% of them, of 97% in all"},
+		{"others fill the host, and the guest waits", []hostsEdit{even, belowEnds(usage(97), used(120), ready(12))}, "likely", "other guests fill the CPUs of esx2: they take 94%, of 97% in use"},
 		{"others fill the host, the guest gets its CPUs", []hostsEdit{even, belowEnds(usage(97), used(120), ready(1))}, "possible beside", ""},
 		{"others fill the host, how the guest fares is not known", []hostsEdit{even, belowEnds(usage(97), used(120))}, "possible", ""},
 		{"our own guest fills it", []hostsEdit{even, belowEnds(usage(97), used(3000), ready(12))}, "no", ""},
 		{"our own guest fills its cores, of two threads each", []hostsEdit{even, belowEnds(usage(100), used(2000), ready(12), cores(20))}, "no", ""},
 		{"the host has time", []hostsEdit{even, belowEnds(usage(60), used(120))}, "no", "fill neither the CPUs of the hosts nor the uplinks"},
-		{"what our guest takes is not known", []hostsEdit{even, belowEnds(usage(97))}, "no", "the seconds differ by 0%"},
-		{"others fill the uplink", []hostsEdit{even, belowEnds(uplink(9.3e9, 4.2e9))}, "likely", "others fill the uplink vmnic0 of esx2: 5.10 Gb/s of its 10.0 Gb/s"},
+		{"what our guest takes is not known", []hostsEdit{even, belowEnds(usage(97))}, "no", "the rate varies by only 0% from second to second"},
+		{"others fill the uplink", []hostsEdit{even, belowEnds(uplink(9.3e9, 4.2e9))}, "likely", "other traffic fills the uplink vmnic0 of esx2: 5.10 Gb/s of its 10.0 Gb/s"},
 		{"they fill all of it", []hostsEdit{even, belowEnds(uplink(9.8e9, 4.2e9))}, "certain", ""},
 		{"all of it, and a CPU is full", []hostsEdit{even, belowEnds(uplink(9.8e9, 4.2e9)), sending(97, 1)}, "likely", ""},
 		{"we fill the uplink", []hostsEdit{even, belowEnds(uplink(9.8e9, 9.6e9))}, "no", ""},
 		{"inside one host", []hostsEdit{even, belowEnds(uplink(9.8e9, 4.2e9)), sameHost}, "no", ""},
-		{"nobody asked", []hostsEdit{even}, "no", "the seconds differ by 0%"},
+		{"nobody asked", []hostsEdit{even}, "no", "the rate varies by only 0% from second to second"},
 	})
 }

@@ -60,7 +60,7 @@ func (x fate) proofs(f *diagnose.Flow) []measure.Proof {
 		all = append(all, f.Receiver.Proof("received", bps, "bps"))
 	}
 	if x.DelayMeanNs != nil {
-		all = append(all, f.Receiver.Proof("delay over the least, mean", float64(*x.DelayMeanNs), "ns"))
+		all = append(all, f.Receiver.Proof("delay above the minimum, mean", float64(*x.DelayMeanNs), "ns"))
 	}
 	return all
 }
@@ -69,15 +69,15 @@ func (x fate) proofs(f *diagnose.Flow) []measure.Proof {
 func elsewhere(f *diagnose.Flow, x fate) *diagnose.Outcome {
 	switch {
 	case f.Cell.Spec.Search:
-		return diagnose.No("a search for the capacity loses on purpose")
+		return diagnose.No("a search for the capacity causes loss on purpose")
 	case x.LossPct < diagnose.LostBar:
 		return diagnose.No("%s of the datagrams were lost", unit.Percent(x.LossPct))
 	case f.LinkIsFull():
-		return diagnose.No("the link itself is full: what was sent beyond has no room")
+		return diagnose.No("the link itself is full: more was sent than it carries")
 	}
 	for _, p := range x.Places {
 		if x.Gone[p.Place] > PlaceBar && p.Place != measure.LossPath && p.Place != measure.LossSenderOrPath && p.Place != measure.LossPathOrReceiver {
-			return diagnose.No("most of the %s that were lost found no room at the %s", unit.Percent(x.LossPct), p.Place)
+			return diagnose.No("most of the %s that were lost were dropped at the %s", unit.Percent(x.LossPct), p.Place)
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func ShapedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	bps, _ := f.Goodput()
 	for _, place := range []string{measure.LossQdisc, measure.LossSendNIC, measure.LossSender} {
 		if p := x.At(place); x.Gone[place] > PlaceBar && x.LossPct >= diagnose.LostBar && !f.Cell.Spec.Search && !f.LinkIsFull() {
-			return f.AsShaper(diagnose.Likely("the %s has no room for %s of the datagrams", place, unit.Percent(x.LossPct)).At(f.Sender.OnFace()).
+			return f.AsShaper(diagnose.Likely("the %s drops %s of the datagrams", place, unit.Percent(x.LossPct)).At(f.Sender.OnFace()).
 				By(diagnose.Above(f.Sender.Proof(p.Counter, float64(p.Packets), "packets"), 0))).AddFix(diagnose.Advise(f.Sender, p.Fix))
 		}
 	}
@@ -118,18 +118,18 @@ func ShapedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	flat, known := f.Flatness()
 	switch {
 	case x.LossPct < diagnose.SurplusBar:
-		return diagnose.No("%s of the datagrams were lost: no more is sent than passes", unit.Percent(x.LossPct))
+		return diagnose.No("only %s of the datagrams were lost: the sender does not exceed the rate of the path", unit.Percent(x.LossPct))
 	case x.DelayMeanNs == nil:
 		return f.Receiver.Lacks("delay of the datagrams")
 	case x.wait.IsClear():
-		return diagnose.No("the datagrams waited %s over the least: no queue is full", unit.Duration(*x.DelayMeanNs))
+		return diagnose.No("the delay of the datagrams was %s above its minimum: no queue is full", unit.Duration(*x.DelayMeanNs))
 	case !x.wait.Stands():
-		return diagnose.Missing("whether a queue stood", fmt.Sprintf("the datagrams waited %s over the least, which clocks that drift apart or a host may have made too", unit.Duration(*x.DelayMeanNs)))
+		return diagnose.Missing("whether a queue was full", fmt.Sprintf("the delay of the datagrams was %s above its minimum; clock drift or a busy host can cause that too", unit.Duration(*x.DelayMeanNs)))
 	}
-	o := diagnose.Likely("a queue on the way lets %s pass, and no more", unit.Rate(bps)).By(x.proofs(f)...).Costs(bps, unit.Rate(bps)+" pass", "datagrams received")
+	o := diagnose.Likely("a queue on the path lets only %s pass", unit.Rate(bps)).By(x.proofs(f)...).Costs(bps, unit.Rate(bps)+" pass", "datagrams received")
 	if known && flat < 3*diagnose.FlatBar && x.Gone[measure.LossPath] > PlaceBar {
 		o.Confidence = measure.Certain
-		o.By(diagnose.UnderBar(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), 3*diagnose.FlatBar))
+		o.By(diagnose.UnderBar(f.Receiver.Proof("deviation of the rate from its median, by the second", flat, "pct"), 3*diagnose.FlatBar))
 	}
 	return f.AsShaper(o)
 }

@@ -19,9 +19,9 @@ func Policer() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "policer", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a policer drops what is above its rate", Judge: judgePolicer, Packets: packetsPolicer,
-			Seen:        "segments are lost while the round trip stays at its least; in captures: many segments are sent again in one go",
-			Distinction: "UDP below the rate loses nothing, above it just the excess, and hardly waits: less than 16 packets take",
-			Fix:         "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
+			Seen:        "segments are lost while the round trip stays at its minimum; in captures: many segments are retransmitted in one burst",
+			Distinction: "UDP below the rate is not lost; above the rate only the excess is, almost without delay: less than 16 packets take",
+			Fix:         "shape below the rate at the sender", Effect: "55 of 100 Mb/s with cubic, 95 when shaped",
 			Source: "causes.md, calibration; RFC 2697", Tests: []string{diagnose.UdpBelow, diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold}, Brings: []string{"loss"},
 		},
 		Propose: []advise.Proposer{sturdier("bbr for cubic: 55 to 95 of the 100 Mb/s that a policer lets pass")},
@@ -47,18 +47,18 @@ func judgePolicer(f *diagnose.Flow) *diagnose.Outcome {
 	case b.Lost:
 		return diagnose.No("UDP below the rate is lost too")
 	case over && s.Wait.Stands():
-		return diagnose.No("datagrams above the rate stand in a queue for %s", unit.Duration(int64(s.Wait.Mean)))
+		return diagnose.No("datagrams above the rate wait %s in a queue", unit.Duration(int64(s.Wait.Mean)))
 	case over && b.tried:
 		if o.Confidence = measure.Likely; s.Wait.IsClear() && b.pct < s.LostPct/10 {
 			o.Confidence = measure.Certain
 		}
 		o.Text = fmt.Sprintf("a policer lets %s pass and drops the rest", unit.Rate(s.Capacity))
 		o.By(Proofs(s, f)...)
-		o.Costs(s.Capacity, "it would carry "+unit.Rate(s.Capacity)+" of payload, shaped", "UDP above the rate: what came through")
+		o.Costs(s.Capacity, "shaped traffic would reach "+unit.Rate(s.Capacity)+" of payload", "UDP above the rate: goodput")
 	case far:
 		return diagnose.No("UDP at %s passes", unit.Rate(passed))
 	case seen && flat > 6*diagnose.FlatBar && !over:
-		return diagnose.No("the rate of the seconds differs by %s: a policer's does not", unit.Percent(flat))
+		return diagnose.No("the rate varies by %s from second to second: a policer's rate is flat", unit.Percent(flat))
 	case perRecovery(f) > 10:
 		o.By(diagnose.Above(f.Sender.Proof("segments lost in one recovery", perRecovery(f), "segments"), 10))
 	}
@@ -77,9 +77,9 @@ func policedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	switch {
 	case x.LossPct < diagnose.SurplusBar:
-		return diagnose.No("%s of the datagrams were lost: no rate is cut", unit.Percent(x.LossPct))
+		return diagnose.No("only %s of the datagrams were lost: no rate limit was exceeded", unit.Percent(x.LossPct))
 	case x.wait.Stands():
-		return diagnose.No("what came through had stood in a queue")
+		return diagnose.No("the received datagrams had waited in a queue")
 	case x.DelayMeanNs == nil:
 		return f.Receiver.Lacks("delay of the datagrams")
 	case x.Gone[measure.LossPath] <= PlaceBar:
@@ -87,7 +87,7 @@ func policedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	bps, _ := f.Goodput()
 	o := diagnose.Possible("a policer may let %s pass and drop the rest", unit.Rate(bps)).By(x.proofs(f)...).
-		Then("the same at a lower rate (-b): a policer lets it pass whole").
+		Then("the same test at a lower rate (-b): a policer passes it without loss").
 		AddFix(diagnose.Advise(f.Sender, "send or shape below the rate, or have the policer allow a longer burst"))
 	slow := slowerDatagrams(f)
 	if slow == nil && x.LossPct >= farTooMuch {
@@ -118,17 +118,17 @@ func noPolicer(f *diagnose.Flow) *diagnose.Outcome {
 	case !counted:
 		return f.Sender.Lacks("tcp_info.total_retrans_segments")
 	case again < diagnose.AgainBar:
-		return diagnose.No("%s of the segments were sent again", unit.Percent(again))
+		return diagnose.No("only %s of the segments were retransmitted", unit.Percent(again))
 	case f.OnOneMachine():
-		return diagnose.No("no link lies between the ends")
+		return diagnose.No("both ends are on one host")
 	case known && bound > diagnose.RareBar*f.Rate():
-		return diagnose.No("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
+		return diagnose.No("the %s of segments that were retransmitted would allow %s", unit.Percent(again), unit.Rate(bound))
 	case !idle:
 		return f.Sender.Lacks("the round trip of the idle path")
 	case f.HasQueue():
 		return diagnose.No("a queue fills: the round trip grows under load")
 	case told && held > diagnose.RwndBar:
-		return diagnose.No("the receiver's window held the sender up %s of the time", unit.Percent(held))
+		return diagnose.No("the receiver's window limited the sender %s of the time", unit.Percent(held))
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func noPolicer(f *diagnose.Flow) *diagnose.Outcome {
 func QueueProof(f *diagnose.Flow) measure.Proof {
 	loaded, base, _ := f.RTT()
 	p := f.Sender.Proof("tcp_info.rtt_ns under load, mean", loaded, "ns")
-	p.Note = "the least is " + unit.Duration(int64(base))
+	p.Note = "the minimum is " + unit.Duration(int64(base))
 	return p
 }
 
@@ -147,7 +147,7 @@ func Proofs(s diagnose.Surplus, f *diagnose.Flow) []measure.Proof {
 	return []measure.Proof{
 		{EndPoint: to, Counter: "UDP above the rate, received", Value: s.Capacity, Unit: "bps"},
 		{EndPoint: to, Counter: "UDP above the rate, lost on the path", Value: s.LostPct, Unit: "pct"},
-		{EndPoint: to, Counter: "UDP above the rate, delay over the least", Value: s.Wait.Mean, Unit: "ns"},
+		{EndPoint: to, Counter: "UDP above the rate, delay above the minimum", Value: s.Wait.Mean, Unit: "ns"},
 	}
 }
 
@@ -171,36 +171,36 @@ func packetsPolicer(f *diagnose.Flow) *diagnose.Outcome {
 	idle, told := l.IdlePct()
 	switch {
 	case !l.timed:
-		return diagnose.Missing("the round trip under load", "the packets that were captured do not tell")
+		return diagnose.Missing("the round trip under load", "the captured packets do not show it")
 	case told && idle > diagnose.IdleBar/2:
-		return diagnose.Missing("the rate of a sender that always has data", fmt.Sprintf("it had nothing to send %s of the time: a flat rate is the program's", unit.Percent(idle)))
+		return diagnose.Missing("the rate of a sender that always has data", fmt.Sprintf("it had nothing to send %s of the time: the program itself may send at a flat rate", unit.Percent(idle)))
 	case l.bound > diagnose.RareBar*l.Rate():
-		return diagnose.No("the %s that was sent again would allow %s", Rare(l.Pct), unit.Rate(l.bound))
+		return diagnose.No("the %s that was retransmitted would allow %s", Rare(l.Pct), unit.Rate(l.bound))
 	case isNeedless(l.CapturePoint):
-		return diagnose.No("most of what was sent again had not been lost")
+		return diagnose.No("most of the retransmissions were spurious")
 	case afterTimeouts(l.CapturePoint):
-		return diagnose.No("most of what was sent again waited for a timeout: nothing came after it that a policer lets pass")
+		return diagnose.No("most of the retransmissions waited for a timeout: nothing after the lost segments arrived, but a policer lets later segments pass")
 	case l.queue:
 		return diagnose.No("a queue fills: the round trip grows under load")
 	case known && h.Binds:
-		return diagnose.No("the receiver's window holds the sender up")
+		return diagnose.No("the receiver's window limits the sender")
 	case seen && flat > 6*diagnose.FlatBar:
-		return diagnose.No("the rate of the seconds differs by %s: a policer's does not", unit.Percent(flat))
+		return diagnose.No("the rate varies by %s from second to second: a policer's rate is flat", unit.Percent(flat))
 	case l.filled():
-		return diagnose.No("the round trip was far above its least at times: a queue was full, and dropped")
+		return diagnose.No("the round trip was far above its minimum at times: a full queue dropped packets")
 	case l.often > 0 && l.often < fewRows:
-		return diagnose.No("segments were lost in %d goes only, as a connection finds its rate", l.often)
+		return diagnose.No("segments were lost in only %d bursts, as when a connection finds its rate", l.often)
 	case l.ceases():
-		return diagnose.No("nothing was lost in the second half of the time, at a rate that stays")
+		return diagnose.No("no segment was lost in the second half of the time, at the same rate")
 	case l.often > 0 && l.inARow < fewInARow:
-		return diagnose.No("segments are lost one by one, a policer drops them in a row")
+		return diagnose.No("segments are lost one by one; a policer drops them in a row")
 	}
-	o := diagnose.Possible("a policer may drop what is above its rate: data is lost while the round trip stays at its least").By(l.proofs()...).
+	o := diagnose.Possible("a policer may drop what is above its rate: data is lost while the round trip stays at its minimum").By(l.proofs()...).
 		AddFix(diagnose.Advise(f.Sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
 	if l.inARow > manyInARow && seen && flat < 2*diagnose.FlatBar && !l.Misses() {
 		o.Confidence = measure.Likely
-		o.Text = "a policer drops what is above its rate: many segments in a row, while the round trip stays at its least and the rate is flat"
-		o.By(diagnose.Above(l.Proof("segments sent again in one go", l.inARow, "segments"), manyInARow))
+		o.Text = "a policer drops what is above its rate: many segments in a row, while the round trip stays at its minimum and the rate is flat"
+		o.By(diagnose.Above(l.Proof("segments retransmitted in one burst", l.inARow, "segments"), manyInARow))
 	}
 	return o
 }
@@ -213,7 +213,7 @@ func LossAt(f *diagnose.Flow) (lossSeen, *diagnose.Outcome) {
 	s := f.AnyCapturePoint()
 	again, ok := s.AgainPct()
 	if !ok {
-		return lossSeen{}, diagnose.Missing("segments that were sent again", "too few were captured")
+		return lossSeen{}, diagnose.Missing("retransmitted segments", "too few were captured")
 	}
 	l := lossSeen{CapturePoint: s, Pct: again * (1 - stat.Pct(float64(needless(s)), float64(s.Data.Again.N))/100)}
 	l.loaded, l.base, l.timed = s.RTT()
@@ -221,7 +221,7 @@ func LossAt(f *diagnose.Flow) (lossSeen, *diagnose.Outcome) {
 	l.bound = s.Mathis(l.loaded, l.Pct)
 	l.often, l.inARow = rows(s, l.loaded)
 	if l.Pct < diagnose.AgainBar {
-		return l, diagnose.No("%s of the data had to be sent again", Rare(l.Pct))
+		return l, diagnose.No("only %s of the data was retransmitted", Rare(l.Pct))
 	}
 	return l, nil
 }
@@ -240,13 +240,13 @@ type lossSeen struct {
 
 // proofs returns the evidence of a loss.
 func (l lossSeen) proofs() []measure.Proof {
-	p := []measure.Proof{diagnose.Above(l.Proof("sent again, of the payload", l.Pct, "pct", l.Data.Again.Packets...), diagnose.AgainBar)}
+	p := []measure.Proof{diagnose.Above(l.Proof("retransmitted, of the payload", l.Pct, "pct", l.Data.Again.Packets...), diagnose.AgainBar)}
 	if l.Data.Timeout.N > 0 {
-		p = append(p, l.Count("sent again after a timeout", l.Data.Timeout))
+		p = append(p, l.Count("retransmitted after a timeout", l.Data.Timeout))
 	}
 	if l.timed {
 		rtt := l.Proof("round trip under load, median", l.loaded, "ns")
-		rtt.Note = "the least is " + unit.Duration(int64(l.base))
+		rtt.Note = "the minimum is " + unit.Duration(int64(l.base))
 		p = append(p, rtt)
 	}
 	return p

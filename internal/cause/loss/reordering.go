@@ -13,12 +13,12 @@ import (
 func Reordering() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "reordering", TCP: true, Title: "segments come out of order", Judge: judgeReordering, Packets: packetsReordering,
-			Seen:        "the kernel saw segments arrive after later ones, and the receiver told of duplicates that had not been lost; in captures: segments come after later ones without having been sent again, and the receiver tells of duplicates (D-SACK)",
-			Distinction: "the sequence numbers of UDP", Fix: "hash whole flows, not packets, over the members of a bundle", Effect: "190 of 195 Mb/s at 1%",
+			Cause: "reordering", TCP: true, Title: "segments arrive out of order", Judge: judgeReordering, Packets: packetsReordering,
+			Seen:        "the kernel saw segments arrive after later ones, and the receiver reported duplicates of segments that were not lost; in captures: segments arrive after later ones without a retransmission, and the receiver reports duplicates (D-SACK)",
+			Distinction: "the sequence numbers of UDP", Fix: "hash flows, not packets, to the members of a bundle", Effect: "190 of 195 Mb/s with 1% reordered",
 			Source: "TcpExt.TCPSACKReorder, TCPTSReorder; tcp_info.tcpi_reord_seen, tcpi_dsack_dups", Tests: []string{diagnose.UdpBelow, diagnose.Captured}, Brings: []string{"loss"},
 		},
-		Propose: []advise.Proposer{sturdier("bbr does not slow down for each segment that comes late; how much that is, is measured")},
+		Propose: []advise.Proposer{sturdier("bbr does not slow down for each late segment; the gain is measured")},
 	}
 }
 
@@ -32,9 +32,9 @@ func judgeReordering(f *diagnose.Flow) *diagnose.Outcome {
 		d := below.Datagrams
 		pct := 100 * float64(d.Reordered) / float64(d.Received)
 		if pct < 0.01 {
-			return diagnose.No("%s of the datagrams came out of order", unit.Percent(pct))
+			return diagnose.No("only %s of the datagrams arrived out of order", unit.Percent(pct))
 		}
-		o := diagnose.Certain("%s of the packets come out of order, by up to %d places", unit.Percent(pct), d.ReorderMost)
+		o := diagnose.Certain("%s of the packets arrive out of order, by up to %d places", unit.Percent(pct), d.ReorderMost)
 		if d.Reordered < diagnose.FewEvents {
 			o.Confidence = measure.Likely
 		}
@@ -45,9 +45,9 @@ func judgeReordering(f *diagnose.Flow) *diagnose.Outcome {
 			By(diagnose.Above(measure.Proof{EndPoint: f.Receiver.Name, Counter: "UDP at 0.9 of the rate, reordered", Value: pct, Unit: "pct"}, 0.01))
 	}
 	if sent, ok := f.Sender.Seen.Delta(measure.SegmentsSent).Float(); seen == 0 || ok && 100*seen/sent < rareOrder {
-		return diagnose.No("the sender's kernel saw segments out of order %.0f times", seen)
+		return diagnose.No("the sender's kernel saw segments out of order only %.0f times", seen)
 	}
-	return outOfOrder(f, diagnose.Possible("segments come out of order"), seen)
+	return outOfOrder(f, diagnose.Possible("segments arrive out of order"), seen)
 }
 
 // littleOrder is the percentage of reordered packets that costs little with a sender that detects reordering
@@ -67,7 +67,7 @@ func outOfOrder(f *diagnose.Flow, o *diagnose.Outcome, seen float64) *diagnose.O
 	if f.LinkIsFull() {
 		o.MarkNotBinding()
 	}
-	return o.AddFix(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
+	return o.AddFix(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by flow (layer3+4), not by packet"))
 }
 
 // rareOrder is the percentage of segments that a path may reorder now and then.
@@ -84,11 +84,11 @@ func packetsReordering(f *diagnose.Flow) *diagnose.Outcome {
 		case x.Right.At == measure.AtPath:
 			return diagnose.CaptureAt(measure.AtReceiver, order)
 		}
-		return diagnose.No("%d segments came out of order", x.Data.Late.N)
+		return diagnose.No("only %d segments arrived out of order", x.Data.Late.N)
 	}
 	s := f.CapturePoint(measure.AtReceiver, measure.AtPath, "", measure.AtSender)
 	if s == nil || s.Data.Segments < diagnose.LeastSegments {
-		return diagnose.Missing("segments in a row", "too few were captured")
+		return diagnose.Missing("the order of segments", "too few were captured")
 	}
 	late := s.Data.Late
 	pct := stat.Pct(float64(late.Segments()), float64(s.Data.Segments))
@@ -98,9 +98,9 @@ func packetsReordering(f *diagnose.Flow) *diagnose.Outcome {
 	case proveOrder(s) || s.Data.SACKLate.N >= fewLate && !s.Misses():
 		return lateBeyond(f, s)
 	case s.At == measure.AtReceiver && needless(s) < fewLate:
-		return diagnose.No("%d segments came out of order", late.N)
+		return diagnose.No("only %d segments arrived out of order", late.N)
 	case s.At == measure.AtSender && s.Acks.DupAcks.N == 0 && s.Acks.SACKed.N == 0 && !s.Misses():
-		return diagnose.No("no duplicate acknowledgement came back")
+		return diagnose.No("the capture has no duplicate acknowledgement")
 	}
 	return diagnose.CaptureAt(measure.AtReceiver, order)
 }
@@ -112,11 +112,11 @@ const (
 	fewNeedless = 10  // retransmissions: fewer prove nothing about the rate
 )
 
-// lateSegments judges a percentage of segments that came after later ones.
+// lateSegments judges a percentage of segments that arrived after later ones.
 func lateSegments(f *diagnose.Flow, s *diagnose.CapturePoint, pct float64, late measure.Count, direct bool) *diagnose.Outcome {
-	o := diagnose.Likely("%s of the segments come out of order, by up to %d places", Rare(pct), max(1, s.Data.LateMost)).By(diagnose.Above(s.Proof("segments that came after later ones", pct, "pct", late.Packets...), rareOrder))
+	o := diagnose.Likely("%s of the segments arrive out of order, by up to %d places", Rare(pct), max(1, s.Data.LateMost)).By(diagnose.Above(s.Proof("segments that arrived after later ones", pct, "pct", late.Packets...), rareOrder))
 	if s.Acks.DSACK.N > 0 {
-		o.By(s.Count("duplicates that the receiver told of (D-SACK)", s.Acks.DSACK))
+		o.By(s.Count("duplicates that the receiver reported (D-SACK)", s.Acks.DSACK))
 	}
 	if direct && pct >= oftenOrder && isNeedless(s) && needless(s) >= fewNeedless && !s.Misses() && !bearsOrder(s) {
 		o.Confidence = measure.Certain
@@ -146,7 +146,7 @@ func asOrder(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint) *d
 	if needless(s) < fewLate || needless(s) < s.Data.Again.N/4 || f.LinkIsFull() || !costsOrder(s) {
 		o.MarkNotBinding() // it causes hardly any retransmissions
 	}
-	return o.AddFix(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
+	return o.AddFix(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by flow (layer3+4), not by packet"))
 }
 
 // costsOrder reports whether spurious retransmissions may limit the rate: the sender takes them for losses and
@@ -167,15 +167,15 @@ func proveOrder(s *diagnose.CapturePoint) bool {
 
 // lateBeyond judges reordering beyond the capture, by what comes back.
 func lateBeyond(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
-	o := diagnose.Possible("segments come out of order").By(s.Count("sent again without having been lost", s.Data.Spurious), s.Count("sent again", s.Data.Again))
+	o := diagnose.Possible("segments arrive out of order").By(s.Count("spurious retransmissions", s.Data.Spurious), s.Count("retransmissions", s.Data.Again))
 	if needless(s) > 0 && isNeedless(s) {
-		o.Text = "much of what was sent again had not been lost: segments come out of order"
+		o.Text = "many retransmissions were spurious: segments arrive out of order"
 	}
 	if n := s.Data.SACKLate; n.N > 0 {
-		o.By(s.Count("acknowledged after later data, without having been sent again", n), s.Proof("later data that had come before it, most", float64(s.Data.SACKMost), "bytes"))
+		o.By(s.Count("acknowledged after later data, without a retransmission", n), s.Proof("later data that had arrived before it, maximum", float64(s.Data.SACKMost), "bytes"))
 	}
 	if s.Data.SACKLate.N >= fewNeedless || needless(s) >= fewNeedless && 4*needless(s) >= 3*s.Data.Again.N {
 		o.Confidence = measure.Likely
 	}
-	return asOrder(f, o.Then("a capture at the receiver: the order in which they arrive"), s)
+	return asOrder(f, o.Then("a capture at the receiver, to see the order in which they arrive"), s)
 }

@@ -21,25 +21,25 @@ import (
 func NoisyNeighbour() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "noisy-neighbour", TCP: true, UDP: true, Title: "others use the same machine or link", Judge: judgeNoisyNeighbour,
-			Seen:        "the rate varies from second to second with the CPU time that the hypervisor gives to others; by the hypervisor: others than the test's guests take half of a host's CPUs while 90% are busy, or a fifth of an uplink that is 90% full",
-			Distinction: "the same at another hour; a guest that gets its CPUs all the same loses nothing", Fix: "set anti-affinity or a reservation, or measure at a quiet hour", Effect: "figures that change from run to run",
+			Cause: "noisy-neighbour", TCP: true, UDP: true, Title: "other load shares the machine or link", Judge: judgeNoisyNeighbour,
+			Seen:        "the rate varies from second to second with steal time; in the hypervisor's counters: guests outside the test take half of a host's CPUs while 90% are busy, or a fifth of an uplink that is 90% full",
+			Distinction: "the same test at another hour; a guest that still gets its CPU time loses nothing", Fix: "set anti-affinity or a reservation, or measure at a quiet hour", Effect: "figures that change from run to run",
 			Source: "proc(5), /proc/stat, steal; cpu.usage and net.received, net.transmitted of an ESXi host",
 		},
 		Gates: []gate.Rule{
-			{ID: "link-load", Words: "traffic", Title: "Other traffic on the link", About: "what else the interface carried while no test ran",
-				Warns:  "more than 5% of its speed, or 50 Mb/s where the speed is a name only",
-				Why:    "what others send is missing from the result, and changes from run to run",
-				Source: "thru's own bound", Fix: "stop it, or measure when it is quiet", Checklist: []string{"C-33"}, Face: gateLinkLoad},
-			{ID: "rtt-spread", Words: "jitter latency rtt ping delay", Title: "Round trip of the idle path", About: "the distribution of small round trips, socket to socket",
-				Warns:  "of 20 samples or more the 90th percentile is three times the median and 3 ms above it, or the 99th so and 10 ms",
+			{ID: "link-load", Words: "traffic", Title: "Other traffic on the link", About: "traffic on the interface while no test runs",
+				Warns:  "more than 5% of the link speed, or 50 Mb/s where the speed is nominal (veth, virtio)",
+				Why:    "other traffic lowers the result, by a different amount in each run",
+				Source: "thru's own threshold", Fix: "stop the other traffic, or measure when the link is quiet", Checklist: []string{"C-33"}, Face: gateLinkLoad},
+			{ID: "rtt-spread", Words: "jitter latency rtt ping delay", Title: "Round trip of the idle path", About: "the distribution of the round trips of small messages, socket to socket",
+				Warns:  "with 20 samples or more: the 90th percentile is three times the median and 3 ms above it, or the 99th is three times the median and 10 ms above it",
 				Why:    "a path that queues or sleeps while idle gives results that change from run to run",
-				Source: "thru's own bound; RFC 6349, 3.3.1 wants the RTT first (C-15)", Fix: "look for other traffic, Wi-Fi, a busy host or power saving",
+				Source: "thru's own threshold; RFC 6349, 3.3.1 measures the RTT first (C-15)", Fix: "look for other traffic, Wi-Fi, a busy host or power saving",
 				Checklist: []string{"C-15"}, Path: gateRTTSpread},
-			{ID: "cpu-load", Title: "Other load of the CPUs", About: "what the host does while no test runs",
+			{ID: "cpu-load", Title: "Other CPU load", About: "CPU load of the host while no test runs",
 				Warns:  "above 20% of the machine, or 80% of one CPU",
-				Why:    "what others use is missing to the test, and changes from run to run",
-				Source: "thru's own bound", Fix: "see what it is, and measure when the host is quiet", Checklist: []string{"C-29", "C-33"}, Host: gateCPULoad},
+				Why:    "the test does not get the CPU time that others use, and that changes from run to run",
+				Source: "thru's own threshold", Fix: "find the program that uses the CPU, and measure when the host is quiet", Checklist: []string{"C-29", "C-33"}, Host: gateCPULoad},
 		},
 	}
 }
@@ -52,19 +52,19 @@ func judgeNoisyNeighbour(f *diagnose.Flow) *diagnose.Outcome {
 func noiseSeen(f *diagnose.Flow) *diagnose.Outcome {
 	if e := f.CrowdedEnd(); e != nil {
 		if share, ok := f.CeilingShare(); ok && share >= stat.PassPct {
-			return diagnose.No("the link is full all the same")
+			return diagnose.No("the link is full nevertheless")
 		}
 		return otherWork(e)
 	}
 	flat, known := f.Flatness()
 	if !known {
-		return diagnose.Missing("three seconds of the course", "the run was too short")
+		return diagnose.Missing("a time line of 3 s or more", "the run was too short")
 	}
 	switch {
 	case flat < unevenBar && f.PacketsOnly(): // a steady neighbour does not vary
 		return f.Receiver.Lacks("CPU time given to others (steal)")
 	case flat < unevenBar:
-		return diagnose.No("the seconds differ by %s", unit.Percent(flat))
+		return diagnose.No("the rate varies by only %s from second to second", unit.Percent(flat))
 	}
 	var at *diagnose.End
 	worst, seen := 0.0, false
@@ -79,19 +79,19 @@ func noiseSeen(f *diagnose.Flow) *diagnose.Outcome {
 	case !seen:
 		return f.Receiver.Lacks("CPU time given to others (steal)")
 	case worst < stolenBar:
-		return diagnose.No("the hypervisor gave %s of the CPUs to others", unit.Percent(worst))
+		return diagnose.No("steal time is only %s of the CPUs", unit.Percent(worst))
 	}
 	c, ok := stealCorrelation(at, f.Bins())
 	switch {
 	case !ok:
-		return diagnose.Missing("five seconds with the steal of each", "the run was too short to see whether the rate follows it")
+		return diagnose.Missing("steal time of 5 s or more, second by second", "the run was too short to see whether the rate follows it")
 	case c > withSteal:
-		return diagnose.No("the rate does not follow the CPU time that others take")
+		return diagnose.No("the rate does not follow steal time")
 	}
-	return diagnose.Likely("others on the machine of %s take %s of its CPUs, and the rate varies with it", at.Name, unit.Percent(worst)).At(at.Where()).
-		By(diagnose.Above(at.Proof("steal of all CPUs", worst, "pct"), stolenBar), diagnose.Above(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), unevenBar),
+	return diagnose.Likely("other guests on the machine of %s take %s of its CPUs, and the rate varies with that", at.Name, unit.Percent(worst)).At(at.Where()).
+		By(diagnose.Above(at.Proof("steal of all CPUs", worst, "pct"), stolenBar), diagnose.Above(f.Receiver.Proof("deviation of the rate from its median, by the second", flat, "pct"), unevenBar),
 			diagnose.UnderBar(at.Proof("correlation of rate and steal, by the second", c, ""), withSteal)).
-		Then("the same at another hour").AddFix(diagnose.Advise(at, "reserve CPU for it, keep busy guests off its host, or measure at a quiet hour"))
+		Then("the same test at another hour").AddFix(diagnose.Advise(at, "reserve CPU for it, keep busy guests off its host, or measure at a quiet hour"))
 }
 
 // otherWork judges a host that is busy without the test: it limits the flow if the traffic's thread waits for a
@@ -100,7 +100,7 @@ func otherWork(e *diagnose.End) *diagnose.Outcome {
 	busy := stat.IdleBusy(e.Seen)
 	o := diagnose.Possible("other work keeps %s of the CPUs of %s busy without the test", unit.Percent(busy), e.Name).At(e.Where()).
 		By(diagnose.Above(e.Proof("CPUs without the test", busy, "pct"), stat.MostOtherWork)).
-		Then("the same while " + e.Name + " has no other work").AddFix(diagnose.Advise(e, "end the other work, or measure when it is done"))
+		Then("the same test while " + e.Name + " has no other work").AddFix(diagnose.Advise(e, "stop the other work, or measure when it is done"))
 	if t, ok := e.Threads(); ok && t.Wait > diagnose.SharedBar {
 		o.Confidence = measure.Likely
 		o.By(diagnose.Above(e.Proof("thread waiting for a CPU", t.Wait, "pct"), diagnose.SharedBar))
@@ -152,9 +152,9 @@ func Crowded(f *diagnose.Flow) *diagnose.Outcome {
 	case o != nil:
 		return o
 	case known:
-		return diagnose.No("others than the test's guests fill neither the CPUs of the hosts nor the uplinks")
+		return diagnose.No("guests outside the test fill neither the CPUs of the hosts nor the uplinks")
 	case asked:
-		return diagnose.Missing("load of the hosts below", hypervisor.HostCounter(f.Receiver, measure.CounterUsage).Why)
+		return diagnose.Missing("load of the hypervisor hosts", hypervisor.HostCounter(f.Receiver, measure.CounterUsage).Why)
 	}
 	return unknownWhy
 }
@@ -171,9 +171,9 @@ func hostCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 	if usage.Mean < hostFullBar || others < othersBar {
 		return nil, true
 	}
-	o = diagnose.Possible("others fill the CPUs of %s: %s of them, of %s in all", hypervisor.HostName(e), unit.Percent(others), unit.Percent(usage.Mean)).
+	o = diagnose.Possible("other guests fill the CPUs of %s: they take %s, of %s in use", hypervisor.HostName(e), unit.Percent(others), unit.Percent(usage.Mean)).
 		By(diagnose.Above(hypervisor.GaugeEvidence(usage, e.Name, usage.Mean, "pct"), hostFullBar), diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "CPUs of the host that others take", Value: others, Unit: "pct", SpanNs: usage.SpanNs}, othersBar)).
-		At(hypervisor.AtHost(e, hypervisor.HostName(e))).AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Advice: "move busy guests away from it, reserve CPU for " + hypervisor.GuestName(e) + ", or measure at a quiet hour", Risk: "what is moved stands still for a moment; what is reserved is lost to others"})
+		At(hypervisor.AtHost(e, hypervisor.HostName(e))).AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Advice: "move busy guests away from it, reserve CPU for " + hypervisor.GuestName(e) + ", or measure at a quiet hour", Risk: "a guest that is moved stops for a moment; other guests lose the CPU time that is reserved"})
 	o.RuledOutEffects = []string{"cpu-limit", "cpu-steal"} // more likely their root
 	wait := cpu.HypervisorWaits(e)
 	switch {
@@ -263,10 +263,10 @@ func uplinkCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 	if stat.Pct(all.Mean, speed) < uplinkBar || stat.Pct(others, speed) < uplinkOther {
 		return nil, true
 	}
-	o = diagnose.Likely("others fill the uplink %s of %s: %s of its %s", diagnose.Word(up[0]), hypervisor.HostName(e), unit.Rate(others), unit.Rate(speed)).
+	o = diagnose.Likely("other traffic fills the uplink %s of %s: %s of its %s", diagnose.Word(up[0]), hypervisor.HostName(e), unit.Rate(others), unit.Rate(speed)).
 		By(diagnose.Above(hypervisor.GaugeEvidence(all, e.Name, stat.Pct(all.Mean, speed), "pct"), uplinkBar), diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "share of the uplink that others take", Value: stat.Pct(others, speed), Unit: "pct", SpanNs: all.SpanNs}, uplinkOther)).
-		At(hypervisor.AtHost(e, hypervisor.HostName(e))).Costs(max(0, speed-others), "they leave "+unit.Rate(max(0, speed-others)), "counters of the uplink").
-		AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Advice: "see which guests use it, give the test an uplink of its own, or measure at a quiet hour", Risk: "what is moved to another uplink stands still for a moment"})
+		At(hypervisor.AtHost(e, hypervisor.HostName(e))).Costs(max(0, speed-others), "other traffic leaves "+unit.Rate(max(0, speed-others)), "counters of the uplink").
+		AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Advice: "find the guests that use it, give the test an uplink of its own, or measure at a quiet hour", Risk: "traffic that moves to another uplink stops for a moment"})
 	o.RuledOutEffects = []string{"cpu-limit", "cpu-steal"} // CPUs do not fill an uplink
 	switch s, r := e.Flow.Sender.Load(), e.Flow.Receiver.Load(); {
 	case e.Flow.IsAll() != nil:
@@ -287,13 +287,13 @@ func gateLinkLoad(f *scene.Face) *gate.Finding {
 		return gate.NotChecked("other traffic of "+f.Name, why)
 	}
 	if at < 0 {
-		return gate.Pass("%s was quiet for %s", f.Name, gate.Span(l.SpanNs))
+		return gate.Pass("%s carried no other traffic for %s", f.Name, gate.Span(l.SpanNs))
 	}
 	busy, direction := l.Interfaces[at].RxBps, "in"
 	if out := l.Interfaces[at].TxBps; out > busy {
 		busy, direction = out, "out"
 	}
-	bound, of := 50e6, "; the speed of the link is not known"
+	bound, of := 50e6, "; the link speed is not known"
 	if f.Speed() > 0 {
 		bound, of = 0.05*float64(f.Speed()), ", of "+gate.Rate(f.Speed())
 	}
@@ -305,7 +305,7 @@ func gateLinkLoad(f *scene.Face) *gate.Finding {
 
 // LookAtTraffic names the commands that show who uses the network.
 func LookAtTraffic(h *scene.Host) scene.Fix {
-	return scene.Advise("stop it, or measure when it is quiet; who it is: `" + cmp.Or(map[string]string{
+	return scene.Advise("stop the other traffic, or measure when the link is quiet; list connections with `" + cmp.Or(map[string]string{
 		"linux": "ss -tunp", "freebsd": "sockstat -c", "darwin": "nettop -m tcp", "windows": "Get-NetTCPConnection -State Established",
 		"solaris": "netstat -nu", "illumos": "netstat -nu", "esxi": "esxcli network ip connection list",
 	}[h.System], "netstat -n") + "`")
@@ -329,7 +329,7 @@ func gateRTTSpread(sc *scene.Scene) *gate.Finding {
 func gateCPULoad(h *scene.Host) *gate.Finding {
 	l := h.Load
 	if l == nil || l.CPUPct == nil {
-		return gate.Missing(h, "load of the CPUs", "load.cpu_pct")
+		return gate.Missing(h, "CPU load", "load.cpu_pct")
 	}
 	busiest := math.NaN()
 	if l.BusiestPct != nil {
@@ -355,7 +355,7 @@ func lookAtBusiest(h *scene.Host) scene.Fix {
 	if scene.Plain(top[0].Name, "") {
 		name = " (" + top[0].Name + ")"
 	}
-	return scene.Advise(fmt.Sprintf("see what process %d%s does; measure when it is idle or has ended", top[0].PID, name))
+	return scene.Advise(fmt.Sprintf("check process %d%s; measure when it is idle or has ended", top[0].PID, name))
 }
 
 // muchOfCPU is the percentage of one CPU from which a process counts as the reason of a load.
@@ -369,11 +369,11 @@ func busiestProcess(h *scene.Host) string {
 	case len(l.Top) == 0 && scene.Reason(h.NotChecked, "load.processes") != scene.NotRead:
 		return ""
 	case len(l.Top) == 0:
-		return "; no process takes more than 5% of one"
+		return "; no process takes more than 5% of one CPU"
 	}
 	p, most := l.Top[0], ", most by"
 	if !(p.CPUPct >= muchOfCPU) {
 		most = "; the busiest process is"
 	}
-	return fmt.Sprintf("%s %.40s (process %d, %s of one)", most, p.Name, p.PID, gate.Percent(p.CPUPct))
+	return fmt.Sprintf("%s %.40s (process %d, %s of one CPU)", most, p.Name, p.PID, gate.Percent(p.CPUPct))
 }

@@ -22,21 +22,21 @@ import (
 func Shaper() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "shaper", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a queue on the way lets no more pass", Judge: JudgeShaper, Packets: PacketsShaper,
-			Seen:        "the rate is that of the traffic shaping of a port group, switch or port below an end (certain where it is flat, and no CPU is full); or the rate is flat, and the round trip under load is far above its least: a queue is full; in captures too, of which two tell on which way it is",
-			Distinction: "UDP above the rate stands in the queue all along (16 packets or more, a quarter of the greatest delay on average), then is lost; below it neither",
-			Fix:         "use fq_codel or cake to keep its queue short; the rate is what the link is set to carry", Effect: "142 to 25 ms of delay by bbr or a short queue",
+			Cause: "shaper", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a shaper on the path limits the rate", Judge: JudgeShaper, Packets: PacketsShaper,
+			Seen:        "the rate equals the traffic shaping of an end point's port, port group or virtual switch (certain if the rate is flat and no CPU is full); or the rate is flat, and the round trip under load is far above its minimum: a queue is full; in captures the same, and two captures show the direction",
+			Distinction: "UDP above the rate waits in the queue all the time (16 packets or more, a quarter of the greatest delay on average), then is lost; UDP below the rate is neither delayed nor lost",
+			Fix:         "use fq_codel or cake to keep its queue short; the rate itself is a setting of the network", Effect: "delay 142 to 25 ms with bbr or a short queue",
 			Source: "causes.md, calibration; tc-tbf(8), tc-htb(8)", Tests: []string{diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold, diagnose.EightStreams}, Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
 			{ID: "qdisc", Words: "fq shaper tbf htb cake netem tc", Title: "Queueing discipline", About: "the discipline at the root of the interface",
 				Warns:  "netem, which delays and drops on purpose; where --link-rate states a rate, a shaper (tbf, htb, cake, hfsc) on the route's interface",
-				Why:    "what shapes, delays or drops at the sender is measured as if the path did it",
-				Source: "tc(8)", Fix: "set the kernel's default discipline; for a shaper, look at its rate first", Checklist: []string{"C-33"}, Face: gateQdisc},
-			{ID: "guest-shaping", Words: "shaping portgroup", Title: "Traffic shaping of a guest's port", About: "the shaping of its port, port group and switch, in both directions",
-				Warns:  "one is on, at less than the rate that is wanted, or no rate is stated",
-				Why:    "nothing passes faster than its average for longer than a burst",
-				Source: "vSphere Networking, traffic shaping policy", Fix: "switch it off, or raise its average", Checklist: []string{"C-33"}, Hypervisor: true, Host: gateGuestShaping},
+				Why:    "shaping, delay and drops at the sender look like those of the path",
+				Source: "tc(8)", Fix: "set the kernel's default discipline; of a shaper, check its rate first", Checklist: []string{"C-33"}, Face: gateQdisc},
+			{ID: "guest-shaping", Words: "shaping portgroup", Title: "Traffic shaping of a guest's port", About: "the traffic shaping of its port, port group and virtual switch, in both directions",
+				Warns:  "shaping is on, at less than the wanted rate or with no rate stated",
+				Why:    "after a burst, nothing passes faster than the average bandwidth",
+				Source: "vSphere Networking, traffic shaping policy", Fix: "switch the shaping off, or raise its average bandwidth", Checklist: []string{"C-33"}, Hypervisor: true, Host: gateGuestShaping},
 		},
 		Propose: []advise.Proposer{ProposeShaper},
 	}
@@ -54,7 +54,7 @@ func JudgeShaper(f *diagnose.Flow) *diagnose.Outcome {
 		return q
 	}
 	if f.OnOneMachine() {
-		return diagnose.No("no link lies between the ends")
+		return diagnose.No("both ends are on one host")
 	}
 	if _, _, ok := f.Queued(); !ok {
 		return f.Sender.Lacks("the round trip under load")
@@ -64,17 +64,17 @@ func JudgeShaper(f *diagnose.Flow) *diagnose.Outcome {
 	passed, far := loss.PassesFar(f)
 	switch {
 	case stated && share >= stat.PassPct:
-		return diagnose.No("the link itself is full: %s of what it can carry", unit.Percent(share))
+		return diagnose.No("the link itself is full: %s of its capacity", unit.Percent(share))
 	case stated && share >= diagnose.NearBar && (f.HasQueue() || over && s.Capacity > diagnose.NearBar/100*f.Cell.Ceiling.Bps):
-		return diagnose.No("the queue is the link's own: %s of what it can carry pass", unit.Percent(share))
+		return diagnose.No("the queue is the link's own: the rate is %s of its capacity", unit.Percent(share))
 	case over && f.Receiver.IsBehind() && s.Capacity > diagnose.GainBar*f.Rate():
-		return diagnose.No("it would let %s pass", unit.Rate(s.Capacity))
+		return diagnose.No("a queue would let %s pass", unit.Rate(s.Capacity))
 	case over && s.Wait.Stands():
 		return overfilled(f, s)
 	case far:
 		return diagnose.No("UDP at %s passes", unit.Rate(passed))
 	case over && s.Wait.IsClear():
-		return diagnose.No("datagrams above the rate are dropped, not delayed")
+		return diagnose.No("datagrams above the rate are dropped without delay")
 	}
 	return plateau(f)
 }
@@ -108,9 +108,9 @@ func asPortShaper(f *diagnose.Flow, s *hypervisor.ShapedPort, by measure.Proof) 
 	if s.End.Sends() {
 		direction = "sends"
 	}
-	o := diagnose.Likely("%s holds what the %s %s to %s, and this is it", s.Name, s.End.Place, direction, unit.Rate(s.Average)).
-		By(by, measure.Proof{EndPoint: s.End.Name, Counter: "average rate of its traffic shaping", Value: s.Average, Unit: "bps"}).
-		Costs(s.Average, "no more than "+unit.Rate(s.Average)+" with all headers", "traffic shaping of "+s.Name)
+	o := diagnose.Likely("%s limits what the %s %s to %s, and the flow is at this limit", s.Name, s.End.Place, direction, unit.Rate(s.Average)).
+		By(by, measure.Proof{EndPoint: s.End.Name, Counter: "average bandwidth of its traffic shaping", Value: s.Average, Unit: "bps"}).
+		Costs(s.Average, "at most "+unit.Rate(s.Average)+" including all headers", "traffic shaping of "+s.Name)
 	flat, known := f.Flatness()
 	a, b := f.Sender.Load(), f.Receiver.Load()
 	switch {
@@ -119,7 +119,7 @@ func asPortShaper(f *diagnose.Flow, s *hypervisor.ShapedPort, by measure.Proof) 
 	case known && flat < diagnose.FlatBar && a.Known && b.Known:
 		o.Confidence = measure.Certain
 	}
-	return o.At(hypervisor.AtHost(s.End, s.Name)).AddFix(&measure.Fix{EndPoint: hypervisor.HostName(s.End), Advice: "raise the average of the traffic shaping of " + s.Name + ", or switch it off", Risk: "it may be meant: ask who runs the network"})
+	return o.At(hypervisor.AtHost(s.End, s.Name)).AddFix(&measure.Fix{EndPoint: hypervisor.HostName(s.End), Advice: "raise the average bandwidth of the traffic shaping of " + s.Name + ", or switch it off", Risk: "the limit may be intended: ask the network's administrator"})
 }
 
 // OwnQueue judges the queueing discipline of the sender's own interface.
@@ -141,7 +141,7 @@ func OwnQueue(f *diagnose.Flow) (*diagnose.Outcome, bool) {
 	if f.LinkIsFull() || !mine {
 		return nil, false
 	}
-	o := diagnose.Likely("the sender's own qdisc %s on %s holds it at this rate", q.Kind, diagnose.Word(e.FaceName()))
+	o := diagnose.Likely("the sender's own qdisc %s on %s limits the rate", q.Kind, diagnose.Word(e.FaceName()))
 	stolen, _ := stealPct(e)
 	if known && flat < diagnose.FlatBar && stolen < diagnose.StealBar && f.HasQueue() && waitsIn(f, q) { // overlimits alone may come from bursts, and the queue may be another one
 		o.Confidence = measure.Certain
@@ -150,8 +150,8 @@ func OwnQueue(f *diagnose.Flow) (*diagnose.Outcome, bool) {
 	if q.Drops > 0 {
 		o.By(e.Proof("qdisc "+q.Kind+" drops", float64(q.Drops), "packets"))
 	}
-	return f.AsShaper(o).AddFix(&measure.Fix{EndPoint: e.Name, Platform: "linux", Advice: "look at the rate that it is set to, and raise it if the link carries more",
-		Commands: []string{fmt.Sprintf("tc -s qdisc show dev %s", diagnose.Word(e.FaceName()))}, Risk: "it only shows"}), true
+	return f.AsShaper(o).AddFix(&measure.Fix{EndPoint: e.Name, Platform: "linux", Advice: "check its configured rate, and raise it if the link carries more",
+		Commands: []string{fmt.Sprintf("tc -s qdisc show dev %s", diagnose.Word(e.FaceName()))}, Risk: "the command only reads"}), true
 }
 
 // waitsIn reports whether a queueing discipline holds or drops packets of this flow: the round-trip time grew by
@@ -169,17 +169,17 @@ func waitsIn(f *diagnose.Flow, q *measure.Qdisc) bool {
 // overfilled words a queue that datagrams above the rate have filled. A queue that would pass more TCP traffic
 // drops its bursts.
 func overfilled(f *diagnose.Flow, s diagnose.Surplus) *diagnose.Outcome {
-	o := diagnose.Certain("a queue on the way lets %s pass, and no more", unit.Rate(s.Capacity))
+	o := diagnose.Certain("a queue on the path lets only %s pass", unit.Rate(s.Capacity))
 	if s.Capacity > diagnose.GainBar*f.Rate() {
 		again, _ := f.AgainPct()
 		if again < diagnose.AgainBar || loss.Below(f, again).Lost {
-			return diagnose.No("it would let %s pass", unit.Rate(s.Capacity))
+			return diagnose.No("a queue would let %s pass", unit.Rate(s.Capacity))
 		}
 		if runsDry(f) {
-			return diagnose.No("the congestion window was not used up")
+			return diagnose.No("the congestion window was not full")
 		}
-		o = diagnose.Certain("a queue that is too short for the round trip drops what %s leaves over", unit.Rate(s.Capacity)).
-			Costs(s.Capacity, "it would carry "+unit.Rate(s.Capacity)+" of payload", "UDP above the rate: what came through")
+		o = diagnose.Certain("a queue that is too short for the round trip drops bursts above %s", unit.Rate(s.Capacity)).
+			Costs(s.Capacity, "a longer queue would carry "+unit.Rate(s.Capacity)+" of payload", "UDP above the rate: goodput")
 		if a, _ := stealPct(f.Sender); a > diagnose.StealBar || again < shortBar { // a host that stalls now and then bursts by itself
 			o.Confidence = measure.Likely
 		}
@@ -207,25 +207,25 @@ func plateau(f *diagnose.Flow) *diagnose.Outcome {
 	flat, known := f.Flatness()
 	switch {
 	case !f.HasQueue() && !(diagnose.Paces(f.Congestion()) && known && flat < diagnose.FlatBar):
-		return diagnose.No("the round trip under load is %.1f times the least: no queue is full", times)
+		return diagnose.No("the round trip under load is %.1f times its minimum: no queue is full", times)
 	case !known:
-		return diagnose.Missing("three seconds of the course", "the run was too short to see a plateau")
+		return diagnose.Missing("a time line of 3 s or more", "the run was too short to see a plateau")
 	case f.Receiver.IsBehind():
-		return diagnose.No("data waits unread at the receiver, which holds its acknowledgements back")
+		return diagnose.No("data waits unread at the receiver, which delays its acknowledgements")
 	case flat > 3*diagnose.FlatBar:
-		return diagnose.No("the rate of the seconds differs by %s", unit.Percent(flat))
+		return diagnose.No("the rate varies by %s from second to second", unit.Percent(flat))
 	case !fillsCwnd(f):
-		return diagnose.No("the congestion window was not used up")
+		return diagnose.No("the congestion window was not full")
 	case f.Sender.IsFull() || f.Receiver.IsFull():
 		return diagnose.No("a CPU is full")
 	case f.WindowBinds():
-		return diagnose.No("the receiver's window holds the sender up")
+		return diagnose.No("the receiver's window limits the sender")
 	}
-	o := diagnose.Possible("a queue on the way holds it at this rate: the round trip grows by %s under load", unit.Duration(int64(by)))
+	o := diagnose.Possible("a queue on the path limits the rate: the round trip grows by %s under load", unit.Duration(int64(by)))
 	if f.HasQueue() && flat < diagnose.FlatBar && !drifts(f) {
 		o.Confidence = measure.Likely
 	}
-	return f.AsShaper(o.By(loss.QueueProof(f), diagnose.UnderBar(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), diagnose.FlatBar)))
+	return f.AsShaper(o.By(loss.QueueProof(f), diagnose.UnderBar(f.Receiver.Proof("deviation of the rate from its median, by the second", flat, "pct"), diagnose.FlatBar)))
 }
 
 // fillsCwnd reports whether the congestion window limited the sender, as it does if filling the path causes the
@@ -255,7 +255,7 @@ func drifts(f *diagnose.Flow) bool {
 func PacketsShaper(f *diagnose.Flow) *diagnose.Outcome {
 	s := f.AnyCapturePoint()
 	if s == nil {
-		return diagnose.Missing("a connection of the flow", "none is in the capture")
+		return diagnose.Missing("a connection of the flow", "the capture has none")
 	}
 	queue, ok := s.Stands()
 	h, known := s.WindowLimited()
@@ -266,37 +266,37 @@ func PacketsShaper(f *diagnose.Flow) *diagnose.Outcome {
 	share = max(share, loss.SettledShare(f))
 	switch {
 	case f.OnOneMachine():
-		return diagnose.No("no link lies between the ends")
+		return diagnose.No("both ends are on one host")
 	case !ok && queue:
-		return diagnose.Missing("the round trip under load", "it grows, but the capture does not tell whether the sender itself waits; one at the sender would")
+		return diagnose.Missing("the round trip under load", "it grows, but this capture does not show whether the queue is in the sender; a capture at the sender would")
 	case !ok:
-		return diagnose.Missing("the round trip under load", "the packets that were captured do not tell")
+		return diagnose.Missing("the round trip under load", "the captured packets do not show it")
 	case stated && share >= diagnose.NearBar:
-		return diagnose.No("the queue is the link's own: %s of what it can carry pass", unit.Percent(share))
+		return diagnose.No("the queue is the link's own: the rate is %s of its capacity", unit.Percent(share))
 	case s.ClosedPct() >= diagnose.ClosedFew:
 		return diagnose.No("the receiver's window was closed %s of the time", unit.Percent(s.ClosedPct()))
 	case known && h.Binds && !queue:
-		return diagnose.No("the receiver's window holds the sender up")
+		return diagnose.No("the receiver's window limits the sender")
 	case told && idle > diagnose.IdleBar/2:
 		return diagnose.No("the sender had nothing to send %s of the time", unit.Percent(idle))
 	case !queue && s.At == measure.AtSender && f.HasQueue(): // the capture shows only the part of the kernel's round trip behind the interface
-		return diagnose.Missing("the queue of the sender's host", "its kernel waits longer than its packets take from the interface on: the queue is before the capture")
+		return diagnose.Missing("the queue of the sender's host", "the kernel's round trip is longer than that of its packets from the interface on: the queue is before the capture point")
 	case !queue && seen && flat < diagnose.FlatBar && s.Data.Again.N == 0:
-		return diagnose.Missing("the congestion control", "the rate is flat without a queue, as one that paces (bbr) leaves it; packets do not tell the control")
+		return diagnose.Missing("the congestion control", "the rate is flat without a queue, as with one that paces (bbr); packets do not show which one is used")
 	case !queue:
-		return diagnose.No("the round trip under load is %.1f times the least: no queue is full", loaded/least)
+		return diagnose.No("the round trip under load is %.1f times its minimum: no queue is full", loaded/least)
 	case !seen:
-		return diagnose.Missing("three seconds of the course", "the capture is too short to see a plateau")
+		return diagnose.Missing("a time line of 3 s or more", "the capture is too short to see a plateau")
 	case flat > 3*diagnose.FlatBar:
-		return diagnose.No("the rate of the seconds differs by %s", unit.Percent(flat))
+		return diagnose.No("the rate varies by %s from second to second", unit.Percent(flat))
 	}
-	o := diagnose.Possible("a queue on the way there or back holds it at this rate: the round trip grows by %s under load", unit.Duration(int64(loaded-least)))
+	o := diagnose.Possible("a queue in one of the directions limits the rate: the round trip grows by %s under load", unit.Duration(int64(loaded-least)))
 	if flat < diagnose.FlatBar {
 		o.Confidence = measure.Likely
 	}
 	rtt := s.Proof("round trip under load, median", loaded, "ns")
-	rtt.Note = "the least is " + unit.Duration(int64(least))
-	o.By(rtt, diagnose.UnderBar(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), diagnose.FlatBar))
+	rtt.Note = "the minimum is " + unit.Duration(int64(least))
+	o.By(rtt, diagnose.UnderBar(f.Receiver.Proof("deviation of the rate from its median, by the second", flat, "pct"), diagnose.FlatBar))
 	if x := f.Crossing; x != nil && x.Data.Delay != nil {
 		if o = queueWhere(f, o, x, loaded-least); o.State != diagnose.Holds {
 			return o
@@ -308,23 +308,23 @@ func PacketsShaper(f *diagnose.Flow) *diagnose.Outcome {
 // queueWhere finds by two captures in which direction the round trip grows by so many ns.
 func queueWhere(f *diagnose.Flow, o *diagnose.Outcome, x *diagnose.Crossed, by float64) *diagnose.Outcome {
 	there, back, own := waited(x.Data.Delay), waited(x.Acks.Delay), waited(x.Left.Main().RTTBack)
-	o.By(x.Left.Proof("delay there over its least, median", there, "ns"))
+	o.By(x.Left.Proof("delay of data above its minimum, median", there, "ns"))
 	if x.Acks.Delay != nil {
-		o.By(x.Right.Proof("delay back over its least, median", back, "ns"))
+		o.By(x.Right.Proof("delay of acknowledgements above its minimum, median", back, "ns"))
 	}
-	held := "holds it at this rate"
+	held := "limits the rate"
 	switch {
 	case back >= by/4 && back > 2*there:
-		o.Text = fmt.Sprintf("a queue on the way back %s: acknowledgements wait %s there", held, unit.Duration(int64(back)))
+		o.Text = fmt.Sprintf("a queue in the reverse direction %s: acknowledgements wait %s there", held, unit.Duration(int64(back)))
 		return o.At(measure.Where{Place: measure.AtPath, From: f.Cell.To, To: f.Cell.From})
 	case there >= by/4:
-		o.Text = fmt.Sprintf("a queue on the way %s: the round trip grows by %s under load, data waits %s", held, unit.Duration(int64(by)), unit.Duration(int64(there)))
+		o.Text = fmt.Sprintf("a queue on the path %s: the round trip grows by %s under load, data waits %s", held, unit.Duration(int64(by)), unit.Duration(int64(there)))
 		return o
 	case own >= by/2:
-		o.Text = fmt.Sprintf("a queue before the first capture, on the sender's side, %s: data waits %s there", held, unit.Duration(int64(own)))
+		o.Text = fmt.Sprintf("a queue between the sender and the first capture point %s: data waits %s there", held, unit.Duration(int64(own)))
 		return o.At(f.Sender.Where())
 	}
-	return diagnose.No("the delay between the captures stays at its least: the queue is elsewhere")
+	return diagnose.No("the delay between the captures stays at its minimum: the queue is elsewhere")
 }
 
 // waited returns by how much the median delay exceeds its minimum, in ns; 0 if it is not known.
@@ -342,15 +342,15 @@ func gateQdisc(f *scene.Face) *gate.Finding {
 	kinds := strings.Fields(*f.Qdisc)
 	if slices.Contains(kinds, "netem") {
 		return gate.Warn("%s has the qdisc netem, which delays or drops on purpose", f.Name).
-			Do(scene.Commands("whoever set it wants it back", scene.Command("tc qdisc del dev %s root", f.NIC())))
+			Do(scene.Commands("the user who set it may still need it", scene.Command("tc qdisc del dev %s root", f.NIC())))
 	}
 	shaper := slices.IndexFunc(kinds, func(k string) bool { return slices.Contains(shapers(), k) })
 	switch {
 	case shaper >= 0 && f.Firm && f.Host.Subject.LinkBps > 0:
-		return gate.Warn("%s has the qdisc %s, which may hold the rate below the %s that are wanted", f.Name, kinds[shaper], gate.Rate(f.Host.Subject.LinkBps)).
-			Do(scene.Advise(scene.Command("`tc -s qdisc show dev %s` tells its rate (of htb and hfsc: `tc class show dev %s`)", f.NIC(), f.NIC())))
+		return gate.Warn("%s has the qdisc %s, which may limit the rate to less than the wanted %s", f.Name, kinds[shaper], gate.Rate(f.Host.Subject.LinkBps)).
+			Do(scene.Advise(scene.Command("check its rate: `tc -s qdisc show dev %s` (htb and hfsc: `tc class show dev %s`)", f.NIC(), f.NIC())))
 	case shaper >= 0:
-		return gate.Pass("%s has the qdisc %s, which may hold the rate: it is the link then", f.Name, kinds[shaper])
+		return gate.Pass("%s has the qdisc %s, which may limit the rate; no other link rate is stated", f.Name, kinds[shaper])
 	}
 	return gate.Pass("%s has the qdisc %s", f.Name, strings.Join(kinds, " "))
 }
@@ -377,13 +377,13 @@ func gateGuestShaping(h *scene.Host) *gate.Finding {
 		if want := h.Subject.LinkBps; want > 0 && *s.AverageBps >= want {
 			continue
 		}
-		return gate.Warn("%s holds what %s %s to %s", at, b.Guest.Name, what, gate.Rate(*s.AverageBps)).
-			Do(scene.Advise("on the hypervisor: raise the average of that traffic shaping, or switch it off").Risking("it may be meant"))
+		return gate.Warn("%s limits what %s %s to %s", at, b.Guest.Name, what, gate.Rate(*s.AverageBps)).
+			Do(scene.Advise("on the hypervisor: raise the average bandwidth of that traffic shaping, or switch it off").Risking("the limit may be intended"))
 	}
 	if !told {
-		return gate.NotChecked("traffic shaping of "+b.Guest.Name, "the inventory does not tell it")
+		return gate.NotChecked("traffic shaping of "+b.Guest.Name, "the inventory does not have it")
 	}
-	return gate.Pass("no traffic shaping below what is wanted is on for %s", b.Guest.Name)
+	return gate.Pass("no traffic shaping limits %s to less than the wanted rate", b.Guest.Name)
 }
 
 // ProposeShaper is for datagrams that the sender's own host drops: in the queue of the interface, or in the ring
@@ -396,7 +396,7 @@ func ProposeShaper(r advise.Request) []advise.Draft {
 	face := r.Here(h)
 	var list []advise.Draft
 	for _, x := range []struct{ place, knob, title string }{
-		{measure.LossQdisc, knob.TxQueueLen, "up to %s packets wait for %s at %s, instead of %d"},
+		{measure.LossQdisc, knob.TxQueueLen, "up to %s packets wait in the queue of %s at %s, instead of %d"},
 		{measure.LossSendNIC, knob.TXRing, "transmit ring of %s descriptors at %s of %s, instead of %d"},
 	} {
 		s := h.State(x.knob, face)

@@ -20,13 +20,13 @@ func SlowConvergence() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "slow-convergence", TCP: true, Title: "the rate still rises when the run ends", Judge: judgeSlowConvergence,
 			Seen:        "the last third carries 10% more than the first, the congestion window grows to the end, there is no plateau",
-			Distinction: "a longer run reaches more", Fix: "measure for longer, or leave a longer ramp out (-O)", Effect: "the figure is too low, not the path",
+			Distinction: "a longer run reaches more", Fix: "measure for longer, or omit more of the start (-O)", Effect: "the figure is lower than what the path carries",
 			Source: "methods.md, steady state; RFC 9438, section 4", Tests: []string{diagnose.Longer},
 		},
 		Gates: []gate.Rule{
 			{ID: "tcp-carry-over", Title: "What TCP remembers", About: "tcp_no_metrics_save and tcp_slow_start_after_idle, where the path is long (10 ms) and holds more than 1 MB; information only",
-				Why:    "a threshold kept from an earlier connection that lost packets makes the next ones start slowly",
-				Source: "ip-sysctl.rst", Fix: "do not keep it while measuring", Checklist: []string{"C-17"}, Host: gateTCPCarryOver},
+				Why:    "a slow-start threshold cached from an earlier connection with loss makes the next ones start slowly",
+				Source: "ip-sysctl.rst", Fix: "do not cache it while measuring", Checklist: []string{"C-17"}, Host: gateTCPCarryOver},
 		},
 		Propose: []advise.Proposer{ProposeSlowConvergence},
 	}
@@ -39,11 +39,11 @@ func judgeSlowConvergence(f *diagnose.Flow) *diagnose.Outcome {
 	case f.IsRateLimited():
 		return diagnose.No("a rate was asked for")
 	case f.Follows() && f.Rate() < diagnose.BindsBar*left:
-		return diagnose.No("the rate goes up and down with what is lost")
+		return diagnose.No("the rate rises and falls with packet loss")
 	case stillClimbs(f):
-		return asClimbing(f, diagnose.Likely("the congestion window still grows when the run ends: nothing is lost, no queue and no window is full"))
+		return asClimbing(f, diagnose.Likely("the congestion window still grows when the run ends: no packet is lost, no queue and no window is full"))
 	case len(bins) < stat.LeastBins:
-		return diagnose.Missing("five seconds of the course", "the run was too short to see a trend")
+		return diagnose.Missing("a time line of 5 s or more", "the run was too short to see a trend")
 	}
 	third := len(bins) / 3
 	first, last := stat.Mean(bins[:third]), stat.Mean(bins[len(bins)-third:])
@@ -51,10 +51,10 @@ func judgeSlowConvergence(f *diagnose.Flow) *diagnose.Outcome {
 	case last < riseBar*first:
 		return diagnose.No("the last third carries %s, the first %s", unit.Rate(last), unit.Rate(first))
 	case stat.Rising(bins) < 0.8:
-		return diagnose.No("the rate goes up and down")
+		return diagnose.No("the rate rises and falls")
 	}
 	if _, _, _, steps := stat.ChangePoint(bins); steps {
-		return diagnose.No("the rate has two levels, no slope")
+		return diagnose.No("the rate has two levels, and no slope")
 	}
 	o := diagnose.Possible("the rate still rises when the run ends: from %s to %s", unit.Rate(first), unit.Rate(last)).At(measure.Where{Place: measure.AtTool}).
 		By(f.Receiver.Proof("goodput of the first third", first, "bps"), diagnose.Above(f.Receiver.Proof("goodput of the last third", last, "bps"), riseBar*first))
@@ -110,12 +110,12 @@ func cwnds(f *diagnose.Flow) (timeline []float64) {
 
 // asClimbing decides about a rate that still rises by a longer run.
 func asClimbing(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
-	o.At(measure.Where{Place: measure.AtTool}).AddFix(diagnose.Advise(nil, "measure for longer (-t 60), and leave more of the beginning out (-O)"))
+	o.At(measure.Where{Place: measure.AtTool}).AddFix(diagnose.Advise(nil, "measure for longer (-t 60), and omit more of the start (-O)"))
 	x := f.Experiment(diagnose.Longer)
 	switch {
 	case x == nil:
 	case f.Against(x).Times < diagnose.GainBar:
-		return diagnose.No("a longer run reaches %s, no more", unit.Rate(diagnose.RateOf(x)))
+		return diagnose.No("a longer run reaches only %s", unit.Rate(diagnose.RateOf(x)))
 	default:
 		o.Confidence = measure.Likely
 		if rises(f, x) {
@@ -165,7 +165,7 @@ func gateTCPCarryOver(h *scene.Host) *gate.Finding {
 	if len(fix.Lines) == 0 {
 		return nil
 	}
-	return gate.Pass("TCP keeps what earlier connections found, or starts anew after a pause%s", gate.AtRTT(h.RTT())).Do(fix)
+	return gate.Pass("TCP starts with cached metrics of earlier connections, or in slow start after a pause%s", gate.AtRTT(h.RTT())).Do(fix)
 }
 
 // longRTT is the round-trip time in ns from which a connection needs long to find its rate again.
@@ -177,10 +177,10 @@ func ProposeSlowConvergence(r advise.Request) []advise.Draft {
 	h := r.Direction.From
 	var list []advise.Draft
 	if h.Value(knob.NoMetricsSave, "") == "0" {
-		list = append(list, advise.Change(h, knob.NoMetricsSave, "", "1", "connections of %s do not begin with what earlier ones found", h.Name).ForDirection(r.Direction))
+		list = append(list, advise.Change(h, knob.NoMetricsSave, "", "1", "connections of %s do not start with cached metrics of earlier ones", h.Name).ForDirection(r.Direction))
 	}
 	if h.Value(knob.SlowStartIdle, "") == "1" {
-		list = append(list, advise.Change(h, knob.SlowStartIdle, "", "0", "connections of %s keep their rate over a pause", h.Name).ForDirection(r.Direction))
+		list = append(list, advise.Change(h, knob.SlowStartIdle, "", "0", "connections of %s keep their congestion window over a pause", h.Name).ForDirection(r.Direction))
 	}
 	return list
 }

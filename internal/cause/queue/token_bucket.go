@@ -16,10 +16,10 @@ import (
 func TokenBucket() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "token-bucket", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a burst is allowed, then less", Judge: judgeTokenBucket,
+			Cause: "token-bucket", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a token bucket allows a burst, then a lower rate", Judge: judgeTokenBucket,
 			Seen:        "the rate has two levels, the higher one first; or a cloud's counters of exceeded allowances rose",
-			Distinction: "other traffic that joins makes the same two levels: only a bucket gives as many bytes again before the step of another run (certain)",
-			Fix:         "use a larger instance or a higher rate; report both levels", Effect: "the lower level is what lasts",
+			Distinction: "other traffic that starts causes the same two levels; only a token bucket passes as many bytes before the step of another run (certain)",
+			Fix:         "use a larger instance or a higher rate; report both levels", Effect: "the lower level is the sustained rate",
 			Source: "ENA driver, bw_in_allowance_exceeded; methods.md, change-point test", Tests: []string{diagnose.Longer, diagnose.Rested}, Brings: []string{"shaper", "policer", "loss"},
 		},
 	}
@@ -33,7 +33,7 @@ func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 	long := f.Experiment(diagnose.Longer)
 	switch {
 	case !found && len(f.Bins()) < 2*stat.LeastBins-4 && long == nil: // two levels of three seconds
-		return diagnose.Missing("six seconds of the course", "the run was too short to see two levels")
+		return diagnose.Missing("a time line of 6 s or more", "the run was too short to see two levels")
 	case !found:
 		return diagnose.No("the rate has one level")
 	case x.Before < diagnose.StepBar*x.After || x.After <= 0:
@@ -41,10 +41,10 @@ func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 	case f.Sender.IsFull() || f.Receiver.IsFull():
 		return diagnose.No("a CPU is full")
 	}
-	o := diagnose.Likely("the rate falls from %s to %s after %.0f s: a burst was allowed, then less, or others take the rest since", unit.Rate(x.Before), unit.Rate(x.After), x.Lasted.Seconds()).
+	o := diagnose.Likely("the rate falls from %s to %s after %.0f s: a token bucket allowed a burst, or other traffic started then", unit.Rate(x.Before), unit.Rate(x.After), x.Lasted.Seconds()).
 		By(f.Receiver.Proof("first level", x.Before, "bps"), f.Receiver.Proof("second level", x.After, "bps")).
-		Costs(x.After, "what lasts is "+unit.Rate(x.After), "change point of the seconds").
-		AddFix(diagnose.Advise(nil, "report both levels; use a larger instance or contract, if the first one is to last"))
+		Costs(x.After, "the sustained rate is "+unit.Rate(x.After), "change point of the rate, by the second").
+		AddFix(diagnose.Advise(nil, "report both levels; use a larger instance or contract if the first one must be sustained"))
 	if long != nil && diagnose.RateOf(long) < diagnose.StepBar*x.After {
 		o.By(diagnose.UnderBar(measure.Proof{EndPoint: f.Receiver.Name, Counter: "goodput of a longer run after this one", Value: diagnose.RateOf(long), Unit: "bps"}, diagnose.StepBar*x.After))
 	}
@@ -52,14 +52,14 @@ func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 	spread := stat.MedianDeviation(after)
 	if len(after) < 3 || spread >= diagnose.FlatBar {
 		o.Confidence = measure.Possible // a congestion control set back by losses or timeouts falls as well, and varies
-		return o.Then("a longer run: whether its second level stays")
+		return o.Then("a longer run, to see whether the second level stays")
 	}
-	o.By(diagnose.UnderBar(f.Receiver.Proof("deviation of the seconds after the step from their median", spread, "pct"), diagnose.FlatBar))
+	o.By(diagnose.UnderBar(f.Receiver.Proof("deviation of the rate after the step from its median, by the second", spread, "pct"), diagnose.FlatBar))
 	if again := sameBurst(f, x); again > 0 {
 		o.Confidence = measure.Certain
 		return o.By(f.Receiver.Proof("bytes before the step, of each of several runs", again, "bytes"))
 	}
-	return o.Then("the same after a rest of minutes: a bucket has filled again, and gives as many bytes before it falls")
+	return o.Then("the same test after some idle minutes: a token bucket has filled again, and passes as many bytes before the rate falls")
 }
 
 // overAllowance judges by the cloud allowance counters. They include bursts of any flow of the instance, so the
