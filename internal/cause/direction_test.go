@@ -97,7 +97,7 @@ func TestVPNCPU(t *testing.T) {
 	judgeRows(t, "vpn-cpu", []row{
 		{"no tunnel", "no", "no tunnel", nil},
 		{"CPUs have room", "no", "no CPU is full", edits{tunnel}},
-		{"a CPU is full", "likely", "CPU 3 is full of the kernel's work, and eth0 is a tunnel (wireguard): 98%", edits{tunnel, full}},
+		{"a CPU is full", "likely", "kernel work fills CPU 3, and eth0 is a tunnel (wireguard): 98%", edits{tunnel, full}},
 		{"a CPU of the receiver is full, the sender's have room", "likely", "eth0 is a tunnel (ipsec)", edits{tunnel, func(d *measure.Document) {
 			farFace(d).Tunnel = &measure.Tunnel{Kind: "ipsec"}
 			far(d).Host.CPUs = append(far(d).Host.CPUs, measure.CPU{Core: 3, SoftIRQ: 97, Idle: 3})

@@ -20,8 +20,8 @@ import (
 func AppLimited() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "app-limited", TCP: true, UDP: true, Title: "the sender does not offer more", Judge: judgeAppLimited, Packets: PacketsAppLimited,
-			Seen:        "small messages keep the sender's CPU in system calls, or nothing waits in its socket while neither window is full; in captures: nothing is under way and the window is open, half of the time or more",
+			Cause: "app-limited", TCP: true, UDP: true, Title: "the sending program offers no more data", Judge: judgeAppLimited, Packets: PacketsAppLimited,
+			Seen:        "small messages keep the sender's CPU in system calls, or the socket has no data to send while neither window is full; in captures: no data is in flight and the window is open, half of the time or more",
 			Distinction: "messages of 1 MiB", Fix: "send in blocks of 64 KiB or more", Effect: "0.74 to 13.8 Gb/s by larger messages",
 			Source: "methods.md, Traps; checklist C-19", Tests: []string{diagnose.LargeMessages, diagnose.Captured}, Brings: []string{"sender-cpu", "slow-reader"},
 		},
@@ -43,7 +43,7 @@ func judgeAppLimited(f *diagnose.Flow) *diagnose.Outcome {
 	if message(f) > 0 && message(f) < smallMessage && known && t.Run+t.Wait > diagnose.ThreadBar {
 		return diagnose.Likely("messages of %s keep the sender in system calls", unit.Size(message(f))).
 			At(measure.Where{Place: measure.AtTool, EndPoint: f.Sender.Name}).
-			By(diagnose.UnderBar(f.Sender.Proof("bytes a call", float64(message(f)), "bytes"), smallMessage), diagnose.Above(f.Sender.Proof("sender's thread on a CPU or waiting for one", t.Run+t.Wait, "pct"), diagnose.ThreadBar)).
+			By(diagnose.UnderBar(f.Sender.Proof("bytes per call", float64(message(f)), "bytes"), smallMessage), diagnose.Above(f.Sender.Proof("time of the sender's thread on a CPU or waiting for one", t.Run+t.Wait, "pct"), diagnose.ThreadBar)).
 			AddFix(diagnose.Advise(f.Sender, "send in blocks of 64 KiB or more (-l)"))
 	}
 	return starved(f)
@@ -56,7 +56,7 @@ func AskedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	case !ok:
 		return f.Receiver.Lacks("the count of datagrams")
 	case f.Cell.Spec.Rate <= 0 || f.Cell.Spec.Search:
-		return diagnose.No("no rate was asked for")
+		return diagnose.No("no rate was requested")
 	case x.LossPct >= diagnose.LostBar:
 		return diagnose.No("%s of the datagrams were lost", unit.Percent(x.LossPct))
 	}
@@ -82,15 +82,15 @@ func message(f *diagnose.Flow) int64 {
 func tooSmall(f *diagnose.Flow, large *measure.Cell) *diagnose.Outcome {
 	g := f.Against(large)
 	if g.Times < diagnose.GainBar {
-		return diagnose.No("messages of 1 MiB carry %s, no more", unit.Rate(diagnose.RateOf(large)))
+		return diagnose.No("messages of 1 MiB carry only %s", unit.Rate(diagnose.RateOf(large)))
 	}
 	end, bytes, do := f.Sender, message(f), "send"
 	if recv := f.Cell.Length.Recv; recv > 0 && recv < bytes {
 		end, bytes, do = f.Receiver, recv, "read"
 	}
 	return diagnose.Likely("the messages of %s are too small: with 1 MiB %s pass", unit.Size(bytes), unit.Rate(diagnose.RateOf(large))).
-		At(measure.Where{Place: measure.AtTool, EndPoint: end.Name}).By(end.Proof("bytes a call", float64(bytes), "bytes")).
-		Gains(f.Receiver.Proof("goodput of messages of 1 MiB over this", 0, ""), g).
+		At(measure.Where{Place: measure.AtTool, EndPoint: end.Name}).By(end.Proof("bytes per call", float64(bytes), "bytes")).
+		Gains(f.Receiver.Proof("goodput of messages of 1 MiB, relative to this run", 0, ""), g).
 		Costs(0, "with messages of 1 MiB "+unit.Rate(diagnose.RateOf(large))+" pass", "the same traffic with -l 1M").AddFix(diagnose.Advise(end, do+" in blocks of 64 KiB or more (-l)"))
 }
 
@@ -111,17 +111,17 @@ func starved(f *diagnose.Flow) *diagnose.Outcome {
 	case idle < 50:
 		return diagnose.No("data waited in the sender's socket, or a window was full, %s of the time", unit.Percent(100-idle))
 	case known && t.Blocked > diagnose.BlockedBar:
-		return diagnose.No("the sender was blocked in send(): it had more")
+		return diagnose.No("the sender was blocked in send(): it had more data")
 	case rwnd > diagnose.RwndBar || again > 0.1:
-		return diagnose.No("the sender was held up by the receiver's window or by loss")
+		return diagnose.No("the receiver's window or packet loss limited the sender")
 	case f.Sender.IsFull():
 		return diagnose.No("the sender's CPU is full: its thread ran or waited to run %s of the time", unit.Percent(t.Run+t.Wait))
 	case f.Receiver.IsFull():
-		return diagnose.No("the receiver's CPU is full: it takes no more")
+		return diagnose.No("the receiver's CPU is full")
 	}
 	return diagnose.Likely("the sender had nothing to send %s of the time", unit.Percent(idle)).At(f.Sender.Where()).
-		By(diagnose.Above(f.Sender.Proof("nothing waits and no window is full", idle, "pct"), 50)).
-		AddFix(diagnose.Advise(f.Sender, "see what the program at the sender waits for"))
+		By(diagnose.Above(f.Sender.Proof("time without data to send and without a full window", idle, "pct"), 50)).
+		AddFix(diagnose.Advise(f.Sender, "find what the program at the sender waits for"))
 }
 
 // IdlePct returns the percentage of readings in which the sender had nothing to send while both windows had room.
@@ -145,14 +145,14 @@ func PacketsAppLimited(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	s := f.AnyCapturePoint()
 	if s == nil {
-		return diagnose.Missing("a connection of the flow", "none is in the capture")
+		return diagnose.Missing("a connection of the flow", "the capture has none")
 	}
 	idle, ok := s.IdlePct()
 	switch {
 	case !ok:
-		return diagnose.Missing("when the sender had nothing under way", "the capture has no course of the connection, or its steps are longer than they tell of")
+		return diagnose.Missing("when the sender had no data in flight", "the capture has no time line of the connection, or its steps are too long")
 	case s.Data.Segments < diagnose.LeastSegments:
-		return diagnose.Missing("a transfer of data", "too little passed to tell")
+		return diagnose.Missing("a transfer of data", "the capture has too little data")
 	case s.ClosedPct() >= diagnose.ClosedFew:
 		return diagnose.No("the receiver's window was closed %s of the time", unit.Percent(s.ClosedPct()))
 	case idle < diagnose.IdleBar && hesitates(f, s) != nil:
@@ -160,10 +160,10 @@ func PacketsAppLimited(f *diagnose.Flow) *diagnose.Outcome {
 	case idle < diagnose.IdleBar && s.At == measure.AtSender:
 		return keepsBusy(f, idle)
 	case idle < diagnose.IdleBar:
-		return diagnose.CaptureAt(measure.AtSender, "when the sender had nothing under way")
+		return diagnose.CaptureAt(measure.AtSender, "when the sender had no data in flight")
 	}
-	o := diagnose.Likely("the sender had nothing to send %s of the time: all was acknowledged, and the window was open", unit.Percent(idle)).At(f.Sender.Where()).
-		By(diagnose.Above(s.Proof("time in which nothing was under way", idle, "pct"), diagnose.IdleBar)).AddFix(diagnose.Advise(f.Sender, "see what the program at the sender waits for"))
+	o := diagnose.Likely("the sender had nothing to send %s of the time: all data was acknowledged, and the window was open", unit.Percent(idle)).At(f.Sender.Where()).
+		By(diagnose.Above(s.Proof("time without data in flight", idle, "pct"), diagnose.IdleBar)).AddFix(diagnose.Advise(f.Sender, "find what the program at the sender waits for"))
 	if again, counted := s.AgainPct(); s.At == measure.AtSender && counted && again < 1 && !s.Misses() {
 		o.Confidence = measure.Certain
 	}
@@ -179,9 +179,9 @@ func hesitates(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 	if why != nil || even != s || !long || b == nil || b.Mean <= pacedBar*s.MSS() {
 		return nil
 	}
-	o := diagnose.Possible("the sender holds data back: it waits %s after an acknowledgement, though the window has room, nothing is lost and no queue fills", unit.Duration(int64(wait))).
-		At(f.Sender.Where()).By(diagnose.Above(s.Proof("from an acknowledgement to the data after it, median", wait, "ns"), measure.BurstGapNs)).
-		AddFix(diagnose.Advise(f.Sender, "see what the program at the sender waits for, or at what rate it is set to send"))
+	o := diagnose.Possible("the sender waits %s after an acknowledgement before it sends, though the window has room, no packet is lost and no queue fills", unit.Duration(int64(wait))).
+		At(f.Sender.Where()).By(diagnose.Above(s.Proof("time from an acknowledgement to the next data, median", wait, "ns"), measure.BurstGapNs)).
+		AddFix(diagnose.Advise(f.Sender, "find what the program at the sender waits for, or which send rate it is set to"))
 	if wait > longWait {
 		o.Confidence = measure.Likely
 	}
@@ -200,9 +200,9 @@ func keepsBusy(f *diagnose.Flow, idle float64) *diagnose.Outcome {
 	case f.LinkIsFull():
 		return diagnose.No("the link itself is full")
 	case idle < diagnose.IdleBar/2 && why != nil && why.State == diagnose.Excluded && (l.Pct < diagnose.AgainBar || l.Pct >= 0.05):
-		return diagnose.No("data was under way %s of the time, and %s", unit.Percent(100-idle), why.Text)
+		return diagnose.No("data was in flight %s of the time, and %s", unit.Percent(100-idle), why.Text)
 	}
-	return diagnose.Missing("whether the program always had data to send", fmt.Sprintf("data was under way %s of the time, and nothing else in the packets holds the rate", unit.Percent(100-idle)))
+	return diagnose.Missing("whether the program always had data to send", fmt.Sprintf("data was in flight %s of the time, and the packets show no other limit", unit.Percent(100-idle)))
 }
 
 // ProposeAppLimited proposes longer messages for a program that hands over little at a time.
@@ -213,7 +213,7 @@ func ProposeAppLimited(r advise.Request) []advise.Draft {
 		return nil
 	}
 	d := advise.Draft{Id: knob.Length + "=1M", Title: "messages of 1 MiB", Test: &measure.TestOptions{Length: &measure.Pair{Send: want, Recv: want}, Flags: "-l 1M"}}.ForDirection(r.Direction).
-		Bring(0, "docs/causes.md, app-limited", "fewer calls for the same data: 0.74 to 13.8 Gb/s where this was the fault")
+		Bring(0, "docs/causes.md, app-limited", "fewer calls for the same data: 0.74 to 13.8 Gb/s where this was the cause")
 	if x := r.Direction.Best(func(x *measure.Cell) bool { return x.Spec.Length.Send == want && x.Streams == c.Streams }); x != nil {
 		d = r.Direction.Shown(d, x)
 	}

@@ -24,14 +24,14 @@ func Paced() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "paced", TCP: true, Title: "the sender paces itself", Judge: judgePaced, Packets: PacketsPaced,
-			Seen:        "the congestion control paces, the pacing rate is the goodput, the congestion window is not full, nothing is lost, the CPUs are free, the link is not full; up to 2.5 Gb/s within a site only where a CPU is full; in a capture at the sender: segments leave one by one, though nothing holds them (possible)",
-			Distinction: "the same under cubic or reno", Fix: "use cubic on LAN and loopback, or bbr with the qdisc fq", Effect: "15 to 43 Gb/s on loopback",
+			Seen:        "the congestion control paces, the pacing rate equals the goodput, the congestion window is not full, no packet is lost, no CPU and no link is full; up to 2.5 Gb/s within a site only if a CPU is full; in a capture at the sender: segments leave one by one, though nothing else limits them (possible)",
+			Distinction: "the same test with cubic or reno", Fix: "use cubic on LAN and loopback, or bbr with the qdisc fq", Effect: "15 to 43 Gb/s on loopback",
 			Source: "tcp_info.tcpi_pacing_rate; net/ipv4/tcp_bbr.c", Tests: []string{diagnose.OtherControl}, Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Gates: []gate.Rule{
-			{ID: "congestion-control", Words: "cc bbr cubic reno dctcp", Title: "Congestion control for this RTT", About: "the congestion control that connections of the path get, else the host's default, against the round trip",
-				Warns:  "bbr where the RTT is below 1 ms (it paces), of a path over 2.5 Gb/s or of unknown rate; bbr on a kernel before 4.13 without fq; dctcp above 5 ms",
-				Why:    "bbr paces each connection: 15 against 43 Gb/s with cubic on loopback",
+			{ID: "congestion-control", Words: "cc bbr cubic reno dctcp", Title: "Congestion control for this RTT", About: "the congestion control of connections on the path, else the host's default, for this round trip",
+				Warns:  "bbr with an RTT below 1 ms (it paces), on a path above 2.5 Gb/s or of unknown rate; bbr on a kernel before 4.13 without fq; dctcp with an RTT above 5 ms",
+				Why:    "bbr paces each connection: 15 Gb/s on loopback, where cubic reaches 43 Gb/s",
 				Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Fix: "use cubic within a site", Checklist: []string{"C-17", "C-33"}, Host: gateCongestionControl},
 		},
 		Propose: []advise.Proposer{ProposePaced},
@@ -55,10 +55,10 @@ func judgePaced(f *diagnose.Flow) *diagnose.Outcome {
 	if other := f.Experiment(diagnose.OtherControl); other != nil && !diagnose.Paces(diagnose.ControlOf(other)) { // a route may name a congestion control that overrides the socket's
 		g := f.Against(other)
 		if g.Times < diagnose.GainBar {
-			return diagnose.No("%s carries %s, no more", other.Spec.Congestion, unit.Rate(diagnose.RateOf(other)))
+			return diagnose.No("%s carries only %s", other.Spec.Congestion, unit.Rate(diagnose.RateOf(other)))
 		}
 		return diagnose.Likely("%s paces itself: %s carries %s", used, other.Spec.Congestion, unit.Rate(diagnose.RateOf(other))).At(f.Sender.Where()).
-			Gains(f.Receiver.Proof("goodput under "+other.Spec.Congestion+" over this", 0, ""), g).
+			Gains(f.Receiver.Proof("goodput with "+other.Spec.Congestion+", relative to this run", 0, ""), g).
 			Costs(0, other.Spec.Congestion+" carries "+unit.Rate(diagnose.RateOf(other)), "the same traffic with -C "+other.Spec.Congestion).
 			By(pacingProofs(f)...).AddFix(f.UseControl(other.Spec.Congestion))
 	}
@@ -72,19 +72,19 @@ func judgePaced(f *diagnose.Flow) *diagnose.Outcome {
 	case !ok || !known:
 		return f.Sender.Lacks("tcp_info.pacing_rate_bytes_per_s")
 	case f.LinkIsFull():
-		return diagnose.No("%s paces, and the link is full all the same", used)
+		return diagnose.No("%s paces, but the link is full", used)
 	case base < diagnose.NearNs && bps <= easyRate && !f.Sender.IsFull() && !f.Receiver.IsFull():
-		return diagnose.No("%s paces: at %s no CPU is full that its small bursts would cost", used, unit.Rate(bps))
+		return diagnose.No("%s paces: at %s its small bursts fill no CPU", used, unit.Rate(bps))
 	case again > diagnose.BbrBar:
-		return diagnose.No("%s of the segments had to be sent again: they are lost, not paced", unit.Percent(again))
+		return diagnose.No("%s of the segments were retransmitted: loss limits the rate, not pacing", unit.Percent(again))
 	case more && base > diagnose.NearNs:
-		return diagnose.No("%s would let %s go", used, unit.Rate(all))
+		return diagnose.No("%s would pace at %s", used, unit.Rate(all))
 	case IsShaped(f, more):
-		return diagnose.No("%s would let %s go, and a shaper or a queue lets no more pass", used, unit.Rate(all))
+		return diagnose.No("%s would pace at %s, but a shaper or a queue limits the rate", used, unit.Rate(all))
 	case base > diagnose.NearNs && (again > 1 || loaded > 3*base && loaded > base+2e6): // near hosts lose packets by bbr's own bursts
-		return diagnose.No("the path is full: its queue is, or it loses")
+		return diagnose.No("the path is full: its queue is full, or it drops packets")
 	}
-	o := diagnose.Possible("%s paces the sender at %s a stream", used, unit.Rate(rate))
+	o := diagnose.Possible("%s paces the sender at %s for each stream", used, unit.Rate(rate))
 	if base < diagnose.NearNs {
 		o.Confidence = measure.Likely
 		if more {
@@ -100,7 +100,7 @@ func boundBy(f *diagnose.Flow, bound int64) *diagnose.Outcome {
 	if bps < 0.9*float64(bound) {
 		return diagnose.No("an end point allows %s, which was not reached", unit.Rate(float64(bound)))
 	}
-	return diagnose.Certain("an end point allows no more than %s (thru serve --max-rate)", unit.Rate(float64(bound))).
+	return diagnose.Certain("an end point allows at most %s (thru serve --max-rate)", unit.Rate(float64(bound))).
 		At(measure.Where{Place: measure.AtTool}).By(f.Sender.Proof("rate allowed", float64(bound), "bps")).
 		AddFix(diagnose.Advise(f.Receiver, "serve with a higher --max-rate"))
 }
@@ -108,7 +108,7 @@ func boundBy(f *diagnose.Flow, bound int64) *diagnose.Outcome {
 func pacingProofs(f *diagnose.Flow) []measure.Proof {
 	var all []measure.Proof
 	if rate, ok := f.Pacing(); ok {
-		all = append(all, f.Sender.Proof("tcp_info.pacing_rate, mean of a stream", rate, "bps"))
+		all = append(all, f.Sender.Proof("tcp_info.pacing_rate, mean of the streams", rate, "bps"))
 	}
 	if flight, ok := f.InFlight(); ok {
 		if cwnd, ok := f.Cwnd(); ok {
@@ -143,12 +143,12 @@ func PacketsPaced(f *diagnose.Flow) *diagnose.Outcome {
 	_, waits := waits(s)
 	switch {
 	case b == nil || alone && !waits:
-		return diagnose.Missing("the congestion control", "packets do not tell it at this rate")
+		return diagnose.Missing("the congestion control", "packets do not show it at this rate")
 	case b.Mean > pacedBar*s.MSS():
 		return diagnose.No("segments leave %.3g at a time", b.Mean/s.MSS())
 	}
-	return diagnose.Possible("the sender spaces its segments, though the window has room and nothing is lost").At(f.Sender.Where()).
-		By(diagnose.UnderBar(s.Proof("sent back to back, mean", b.Mean, "bytes"), pacedBar*s.MSS())).Then("the same under cubic").AddFix(f.UseControl("cubic"))
+	return diagnose.Possible("the sender spaces its segments, though the window has room and no packet is lost").At(f.Sender.Where()).
+		By(diagnose.UnderBar(s.Proof("sent back to back, mean", b.Mean, "bytes"), pacedBar*s.MSS())).Then("the same test with cubic").AddFix(f.UseControl("cubic"))
 }
 
 // waits returns the median time in ns from an acknowledgement until the sender sends, and whether that is longer
@@ -182,9 +182,9 @@ func gateCongestionControl(h *scene.Host) *gate.Finding {
 		return gate.Warn("%s %s%s", name, where, gate.AtRTT(rtt)).Do(otherControl(h))
 	case strings.HasPrefix(name, "bbr") && before(h, 4, 13) && !fairQueue(h):
 		return gate.Warn("%s on kernel %s without the qdisc fq", name, *h.Kernel).
-			Because("before Linux 4.13 bbr has no pacing but fq's, and floods the path").Do(fairQueueing(h))
+			Because("before Linux 4.13 only fq paces bbr; without it bbr floods the path").Do(fairQueueing(h))
 	case name == "dctcp" && rtt > 5e6:
-		return gate.Warn("dctcp%s", gate.AtRTT(rtt)).Because("dctcp is for data centers whose switches mark: elsewhere it crowds out others").
+		return gate.Warn("dctcp%s", gate.AtRTT(rtt)).Because("dctcp is for data centers with switches that mark; elsewhere it displaces other traffic").
 			Do(otherControl(h))
 	case (name == "reno" || name == "newreno") && rtt >= farRTT:
 		return gate.Pass("%s%s: it takes minutes to recover from a loss; cubic is faster", name, gate.AtRTT(rtt))
@@ -223,13 +223,13 @@ func otherControl(h *scene.Host) scene.Fix {
 	if h.System != "linux" {
 		return h.Set(knob.Congestion, "", name)
 	}
-	route := scene.Command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
+	route := scene.Command("`ip route replace ... congctl %s`, with the rest of the route from `ip route get`", name)
 	if standard, known := standardControl(h); known && standard != control(h) {
-		return scene.Advise("a route of this host names " + scene.Command("%s", control(h)) + ": " + route)
+		return scene.Advise("a route of this host sets " + scene.Command("%s", control(h)) + ": " + route)
 	}
 	r := h.Set(knob.Congestion, "", name)
-	return r.Risking(r.Risk + "; where it is refused (in a container): add it to net.ipv4.tcp_allowed_congestion_control " +
-		"of the host's own network namespace first, or name it by the route: " + route)
+	return r.Risking(r.Risk + "; if the kernel refuses it (in a container): add it to net.ipv4.tcp_allowed_congestion_control " +
+		"of the host's own network namespace first, or set it in the route: " + route)
 }
 
 // lossBased returns a congestion control of the host that does not pace.
@@ -279,7 +279,7 @@ func ProposePaced(r advise.Request) []advise.Draft {
 	if now := advise.CongestionOf(w); now != "" && !diagnose.PacesItself(now) {
 		return nil
 	}
-	const hope = "cubic for bbr: 15 to 43 Gb/s over loopback, where pacing costs most"
+	const hope = "cubic instead of bbr: 15 to 43 Gb/s over loopback, where pacing costs most"
 	for _, want := range []string{"cubic", "reno"} {
 		if w.From.Has(want) {
 			return advise.Use(w, want, hope)

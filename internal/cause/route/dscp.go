@@ -23,7 +23,7 @@ func gateDSCP(w *scene.Direction) *gate.Finding {
 		return gate.Pass("marks arrive as they were sent (%d tried)", len(w.Marks))
 	}
 	return gate.Warn("%s", strings.Join(parts, "; ")).
-		Do(scene.Advise("have every switch and router between trust the marks, or do not count on classes of traffic on this path"))
+		Do(scene.Advise("have every switch and router on the path trust the marks, or do not rely on traffic classes on this path"))
 }
 
 // mark is one value of a field of the IP header, as sent and as it arrived.
@@ -107,7 +107,7 @@ func markName(field string, n int) string {
 // DSCPGate is the gate `dscp`.
 func DSCPGate() gate.Rule {
 	return gate.Rule{ID: "dscp", Words: "tos ecn qos marks", Title: "DSCP and ECN marks", About: "whether the marks of the IP header arrive as they were sent",
-		Warns:  "a mark is cleared or changed (a mark of ECN that a queue turned into CE is not)",
-		Why:    "a mark that is cleared on the way puts the traffic into another class than the one that is tested",
-		Source: "RFC 2474, RFC 2597, RFC 3246, RFC 3168", Fix: "trust the marks at every switch and router between", Checklist: []string{"C-33"}, Direction: gateDSCP}
+		Warns:  "a mark is cleared or changed (an ECN mark that a queue sets to CE does not count)",
+		Why:    "traffic with a cleared mark gets another class than the one under test",
+		Source: "RFC 2474, RFC 2597, RFC 3246, RFC 3168", Fix: "trust the marks at every switch and router on the path", Checklist: []string{"C-33"}, Direction: gateDSCP}
 }

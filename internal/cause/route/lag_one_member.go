@@ -27,22 +27,22 @@ func LAGOneMember() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "lag-one-member", TCP: true, Unseen: diagnose.HostPackets, Title: "one flow uses one member of a bundle", Judge: judgeLAGOneMember,
-			Seen: "one stream is held at a flat rate by a queue or drops on the way, and several source ports carry a multiple of it; " +
-				"flows of several hosts or ports carry together what one member of a host's bond does (likely), or the same whole part of the link's rate however many they are (possible)",
-			Distinction: "windows, random loss and a full CPU scale with the streams too: none of them may hold the one stream; a rate that a cloud gives each flow looks the same, but for a bond at an end or several numbers of streams that carry different whole multiples",
+			Seen: "a queue or drops on the path hold one stream at a flat rate, and several source ports carry a multiple of it; " +
+				"the flows of several hosts or ports together carry what one member of a host's bond carries (likely), or the same integer fraction of the link rate for any number of flows (possible)",
+			Distinction: "windows, random loss and a full CPU scale with the streams too, so none of them may limit the single stream; a cloud's rate limit for each flow looks the same, except with a bond at an end, or if different numbers of streams carry different integer multiples",
 			Fix:         "set layer3+4 hashing, and use several streams", Effect: "953 of 1913 Mb/s over two members", Source: "IEEE 802.1AX, 5.2.4; A-09",
 			Tests: []string{diagnose.EightStreams, diagnose.ManyPorts}, Brings: []string{"shaper", "policer", "loss", "single-flow", "link-rate"},
 		},
 		Gates: []gate.Rule{
-			{ID: "bond", Words: "lag lacp bonding teaming", Title: "Link aggregation", About: "members of a bond, its LACP groups and its hash policy",
-				Warns:  "a member is down, or in another LACP group than the bond's; or the policy hashes addresses of layer 2 alone",
+			{ID: "bond", Words: "lag lacp bonding teaming", Title: "Link aggregation", About: "the members of a bond, its LACP groups and its hash policy",
+				Warns:  "a member is down, or in another LACP group than the bond's; or the policy hashes layer 2 addresses only",
 				Why:    "one flow never exceeds one member, and layer 2 hashing keeps all flows between two hosts on one",
 				Source: "Linux Documentation/networking/bonding.rst; IEEE 802.1AX", Fix: "set layer3+4 hashing, and LACP at the switch",
 				Checklist: []string{"A-03", "A-09"}, Face: gateBond},
-			{ID: "several-ways", Words: "ecmp multipath", Title: "Several ways", About: "whether flows of different source ports differ in hops or delay (ECMP, link aggregation)",
-				Warns:  "they do; or an end has several next hops and chooses among them by addresses alone",
-				Why:    "one flow never exceeds one member: a single connection cannot show what all ways together carry",
-				Source: "A-09; IEEE 802.1AX, 5.2.4", Fix: "test with many connections as well as with one; hashing by port", Checklist: []string{"A-09", "C-35"}, Path: gateSeveralDirections},
+			{ID: "several-ways", Words: "ecmp multipath", Title: "Several paths", About: "whether flows of different source ports differ in hops or delay (ECMP, link aggregation)",
+				Warns:  "they differ; or an end has several next hops and chooses among them by addresses only",
+				Why:    "one flow never exceeds one member: a single connection cannot show what all paths together carry",
+				Source: "A-09; IEEE 802.1AX, 5.2.4", Fix: "test with many connections as well as with one; switch hashing by port on", Checklist: []string{"A-09", "C-35"}, Path: gateSeveralDirections},
 		},
 		Propose: []advise.Proposer{cpu.MoreStreams},
 	}
@@ -51,9 +51,9 @@ func LAGOneMember() rule.Cause {
 func judgeLAGOneMember(f *diagnose.Flow) *diagnose.Outcome {
 	switch {
 	case f.OnOneMachine():
-		return diagnose.No("no link lies between the ends")
+		return diagnose.No("both ends are on one host")
 	case f.Cell.Streams > 1 && f.PacketsOnly():
-		return diagnose.Missing("the ways that source ports take", fmt.Sprintf("%d streams may take one way or several; packets do not tell", f.Cell.Streams))
+		return diagnose.Missing("the paths of the source ports", fmt.Sprintf("%d streams may take one path or several; packets do not show it", f.Cell.Streams))
 	case f.Cell.Streams > 1:
 		return diagnose.No("%d streams were used: they may take every member", f.Cell.Streams)
 	case f.LinkIsFull():
@@ -69,7 +69,7 @@ func judgeLAGOneMember(f *diagnose.Flow) *diagnose.Outcome {
 		return bundle(f)
 	}
 	if f.Against(many).Times < diagnose.MemberBar {
-		return diagnose.No("%d streams carry %s, no multiple", many.Streams, unit.Rate(diagnose.RateOf(many)))
+		return diagnose.No("%d streams carry %s, not a multiple of one stream's rate", many.Streams, unit.Rate(diagnose.RateOf(many)))
 	}
 	if s, over := f.Surplus(); over && diagnose.RateOf(many) < diagnose.MemberBar*s.Capacity {
 		return diagnose.No("UDP from one source port carries %s, %d streams carry %s", unit.Rate(s.Capacity), many.Streams, unit.Rate(diagnose.RateOf(many)))
@@ -100,21 +100,21 @@ func scalesOtherwise(f *diagnose.Flow) string {
 	stood, _ := mtu.Stalled(f)
 	switch {
 	case stood.Timeouts > 0 && again >= mtu.BrokenAgain && (!known || flat > diagnose.FlatBar):
-		return "the one stream stood still for timeouts and has no plateau: so does each of several, by itself"
+		return "the stream stopped for timeouts and its rate is not flat: each of several streams does the same"
 	case diagnose.Paces(f.Congestion()) && near && base < diagnose.NearNs:
-		return "the congestion control paces each stream by itself"
+		return "the congestion control paces each stream separately"
 	case rwnd > diagnose.RwndClear && !f.Lengthens(w):
-		return "the receiver's window held the sender up " + unit.Percent(rwnd) + " of the time"
+		return "the receiver's window limited the sender " + unit.Percent(rwnd) + " of the time"
 	case f.Sender.IsFull() || f.Receiver.IsFull():
 		return "a CPU is full"
 	case !f.HasQueue() && again < diagnose.AgainBar:
-		return "no queue fills and nothing is lost: the one stream is not held on the way"
+		return "no queue fills and no packet is lost: the path does not limit the stream"
 	case !f.HasQueue() && (!known || flat > diagnose.FlatBar):
-		return "loss without a plateau scales with the streams too"
+		return "loss at a rate that is not flat scales with the streams too"
 	case loss.Below(f, again).Lost:
-		return "packets are lost however few there are, of each stream by itself"
+		return "packets are lost even at low rates, in each stream separately"
 	case diagnose.SendBuffer(f).State == diagnose.Holds:
-		return "the sender's buffer holds the one stream"
+		return "the sender's buffer limits the stream"
 	}
 	return ""
 }
@@ -123,8 +123,8 @@ func scalesOtherwise(f *diagnose.Flow) string {
 // add nothing.
 func member(f *diagnose.Flow, many *measure.Cell) *diagnose.Outcome {
 	g := f.Against(many)
-	o := diagnose.Likely("%d streams carry %.2g times what one does: it uses one member of a bundle, or is held by itself", many.Streams, g.Times).
-		By(diagnose.InTurns(measure.Proof{EndPoint: f.Receiver.Name, Counter: fmt.Sprintf("goodput of %d streams over one", many.Streams)}, g, diagnose.MemberBar), loss.QueueProof(f)).
+	o := diagnose.Likely("%d streams carry %.2g times as much as one: one stream uses one member of a bundle, or has a limit of its own", many.Streams, g.Times).
+		By(diagnose.InTurns(measure.Proof{EndPoint: f.Receiver.Name, Counter: fmt.Sprintf("goodput of %d streams, relative to one", many.Streams)}, g, diagnose.MemberBar), loss.QueueProof(f)).
 		Costs(0, fmt.Sprintf("%d streams carry %s", many.Streams, unit.Rate(diagnose.RateOf(many))), "the same traffic with -P "+fmt.Sprint(many.Streams)).
 		AddFix(BundleFix(f))
 	members := math.Round(g.Times)
@@ -134,7 +134,7 @@ func member(f *diagnose.Flow, many *measure.Cell) *diagnose.Outcome {
 	directions := 0.0
 	if path != nil && path.Ports != nil && path.Ports.Directions > 1 {
 		directions = float64(path.Ports.Directions)
-		o.By(measure.Proof{EndPoint: path.From, Counter: "ways that source ports take", Value: directions})
+		o.By(measure.Proof{EndPoint: path.From, Counter: "paths of the source ports", Value: directions})
 	}
 	switch {
 	case !f.HasQueue() && !g.Sure && f.Follows(): // the loss limits each of several streams, too
@@ -227,9 +227,9 @@ func gateBond(f *scene.Face) *gate.Finding {
 		return gate.Warn("%s of %s carry nothing: in another LACP group than %d", strings.Join(apart, ", "), f.Name, *main).
 			Do(scene.Advise("put the switch ports of " + words(apart) + " into the same LACP group"))
 	case slices.Contains([]string{"802.3ad", "balance-xor"}, f.Bond.Mode) && f.Bond.Hash == "layer2" && len(f.Bond.Members) > 1:
-		return gate.Warn("%s chooses members by layer 2 addresses: all flows to one host take one", f.Name).
+		return gate.Warn("%s chooses members by layer 2 addresses: all flows to one host use one member", f.Name).
 			Do(scene.Commands(knob.MayFlap, scene.Command("ip link set dev %s type bond xmit_hash_policy layer3+4", f.NIC())).
-				Saying("let the switch hash by address and port too"))
+				Saying("set the switch to hash by address and port too"))
 	}
 	return gate.Pass("%s: %s, %d members up%s%s", f.Name, f.Bond.Mode, len(f.Bond.Members), hashed(f.Bond.Hash), groupsUnknown(f.Bond))
 }
@@ -273,19 +273,19 @@ func gateSeveralDirections(sc *scene.Scene) *gate.Finding {
 		}
 		said := fmt.Sprintf("%s has %d next hops towards %s (%s)", w.from, len(w.route.NextHops), w.to, nextHopsText(w.route.NextHops))
 		if h := sc.Host(w.from); h != nil && w.route.Hash == measure.HashLayer3 {
-			return gate.Warn("%s, chosen by addresses alone", said).Because("all flows between these ends take one of them").
-				Do(scene.At(h, scene.Commands("flows of all programs may take another next hop than before", scene.Command("sysctl -w %s=1", hashPolicy(p))).Saying("let it choose by port too")))
+			return gate.Warn("%s, chosen by addresses only", said).Because("all flows between these ends take one of them").
+				Do(scene.At(h, scene.Commands("flows of all programs may move to another next hop", scene.Command("sysctl -w %s=1", hashPolicy(p))).Saying("make it choose by port too")))
 		}
 		hops += "; " + said
 	}
 	switch s := p.Ports; {
 	case s == nil || s.Ports <= 0:
-		return gate.Missing(sc, "whether source ports take different ways", "source_ports")
+		return gate.Missing(sc, "whether source ports take different paths", "source_ports")
 	case s.Directions > 1:
-		return gate.Warn("flows may take %d ways, by their source port (seen in %s%s)%s", s.Directions, s.By, groupsText(s.Groups), hops).
-			Do(scene.Advise("test with many connections as well as with one: thru test -P 16, and -P 1"))
+		return gate.Warn("flows take %d different paths, by their source port (seen in %s%s)%s", s.Directions, s.By, groupsText(s.Groups), hops).
+			Do(scene.Advise("test with many connections as well as with one: `thru test -P 16` and `-P 1`"))
 	default:
-		return gate.Pass("%d source ports show no different ways%s", s.Ports, hops)
+		return gate.Pass("%d source ports take the same path%s", s.Ports, hops)
 	}
 }
 

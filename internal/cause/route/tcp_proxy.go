@@ -13,15 +13,15 @@ import (
 func TCPProxy() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "tcp-proxy", TCP: true, Title: "a box between ends TCP", Judge: judgeTCPProxy, Packets: diagnose.PacketsProxy,
-			Seen:        "the handshake takes less than half the round trip of data, and 3 ms less; in captures of both ends: sequence numbers and options are others at each; in one: the SYN is answered far sooner than data, or with another time to live (possible)",
-			Distinction: "the options of the SYN differ at the two ends", Fix: "bypass it", Effect: "its buffers and its CPU are what is measured",
+			Cause: "tcp-proxy", TCP: true, Title: "a proxy on the path terminates TCP", Judge: judgeTCPProxy, Packets: diagnose.PacketsProxy,
+			Seen:        "the handshake takes less than half the round trip of data, and 3 ms less; in captures of both ends: sequence numbers and options differ; in one capture: the answer to the SYN comes far sooner than that to data, or with another TTL (possible)",
+			Distinction: "the options of the SYN differ at the two ends", Fix: "bypass it", Effect: "the test measures the buffers and the CPU of the proxy",
 			Source: "RFC 3135 (split connections)", Tests: []string{diagnose.Captured}, Brings: []string{"window-scaling-off", "sack-off", "timestamps-off", "mss-clamp"},
 		},
 		Gates: []gate.Rule{
-			{ID: "tcp-proxy", Words: "proxy middlebox", Title: "End of TCP", About: "the round trip of the handshake against that of data",
-				Warns:  "the handshake takes less than half of it, and 1 ms less: somebody nearer answers in the other end's name",
-				Why:    "a box that ends TCP between is what gets measured, with its buffers and its CPU",
+			{ID: "tcp-proxy", Words: "proxy middlebox", Title: "TCP proxy", About: "the round trip of the handshake, compared with that of data",
+				Warns:  "the handshake takes less than half of it, and 1 ms less: a nearer device answers for the other end",
+				Why:    "the test then measures the proxy, with its buffers and its CPU",
 				Source: "RFC 3135 (split connections)", Fix: "bypass it", Checklist: []string{"C-16"}, Path: gateTCPProxy},
 		},
 	}
@@ -31,23 +31,23 @@ func judgeTCPProxy(f *diagnose.Flow) *diagnose.Outcome {
 	p := f.Path()
 	switch {
 	case f.OnOneMachine():
-		return diagnose.No("no link lies between the ends")
+		return diagnose.No("both ends are on one host")
 	case p == nil || p.Handshake == nil || p.Handshake.RTTNs == nil || *p.Handshake.RTTNs <= 0 || p.RTT == nil || p.RTT.Min <= 0:
-		return diagnose.Missing("round trips of the handshake and of data", "the path was not probed, or a kernel does not tell")
+		return diagnose.Missing("round trips of the handshake and of data", "the path was not probed, or a kernel does not report them")
 	}
 	hs, data := float64(*p.Handshake.RTTNs), quickest(f, float64(p.RTT.Min))
 	if hs > data/2 || data-hs < diagnose.ProxyBar {
-		return diagnose.No("the handshake took %s, data %s at least", unit.Duration(int64(hs)), unit.Duration(int64(data)))
+		return diagnose.No("the handshake took %s, data at least %s", unit.Duration(int64(hs)), unit.Duration(int64(data)))
 	}
-	o := diagnose.Possible("something nearer answers in %s's name: the handshake took %s, data takes %s at least", p.To, unit.Duration(int64(hs)), unit.Duration(int64(data))).
+	o := diagnose.Possible("a nearer device answers for %s: the handshake took %s, data takes at least %s", p.To, unit.Duration(int64(hs)), unit.Duration(int64(data))).
 		By(diagnose.UnderBar(measure.Proof{EndPoint: p.From, Counter: "round trip of the handshake", Value: hs, Unit: "ns"}, data/2)).
-		AddFix(diagnose.Advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
+		AddFix(diagnose.Advise(nil, "find the accelerator, load balancer or firewall that terminates TCP, and let these ports bypass it"))
 	changed := diagnose.Rewritten(p.Handshake.SYNSent, p.Handshake.SYNSeen) || diagnose.Rewritten(p.Handshake.SYNACKSent, p.Handshake.SYNACKSeen)
 	kernel, ok := kernelRTT(f)
 	switch {
 	case changed:
 		o.Confidence = measure.Certain
-		o.By(measure.Proof{EndPoint: p.To, Counter: "options of the SYN that differ at the ends", Value: 1})
+		o.By(measure.Proof{EndPoint: p.To, Counter: "SYN options that differ between the ends", Value: 1})
 	case ok && kernel < data/2 && data-kernel > diagnose.ProxyBar:
 		o.Confidence = measure.Likely
 		o.By(diagnose.UnderBar(f.Sender.Proof("tcp_info.min_rtt_ns", kernel, "ns"), data/2))
@@ -86,7 +86,7 @@ func gateTCPProxy(sc *scene.Scene) *gate.Finding {
 	}
 	hs := *p.Handshake.RTTNs
 	if hs < p.RTT.Min/2 && p.RTT.Min-hs > 1e6 {
-		return gate.Warn("the handshake took %s, data takes %s at least", gate.Span(hs), gate.Span(p.RTT.Min))
+		return gate.Warn("the handshake took %s, data takes at least %s", gate.Span(hs), gate.Span(p.RTT.Min))
 	}
-	return gate.Pass("the handshake took %s, data takes %s at least", gate.Span(hs), gate.Span(p.RTT.Min))
+	return gate.Pass("the handshake took %s, data takes at least %s", gate.Span(hs), gate.Span(p.RTT.Min))
 }

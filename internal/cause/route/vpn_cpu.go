@@ -14,9 +14,9 @@ import (
 func VPNCPU() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "vpn-cpu", TCP: true, UDP: true, Title: "a tunnel's work fills a CPU", Judge: judgeVPNCPU,
-			Seen:        "a tunnel is on the route, and one CPU of that end is full of the kernel's work while thru's own threads have time to spare",
-			Distinction: "the same outside the tunnel", Fix: "use encryption offload or several tunnels", Effect: "one core's worth of encryption",
+			Cause: "vpn-cpu", TCP: true, UDP: true, Title: "tunnel processing fills a CPU", Judge: judgeVPNCPU,
+			Seen:        "a tunnel is on the route, and kernel work fills one CPU of that end while thru's own threads have time to spare",
+			Distinction: "the same test outside the tunnel", Fix: "use encryption offload or several tunnels", Effect: "the rate of one core's encryption",
 			Source: "proc(5), /proc/stat; ip-link(8)", Brings: []string{"sender-cpu", "receiver-cpu"},
 		},
 	}
@@ -35,9 +35,9 @@ func judgeVPNCPU(f *diagnose.Flow) *diagnose.Outcome {
 	case o != nil:
 		return o
 	case f.OnOneMachine():
-		return diagnose.No("no link lies between the ends")
+		return diagnose.No("both ends are on one host")
 	case !known:
-		return diagnose.Missing("interfaces of the route", "neither end tells them")
+		return diagnose.Missing("interfaces of the route", "neither end reports them")
 	}
 	return diagnose.No("no tunnel is on the route of the ends")
 }
@@ -54,11 +54,11 @@ func tunnelWork(e *diagnose.End) *diagnose.Outcome {
 	c := slices.MaxFunc(e.Seen.Host.CPUs, func(a, b measure.CPU) int { return cmp.Compare(inKernel(a), inKernel(b)) })
 	work := inKernel(c)
 	if work < diagnose.ThreadBar {
-		return diagnose.No("%s is a tunnel (%s), and no CPU is full of the kernel's work: %s at most", diagnose.Word(e.Face.Name), diagnose.Word(e.Face.Tunnel.Kind), unit.Percent(work))
+		return diagnose.No("%s is a tunnel (%s), and kernel work fills no CPU: %s at most", diagnose.Word(e.Face.Name), diagnose.Word(e.Face.Tunnel.Kind), unit.Percent(work))
 	}
-	o := diagnose.Likely("CPU %d is full of the kernel's work, and %s is a tunnel (%s): %s", c.Core, diagnose.Word(e.Face.Name), diagnose.Word(e.Face.Tunnel.Kind), unit.Percent(work)).
+	o := diagnose.Likely("kernel work fills CPU %d, and %s is a tunnel (%s): %s", c.Core, diagnose.Word(e.Face.Name), diagnose.Word(e.Face.Tunnel.Kind), unit.Percent(work)).
 		At(e.OnCPU(c.Core)).By(diagnose.Above(e.Proof("system and softirq of that CPU", work, "pct"), diagnose.ThreadBar)).
-		AddFix(diagnose.Advise(e, "use a card or CPU that encrypts, several tunnels, or send the traffic outside the tunnel"))
+		AddFix(diagnose.Advise(e, "use a NIC or CPU with encryption offload, use several tunnels, or send the traffic outside the tunnel"))
 	if t, told := e.Threads(); told && t.Run+t.Wait > diagnose.ThreadBar {
 		o.Confidence = measure.Possible // it may be that thread's own work
 		o.MarkNotBinding()
