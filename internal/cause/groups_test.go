@@ -182,7 +182,7 @@ func TestRungsOfOneDocument(t *testing.T) {
 		"slow machine":                {5.8, 5.5, 10, "can generate 5.80 Gb/s: it cannot prove a link of 10.0 Gb/s"},
 		"fast machine":                {40, 5.5, 10, ""},
 		"slow, link full":             {11, 9.4, 10, ""},
-		"slow, the link is not known": {6, 5.5, 0, "it cannot prove what is not 1.3 times the 5.50 Gb/s that passed here"},
+		"slow, the link is not known": {6, 5.5, 0, "it cannot prove that the path limits the rate to 5.50 Gb/s, which takes 1.3 times as much"},
 		"fast, the link is not known": {40, 5.5, 0, ""},
 	} {
 		low := alone(tt.low*1e9, 0).Cells[0]

@@ -86,7 +86,7 @@ func TestStealBelow(t *testing.T) {
 	if len(f) < 2 || f[0].Cause != "cpu-steal" || f[0].Where.Below != "esx2" || !slices.ContainsFunc(f, brought) {
 		t.Fatalf("a reader whose host is full: %+v", f)
 	}
-	if p := f[0].Evidence[0]; p.Counter != "ready, not run (native cpu.ready_pct) of virtual CPU 0" {
+	if p := f[0].Evidence[0]; p.Counter != "ready time (native cpu.ready_pct) of virtual CPU 0" {
 		t.Errorf("evidence %+v", p)
 	}
 	if r := f[0].Fix; r == nil || !strings.Contains(r.Advice, "reserve CPU for vm-b") || r.EndPoint != "esx2" {

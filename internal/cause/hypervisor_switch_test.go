@@ -42,7 +42,7 @@ func TestSwitchBelow(t *testing.T) {
 		}
 	}
 	judgeHosts(t, "vswitch", []hostsRow{
-		{"nothing dropped", []hostsEdit{belowEnds(drained)}, "no", "nothing was dropped at the sender's port of dvs-prod; nothing was dropped at the receiver's port"},
+		{"nothing dropped", []hostsEdit{belowEnds(drained)}, "no", "no packet was dropped at the sender's port of dvs-prod; no packet was dropped at the receiver's port"},
 		{"nothing counted", []hostsEdit{belowEnds()}, "missing", "told no net.tx_dropped_packets"},
 		{"from the guest", []hostsEdit{belowEnds(from(900)), sentAgain(1000)}, "certain", "900 packets from the sender were dropped at dvs-prod"},
 		{"from the guest, of which nothing was lost", []hostsEdit{belowEnds(from(900))}, "possible beside", ""},
@@ -169,8 +169,8 @@ func TestNetQueueBelow(t *testing.T) {
 				v.Hosts[i].Facts.Changed["ixgben.RSS"] = "4"
 				v.Hosts[i].Facts.NotChecked = []measure.NotChecked{{Fact: "settings_changed", Why: "refused"}}
 			}
-		})}, "missing", "did not tell it"},
-		{"not told", []hostsEdit{belowEnds(func(v *measure.Inventory) { v.Hosts[0].Facts, v.Hosts[1].Facts = nil, nil })}, "missing", "did not tell it"},
+		})}, "missing", "did not report it"},
+		{"not told", []hostsEdit{belowEnds(func(v *measure.Inventory) { v.Hosts[0].Facts, v.Hosts[1].Facts = nil, nil })}, "missing", "did not report it"},
 		{"KVM", []hostsEdit{belowEnds(onKVM), func(h *hosts) {
 			h.doc.EndPoints[0].Facts.Hypervisor, h.doc.EndPoints[1].Facts.Hypervisor = new("kvm"), new("kvm")
 		}}, "none", ""},

@@ -19,7 +19,7 @@ func TestMeasurement(t *testing.T) {
 	spans := func(d *measure.Document) { d.Cells[0].Reconciled.Note = stat.NoteOfRates }
 	judgeRows(t, "measurement", []row{
 		{"agrees", "no", "", nil},
-		{"9.74 of 10 Gb/s at MTU 1500", "certain", "9.74 Gb/s is more than 10.0 Gb/s can carry at MTU 1500 (9.41 Gb/s): frames must have been larger", edits{rate(9.74e9)}},
+		{"9.74 of 10 Gb/s at MTU 1500", "certain", "9.74 Gb/s is more than a link of 10.0 Gb/s can carry at MTU 1500 (9.41 Gb/s): frames must have been larger", edits{rate(9.74e9)}},
 		{"beyond jumbo frames too", "certain", "(9.41 Gb/s): the link is faster", edits{rate(9.95e9)}},
 		{"held back before, and late", "possible beside", "in single seconds", edits{rate(9.74e9), seconds(12, 9.4, 9.41, 9.4, 9.4, 9.4, 9.41, 9.5)}},
 		{"as much as noise", "no", "", edits{share100(100.4)}},
@@ -29,7 +29,7 @@ func TestMeasurement(t *testing.T) {
 		{"less came", "no", "", edits{count(100, 50)}},
 		{"spans of their own", "no", "", edits{count(98, 100), spans}},
 		{"spans of their own, far apart", "possible beside", "spans differ", edits{count(80, 100), spans}},
-		{"by another interface", "possible beside", "than eth0, by which the answers leave: its counter holds 10% of the payload", edits{func(d *measure.Document) { far(d).Host.NIC.RxBytes = uint64(far(d).Bytes / 10) }}},
+		{"by another interface", "possible beside", "than eth0, which sends the answers: its counter has only 10% of the payload", edits{func(d *measure.Document) { far(d).Host.NIC.RxBytes = uint64(far(d).Bytes / 10) }}},
 		{"the interface was not counted", "no", "", edits{func(d *measure.Document) { far(d).Host.NIC.RxBytes = 0 }}},
 		{"busier than time", "likely", "clocks run apart", edits{func(d *measure.Document) { near(d).Streams[0].TCP.BusyUs = new(uint64(9_000_000)) }}},
 		{"busy all the time", "no", "", edits{func(d *measure.Document) { near(d).Streams[0].TCP.BusyUs = new(uint64(8_100_000)) }}},

@@ -229,12 +229,12 @@ func TestTransferSaid(t *testing.T) {
 		change func(memory, whole *measure.TransferRun)
 		want   string
 	}{
-		"somebody else":                      {map[string]float64{measure.LayerMemory: 900}, busy("10.0.0.2:80", of(0.7)), "this process takes 0.50 cores of 1.98, others 1.48"},
-		"the server, on this machine":        {map[string]float64{measure.LayerMemory: 900}, busy("10.0.0.1:80", nil), "the server, which is on this machine, and others 1.48"},
+		"somebody else":                      {map[string]float64{measure.LayerMemory: 900}, busy("10.0.0.2:80", of(0.7)), "this process takes 0.50 of 1.98 cores, others 1.48"},
+		"the server, on this machine":        {map[string]float64{measure.LayerMemory: 900}, busy("10.0.0.1:80", nil), "the server on this machine and others 1.48"},
 		"the server, on this machine, known": {map[string]float64{measure.LayerMemory: 900}, busy("10.0.0.1:80", of(0.7)), "the server 0.70, others 0.78"},
 		"one file": {map[string]float64{measure.LayerDiskHere: 17700, measure.LayerMemory: 5540, measure.LayerWhole: 2800}, func(_, w *measure.TransferRun) {
 			w.ElapsedNs, w.LocalNs = 20e9, 15e9
-		}, "one file here, written by one program and synced, reaches 2.80 Gb/s; the disk gives 17.7 Gb/s with 4 workers; without the file it carries 5.54 Gb/s"},
+		}, "one file here, written by one program and synced, reaches 2.80 Gb/s; the disk carries 17.7 Gb/s with 4 workers; without the file it carries 5.54 Gb/s"},
 	} {
 		d := moved(measure.Transfer{}, tt.layers, tt.change)
 		d.Disks = []measure.DiskTest{{Where: "local", Runs: []measure.DiskRun{{Pattern: measure.SequentialWrite, Workers: 4, ElapsedNs: 2e9, Bytes: &measure.Figure{Value: 17.7e9 / 8}}}}}

@@ -78,7 +78,7 @@ func falls(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep) *meas
 	x := fallCause(cat, d, s, last)
 	x.Summary = diagnose.Line(fmt.Sprintf("%s %s %s together, %s %s: %s", many(s, best), carry(s, best), unit.Rate(most.Value), many(s, last), unit.Rate(least.Value), x.Summary))
 	x.Evidence = append([]measure.Proof{diagnose.UnderBar(measure.Proof{Counter: "aggregate of " + s.Groups[last].Label, Value: least.Value, Unit: "bps",
-		Note: "with " + many(s, best) + " it is the bar"}, most.Value)}, x.Evidence...)
+		Note: "with " + many(s, best) + " it is the threshold"}, most.Value)}, x.Evidence...)
 	x.Evidence = diagnose.Numbers(x.Evidence)
 	x.Effect = &measure.Effect{BoundBps: new(most.Value), CostPct: new(100 * (1 - least.Value/most.Value)), Text: many(s, best) + " " + carry(s, best) + " " + unit.Rate(most.Value), From: "the same traffic with fewer flows"}
 	x.Source = "A-05; methods.md, formula 10"
@@ -115,12 +115,12 @@ func fallCause(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep, a
 		}
 	}
 	x := measure.Finding{Cause: "too-few-queues", Confidence: measure.Possible, Where: measure.Where{Place: measure.AtReceiver, EndPoint: busiestReceiver(group)},
-		Summary: "a queue bottleneck is the usual reason, which no counter here shows",
-		Next:    "the packets of each receive queue (ethtool -S) and the CPUs that take them, with few and with many end points",
-		Fix:     diagnose.Advise(nil, "set as many receive queues as CPUs, and a hash that spreads the flows over them (thru check shows both)")}
+		Summary: "a queue bottleneck is the usual reason, but no counter here shows it",
+		Next:    "the packets of each receive queue (ethtool -S) and the CPUs that process them, with few and with many end points",
+		Fix:     diagnose.Advise(nil, "set as many receive queues as CPUs, and a hash that spreads the flows over them (`thru check` shows both)")}
 	if shared {
 		x.Cause, x.Where = "too-many-streams", measure.Where{Place: measure.AtTool}
-		x.Summary, x.Next = "its ends share the CPUs of one machine", "the same on hosts of their own"
+		x.Summary, x.Next = "its ends share the CPUs of one machine", "the same test on separate hosts"
 		x.Fix = diagnose.Advise(nil, "use "+many(s, diagnose.BestOf(s)))
 	}
 	return x
@@ -163,7 +163,7 @@ func queueCause(f *diagnose.Flow, e *diagnose.End, flows int) (measure.Finding, 
 			o.At(e.OnFace())
 		}
 		x := f.Finding(diagnose.Judged{Rule: diagnose.Rule{Cause: j.cause}, Outcome: o})
-		x.Next = "the same after the remedy"
+		x.Next = "the same test after the fix"
 		return x, true
 	}
 	return measure.Finding{}, false
@@ -177,7 +177,7 @@ func oneQueueOf(e *diagnose.End, flows int) *diagnose.Outcome {
 	if flows < 4 || len(queues) < 2 || most < diagnose.ManyCounted || share < diagnose.OneShare || e.Sends() || !e.Load().Packet {
 		return nil
 	}
-	return diagnose.Likely("%s of the packets of %d flows came by one queue of %d, and its CPU is full of them", unit.Percent(100*share), flows, len(queues)).At(e.OnFace()).
+	return diagnose.Likely("%s of the packets of %d flows arrived in one queue of %d, and they fill its CPU", unit.Percent(100*share), flows, len(queues)).At(e.OnFace()).
 		By(diagnose.Above(e.Proof(fmt.Sprintf("ethtool -S packets of receive queue %d, share", q), 100*share, "pct"), 100*diagnose.OneShare)).
 		AddFix(nic.SpreadFlows(e))
 }
@@ -203,11 +203,11 @@ func staysAtOne(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep) 
 	}
 	return &measure.Finding{
 		Cause: "lag-one-member", Confidence: measure.Possible, Where: measure.Where{Place: measure.AtPath, From: cells[0].From, To: cells[0].To},
-		Summary: diagnose.Line(fmt.Sprintf("%s to %s carry the same %s, 1/%.0f of what the link should: all of them may share one member of a bundle",
+		Summary: diagnose.Line(fmt.Sprintf("%s to %s carry the same %s, 1/%.0f of what the link should carry: they may all share one member of a bundle",
 			many(s, 0), many(s, len(s.Counts)-1), unit.Rate(most), members)),
-		Evidence: diagnose.Numbers([]measure.Proof{diagnose.Above(measure.Proof{Counter: "ceiling of the link over the aggregate", Value: c.Bps / most}, 2-flatOver/100.0)}),
+		Evidence: diagnose.Numbers([]measure.Proof{diagnose.Above(measure.Proof{Counter: "ceiling of the link, relative to the aggregate", Value: c.Bps / most}, 2-flatOver/100.0)}),
 		Effect:   &measure.Effect{BoundBps: new(most), Text: "one member carries " + unit.Rate(most), From: "link rate: " + c.LinkFrom},
-		Next:     "flows of other hosts and ports; the counters of the members",
+		Next:     "a test with flows of other hosts and ports; the counters of the members",
 		Fix:      diagnose.Advise(nil, "have the bundle choose a member by address and port (layer3+4) at both of its ends"), Source: "IEEE 802.1AX, 5.2.4; A-09",
 	}
 }
@@ -255,7 +255,7 @@ func sharedMember(e *diagnose.End, g *measure.Group, flows int) *measure.Finding
 		Cause: "lag-one-member", Confidence: measure.Likely, Where: e.OnFace(),
 		Summary: diagnose.Line(fmt.Sprintf("%d flows carry %s together, which is what one of the %d members of %s carries: they all share it",
 			g.Hosts[i].Flows, unit.Rate(*bps), n, diagnose.Word(e.FaceName()))),
-		Evidence: diagnose.Numbers([]measure.Proof{diagnose.Above(e.Proof("goodput of all flows of one member's ceiling", 100**bps/most, "pct"), memberLow)}),
+		Evidence: diagnose.Numbers([]measure.Proof{diagnose.Above(e.Proof("goodput of all flows, share of one member's ceiling", 100**bps/most, "pct"), memberLow)}),
 		Effect:   &measure.Effect{BoundBps: new(most * float64(n)), Text: fmt.Sprintf("%d members carry %s", n, unit.Rate(most*float64(n))), From: "speeds of the members"},
 		Next:     "the counters of the members (ip -s link)", Fix: route.BundleFix(e.Flow), Source: "IEEE 802.1AX, 5.2.4; A-09",
 	}

@@ -58,7 +58,7 @@ func NoPlacement(e *diagnose.End, fact string) *diagnose.Outcome {
 	case e.NoPlace != "":
 		return diagnose.Missing(fact+" of the "+e.Place, e.NoPlace)
 	case e.HidesSteal():
-		return diagnose.Missing(fact+" of the "+e.Place, "it is a guest: --hypervisor URL asks its host")
+		return diagnose.Missing(fact+" of the "+e.Place, "it is a guest; `--hypervisor URL` reads its host")
 	}
 	return nil
 }
@@ -93,11 +93,11 @@ func GaugeEvidence(x diagnose.Gauge, of string, value float64, unit string) meas
 // plainName words a counter in two words or more, unlike some sources' own names: "cpu.ready.summation", "% Used".
 func plainName(counter string) string {
 	return map[string]string{
-		measure.CounterReady: "ready, not run", measure.CounterCoStop: "co-stop time", measure.CounterLimited: "held back by a limit", measure.CounterSwapWait: "waiting for swap",
-		measure.CounterUsage: "CPU load", measure.CounterBalloon: "ballooned memory", measure.CounterSwapped: "swapped memory", measure.CounterSwapIn: "swapped in a second",
+		measure.CounterReady: "ready time", measure.CounterCoStop: "co-stop time", measure.CounterLimited: "limited by a CPU limit", measure.CounterSwapWait: "waiting for swap",
+		measure.CounterUsage: "CPU load", measure.CounterBalloon: "ballooned memory", measure.CounterSwapped: "swapped memory", measure.CounterSwapIn: "swapped in per second",
 		measure.CounterMemWait: "waiting for memory", measure.CounterRxBps: "received rate", measure.CounterTxBps: "sent rate",
-		measure.CounterRxDropped: "dropped on receiving", measure.CounterTxDropped: "dropped on sending", measure.CounterRxDropPct: "dropped on receiving", measure.CounterTxDropPct: "dropped on sending",
-		measure.CounterRingFull: "ring found full", measure.CounterNoBuffer: "no buffer in the ring", measure.CounterQueueRx: "received packets", measure.CounterThread: "CPU time",
+		measure.CounterRxDropped: "dropped received packets", measure.CounterTxDropped: "dropped sent packets", measure.CounterRxDropPct: "dropped received packets", measure.CounterTxDropPct: "dropped sent packets",
+		measure.CounterRingFull: "receive ring full", measure.CounterNoBuffer: "no buffer in the ring", measure.CounterQueueRx: "received packets", measure.CounterThread: "CPU time",
 	}[counter]
 }
 

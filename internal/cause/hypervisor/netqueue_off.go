@@ -18,8 +18,8 @@ func NetqueueOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "netqueue-off", TCP: true, UDP: true, Title: "NetQueue of the hypervisor is off", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(JudgeNetqueueOff) },
-			Seen:        "ESXi's kernel option netNetqueueEnabled is FALSE; likely where all packets of the uplink come by queue 0, or the rate falls with more guests; all of them by queue 0 of several alone is possible",
-			Distinction: "queues of their own for more guests carry more", Fix: "set netNetqueueEnabled TRUE, and reboot", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
+			Seen:        "ESXi's kernel option netNetqueueEnabled is FALSE; likely if all packets of the uplink arrive in queue 0, or the rate falls with more guests; possible if they only all arrive in queue 0 of several",
+			Distinction: "more guests with their own queues carry more", Fix: "set netNetqueueEnabled TRUE, and reboot", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
 			Source: "checklist A-02, C-27",
 		},
 	}
@@ -54,7 +54,7 @@ func netQueueSeen(e *diagnose.End) *diagnose.Outcome {
 		return diagnose.No("netNetqueueEnabled of the %s has its default", e.Place)
 	}
 	if e.HypervisorName() == "vmware" {
-		return diagnose.Missing("ESXi's kernel option netNetqueueEnabled", fmt.Sprintf("the %s is a guest: --hypervisor URL asks its host", e.Place))
+		return diagnose.Missing("ESXi's kernel option netNetqueueEnabled", fmt.Sprintf("the %s is a guest; `--hypervisor URL` reads its host", e.Place))
 	}
 	return nil // only ESXi has it
 }
@@ -85,17 +85,17 @@ func netQueueOfHost(e *diagnose.End) *diagnose.Outcome {
 		}
 		return Symptom(o, !e.Sends() && e.Flow.IsAll() == nil && (alone || fallsWithMore(e.Flow))).At(AtHost(e, HostName(e))).AddFix(queuesOn(e))
 	case alone && !e.Sends():
-		o := diagnose.Possible("all packets that %s receives come by queue 0 of %d", HostName(e), queues).By(zeroProof(e, at, zero))
+		o := diagnose.Possible("all packets that %s receives arrive in queue 0 of %d", HostName(e), queues).By(zeroProof(e, at, zero))
 		if e.Flow.IsAll() != nil {
 			o.MarkNotBinding()
 		}
-		return o.At(AtHost(e, HostName(e))).Then("the same with more guests: queues of their own carry more").AddFix(queuesOn(e))
+		return o.At(AtHost(e, HostName(e))).Then("the same test with more guests: their own queues carry more").AddFix(queuesOn(e))
 	case told || changesOptions(facts):
 		return diagnose.No("netNetqueueEnabled of %s has its default", HostName(e))
 	case queues > 1:
 		return diagnose.No("queue 0 of %s takes %s of its packets", HostName(e), unit.Percent(zero))
 	}
-	return diagnose.Missing("ESXi's kernel option netNetqueueEnabled", HostName(e)+" did not tell it")
+	return diagnose.Missing("ESXi's kernel option netNetqueueEnabled", HostName(e)+" did not report it")
 }
 
 // StaysInside reports whether the flow stays on the host: no uplink carries it.
@@ -158,5 +158,5 @@ func fallsWithMore(f *diagnose.Flow) bool {
 // queuesOn switches NetQueue on.
 func queuesOn(e *diagnose.End) *measure.Fix {
 	return &measure.Fix{EndPoint: HostName(e), Platform: "esxi", Commands: []string{"esxcli system settings kernel set -s netNetqueueEnabled -v TRUE"},
-		Advice: "set as many receive queues as the driver has, too", Risk: "it takes a reboot of the host"}
+		Advice: "also set as many receive queues as the driver has", Risk: "the host must reboot"}
 }

@@ -20,14 +20,14 @@ func Vswitch() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "vswitch", TCP: true, UDP: true, Title: "the virtual switch is full", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeVswitch) },
-			Seen:        "a thread that moves guests' packets (vhost) fills a CPU of the hypervisor, in the measured time 90% of it or more; packets were dropped at the guest's port and did not find its ring full; between two guests of one host a third passes, or less, of what one carries against itself (possible)",
-			Distinction: "the guests' CPUs have time left; a ring that was full is ring-overflow, a port that is held to a rate is a shaper", Fix: "use multi-queue vhost, a context for each device, or SR-IOV", Effect: "one thread a guest, or one for all",
+			Seen:        "a thread that forwards guests' packets (vhost) fills 90% of a hypervisor CPU or more in the measured time; packets were dropped at the guest's port although its ring was not full; two guests of one host reach a third, or less, of the rate of one guest to itself (possible)",
+			Distinction: "the guests' CPUs have time left; a full ring is `ring-overflow`, a port with a rate limit is `shaper`", Fix: "use multi-queue vhost, a context for each device, or SR-IOV", Effect: "one thread for each guest, or one for all",
 			Source: "causes.md; gate virtual-switch; net.droppedTx, net.droppedRx of ESXi; drops of a tap", Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
-			{ID: "virtual-switch", Words: "vswitch bridge ovs vhost", Title: "Virtual switch", About: "bridges on the way, and the threads that move guests' packets",
-				Warns:  "a thread that moves guests' packets (vhost) fills 80% of a CPU while no test runs",
-				Why:    "each guest's packets pass one thread of the host: when it is full, so is the guest's network",
+			{ID: "virtual-switch", Words: "vswitch bridge ovs vhost", Title: "Virtual switch", About: "bridges on the path, and the threads that forward guests' packets",
+				Warns:  "a thread that forwards guests' packets (vhost) fills 80% of a CPU while no test runs",
+				Why:    "one thread of the host forwards all packets of a guest: a full thread limits the guest's network",
 				Source: "the catalogue of causes (vswitch); C-25", Fix: "use multi-queue vhost or SR-IOV", Checklist: []string{"C-25", "C-28"}, Host: gateVirtualSwitch},
 		},
 	}
@@ -54,13 +54,13 @@ func judgeVswitch(e *diagnose.End) *diagnose.Outcome {
 
 func switchSeen(e *diagnose.End) *diagnose.Outcome {
 	if e.Flow.OnOneMachine() {
-		return diagnose.No("no link lies between the ends")
+		return diagnose.No("both ends are on one host")
 	}
 	if gates := Conditions(e.Flow, "vswitch", e.Name); len(gates) > 0 {
 		return Symptom(Condition(e, gates[0]), e.Flow.IsAll() == nil && !e.IsFull())
 	}
 	if guest, _ := e.Host.Guest(); guest {
-		return diagnose.Missing("threads of the hypervisor's switch", fmt.Sprintf("the %s is a guest: --hypervisor URL asks its host", e.Place))
+		return diagnose.Missing("threads of the hypervisor's virtual switch", fmt.Sprintf("the %s is a guest; `--hypervisor URL` reads its host", e.Place))
 	}
 	return GateOutcome(e, "vswitch")
 }
@@ -74,11 +74,11 @@ func switchOfHost(e *diagnose.End) *diagnose.Outcome {
 	}
 	switch {
 	case p.Known && busy:
-		return diagnose.No("nothing was dropped at the %s's port, and %s took %s of a CPU", e.Place, worker.Instance, unit.Percent(worker.Mean))
+		return diagnose.No("no packet was dropped at the %s's port, and %s took %s of a CPU", e.Place, worker.Instance, unit.Percent(worker.Mean))
 	case p.Known && !Drops(p):
-		return diagnose.No("nothing was dropped at the %s's port of %s", e.Place, SwitchName(e))
+		return diagnose.No("no packet was dropped at the %s's port of %s", e.Place, SwitchName(e))
 	case p.Known: // and its ring was full
-		return diagnose.No("what was dropped at the %s's port found its ring full", e.Place)
+		return diagnose.No("packets were dropped at the %s's port because its ring was full", e.Place)
 	case busy:
 		return diagnose.No("%s took %s of a CPU", worker.Instance, unit.Percent(worker.Mean))
 	}
@@ -186,7 +186,7 @@ func droppedAtPort(e *diagnose.End, p diagnose.Port) *diagnose.Outcome {
 		o.Confidence = measure.Possible
 	case !e.Sends() && !p.RingCounted: // the guest's ring is the usual place
 		o.Confidence = measure.Possible
-		o.Then("counters of the port (--hypervisor ssh://root@HOST): they tell the guest's ring from the switch")
+		o.Then("counters of the port (--hypervisor ssh://root@HOST): they distinguish the guest's ring from the virtual switch")
 	}
 	return o
 }
@@ -204,8 +204,8 @@ func slowSwitch(f *diagnose.Flow, e *diagnose.End) *diagnose.Outcome {
 	if f.Sender.IsFull() || f.Receiver.IsFull() || rwnd > diagnose.RwndBar || again >= diagnose.AgainBar || !f.Sender.Load().Known {
 		return nil
 	}
-	return diagnose.Possible("between two guests of %s pass %s of what one carries against itself, and their CPUs have time left", HostName(e), unit.Percent(stat.Pct(bps, itself))).
-		By(diagnose.UnderBar(measure.Proof{EndPoint: e.Name, Counter: "goodput of the same on one machine", Value: stat.Pct(bps, itself), Unit: "pct"}, rungBar))
+	return diagnose.Possible("two guests of %s reach only %s of the rate of one guest to itself, and their CPUs have time left", HostName(e), unit.Percent(stat.Pct(bps, itself))).
+		By(diagnose.UnderBar(measure.Proof{EndPoint: e.Name, Counter: "goodput, relative to the same test within one guest", Value: stat.Pct(bps, itself), Unit: "pct"}, rungBar))
 }
 
 // againstItself returns the highest rate of a guest of the flow with both ends on it; 0 if that was not measured.
@@ -224,12 +224,12 @@ const rungBar = 33.3
 
 // easeSwitch helps the switch to move more packets.
 func easeSwitch(e *diagnose.End) *measure.Fix {
-	r := &measure.Fix{EndPoint: HostName(e), Risk: "the guest is shut down for it"}
+	r := &measure.Fix{EndPoint: HostName(e), Risk: "the guest must be shut down"}
 	if e.Kind() == measure.KindKVM {
 		r.Advice = "give the adapter more queues (libvirt: <driver name='vhost' queues='N'/>; Proxmox: qm set ID --net0 ...,queues=N), or a virtual function of the NIC (SR-IOV)"
 		return r
 	}
-	r.Advice = "a transmit context for each adapter (ethernetN.ctxPerDev = 1 or 3), receive queues of the NIC (ethernetN.pnicFeatures = 4), or a virtual function of it (SR-IOV)"
+	r.Advice = "set a transmit context for each adapter (ethernetN.ctxPerDev = 1 or 3) or receive queues of the NIC (ethernetN.pnicFeatures = 4), or use a virtual function of the NIC (SR-IOV)"
 	return r
 }
 
@@ -239,7 +239,7 @@ func gateVirtualSwitch(h *scene.Host) *gate.Finding {
 		return nil
 	}
 	if l := h.Load; l != nil && l.VhostPct != nil && *l.VhostPct > 80 {
-		return gate.Warn("a thread that moves guests' packets fills %s of a CPU; %d guests run here", gate.Percent(*l.VhostPct), v.Guests).
+		return gate.Warn("a thread that forwards guests' packets fills %s of a CPU; %d guests run here", gate.Percent(*l.VhostPct), v.Guests).
 			Do(scene.Advise("give the busy guest's adapter several queues: driver name=vhost queues=4").Risking(scene.OnTheHost))
 	}
 	return gate.Pass("%d guests run here%s", max(0, v.Guests), among(v.Switch))
@@ -249,7 +249,7 @@ func among(switches []string) string {
 	if len(switches) == 0 {
 		return ""
 	}
-	return ", behind " + strings.Join(switches[:min(3, len(switches))], ", ")
+	return ", on virtual switch " + strings.Join(switches[:min(3, len(switches))], ", ")
 }
 
 // Thresholds of a hypervisor's switch, in percent.
@@ -265,7 +265,7 @@ func WorkerOutcome(e *diagnose.End) *diagnose.Outcome {
 		return nil
 	}
 	f := e.Flow
-	o := diagnose.Likely("the thread of %s that moves the %s's packets is full: %s took %s of a CPU", HostName(e), e.Place, diagnose.Line(x.Instance), unit.Percent(x.Mean)).
+	o := diagnose.Likely("the thread of %s that forwards the %s's packets is full: %s took %s of a CPU", HostName(e), e.Place, diagnose.Line(x.Instance), unit.Percent(x.Mean)).
 		By(diagnose.Above(GaugeEvidence(x, e.Name, x.Mean, "pct"), workerBar))
 	switch {
 	case f.IsAll() != nil:

@@ -13,9 +13,9 @@ const slowRead = 300
 
 // ClockSourceGate is the gate `clock-source`.
 func ClockSourceGate() gate.Rule {
-	return gate.Rule{ID: "clock-source", Words: "tsc hpet clocksource", Title: "Clock source", About: "what time is read from, and what one reading costs",
-		Warns:  "hpet, acpi_pm or jiffies; or a reading costs more than 300 ns",
-		Why:    "a clock that is read by a system call or from a chip costs 0.3 to 1 us with every packet's time stamp",
+	return gate.Rule{ID: "clock-source", Words: "tsc hpet clocksource", Title: "Clock source", About: "the kernel's clock source, and the cost of one reading",
+		Warns:  "it is hpet, acpi_pm or jiffies; or a reading costs more than 300 ns",
+		Why:    "a clock that needs a system call or a chip access costs 0.3 to 1 us for every packet's time stamp",
 		Source: "Linux clocksource drivers; vdso(7)", Fix: "use tsc, or the hypervisor's clock", Checklist: []string{"C-33"}, Host: gateClockSource}
 }
 
@@ -33,9 +33,9 @@ func gateClockSource(h *scene.Host) *gate.Finding {
 	}
 	slow := slices.Contains([]string{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "i8254", "ACPI-fast", "ACPI-safe", "HPET"}, *c.Source)
 	if slow || c.ReadNs != nil && *c.ReadNs > slowRead {
-		return gate.Warn("time is read from %.20s%s", *c.Source, cost).Do(betterClock(h))
+		return gate.Warn("the clock source is %.20s%s", *c.Source, cost).Do(betterClock(h))
 	}
-	return gate.Pass("time is read from %.20s%s", *c.Source, cost)
+	return gate.Pass("the clock source is %.20s%s", *c.Source, cost)
 }
 
 // betterClock chooses a faster clock source of the host.
@@ -46,7 +46,7 @@ func betterClock(h *scene.Host) scene.Fix {
 		}
 		switch h.System {
 		case "linux":
-			return scene.Commands("lasts until the next boot; the kernel had its reason: see dmesg for clocksource",
+			return scene.Commands("lasts until the next boot; the kernel chose the other one for a reason: see clocksource in dmesg",
 				"echo "+name+" > /sys/devices/system/clocksource/clocksource0/current_clocksource")
 		case "freebsd":
 			return scene.Sysctls(h, "kern.timecounter.hardware="+name)

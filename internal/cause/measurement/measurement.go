@@ -17,10 +17,10 @@ func Measurement() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "measurement", TCP: true, UDP: true, Title: "the measurement contradicts itself", Judge: judgeMeasurement,
-			Seen: "goodput is above what the link carries; the receiver counted more than was sent, or than its interface took in; " +
-				"a counter of time runs faster than time; a capture misses packets: the kernel dropped them, or they were acknowledged without having been captured",
-			Distinction: "byte counters of the interfaces", Fix: "state the right link rate and MTU; take the receiver's goodput",
-			Effect: "9.74 of 10 Gb/s at MTU 1500, which carries 9.415 (B-10): no proof of anything", Source: "methods.md, formula 4 and Common mistakes",
+			Seen: "goodput is above the ceiling of the link; the receiver counted more than was sent, or more than its interface received; " +
+				"a time counter runs faster than the clock; a capture misses packets: the kernel dropped them, or they were acknowledged but not captured",
+			Distinction: "byte counters of the interfaces", Fix: "state the correct link rate and MTU; use the receiver's goodput",
+			Effect: "9.74 of 10 Gb/s at MTU 1500, which carries at most 9.415 (B-10): the figure proves nothing", Source: "methods.md, formula 4 and Common mistakes",
 		},
 	}
 }
@@ -39,9 +39,9 @@ func judgeMeasurement(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.Missing("the goodput", "no run was measured")
 	}
 	if f.PacketsOnly() && f.Crossing == nil {
-		return diagnose.Missing("figures of both ends", "one capture alone has nothing to hold its own against")
+		return diagnose.Missing("figures of both ends", "one capture alone has no figures to compare with")
 	}
-	return diagnose.No("the figures of both ends agree with each other, and with the link as far as it is known")
+	return diagnose.No("the figures of both ends agree with each other, and with the link rate if it is known")
 }
 
 func aboveCeiling(f *diagnose.Flow) *diagnose.Outcome {
@@ -52,20 +52,20 @@ func aboveCeiling(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	c := f.Cell.Ceiling
 	if bins := f.Bins(); len(bins) >= 3 && stat.Median(bins) <= c.Bps*BeyondBar/100 {
-		return diagnose.Possible("%s is more than %s can carry, in single seconds: data that had been held back before is counted in them", unit.Rate(bps), unit.Rate(float64(c.LinkBps))).
-			By(diagnose.Above(f.Receiver.Proof("goodput of the ceiling", share, "pct"), BeyondBar), diagnose.UnderBar(f.Receiver.Proof("goodput of the median second", stat.Median(bins), "bps"), c.Bps*BeyondBar/100)).
-			Then("a longer run").AddFix(diagnose.Advise(nil, "measure for longer: what was held back weighs less then")).MarkNotBinding()
+		return diagnose.Possible("in single seconds %s is more than a link of %s can carry: they include data that was delayed before", unit.Rate(bps), unit.Rate(float64(c.LinkBps))).
+			By(diagnose.Above(f.Receiver.Proof("goodput, share of the ceiling", share, "pct"), BeyondBar), diagnose.UnderBar(f.Receiver.Proof("goodput of the median second", stat.Median(bins), "bps"), c.Bps*BeyondBar/100)).
+			Then("a longer run").AddFix(diagnose.Advise(nil, "measure for longer: delayed data then weighs less")).MarkNotBinding()
 	}
-	guess := "the link is faster, or the rate was accounted otherwise"
+	guess := "the link is faster, or the rate counts other headers"
 	if c.MTU > 0 && c.MTU < JumboFrom {
 		if most := ceilingAt(f, JumboFrom); bps <= most {
 			guess = fmt.Sprintf("frames must have been larger (%s fit at MTU %d), ", unit.Rate(most), JumboFrom) + guess
 		}
 	}
-	return diagnose.Certain("%s is more than %s can carry at MTU %d (%s): %s", unit.Rate(bps), unit.Rate(float64(c.LinkBps)), c.MTU, unit.Rate(c.Bps), guess).
-		By(diagnose.Above(f.Receiver.Proof("goodput of the ceiling", share, "pct"), BeyondBar)).
-		Costs(c.Bps, "no rate above "+unit.Rate(c.Bps)+" is a proof here", fmt.Sprintf("%s at MTU %d, %s", unit.Rate(float64(c.LinkBps)), c.MTU, c.LinkLayer)).
-		AddFix(diagnose.Advise(nil, "state what the link carries (--link-rate), and look at the MTU of both ends and of the path (thru check)"))
+	return diagnose.Certain("%s is more than a link of %s can carry at MTU %d (%s): %s", unit.Rate(bps), unit.Rate(float64(c.LinkBps)), c.MTU, unit.Rate(c.Bps), guess).
+		By(diagnose.Above(f.Receiver.Proof("goodput, share of the ceiling", share, "pct"), BeyondBar)).
+		Costs(c.Bps, "a rate above "+unit.Rate(c.Bps)+" proves nothing", fmt.Sprintf("%s at MTU %d, %s", unit.Rate(float64(c.LinkBps)), c.MTU, c.LinkLayer)).
+		AddFix(diagnose.Advise(nil, "state the rate of the link (--link-rate), and check the MTU of both ends and of the path (thru check)"))
 }
 
 // BeyondBar is the percentage of the ceiling above which an assumption is wrong.
@@ -99,16 +99,16 @@ func moreThanSent(f *diagnose.Flow) *diagnose.Outcome {
 		if more < 10 || r.SenderBps <= 0 {
 			return nil
 		}
-		return diagnose.Possible("the receiver reports %s, the sender %s: their spans differ", unit.Rate(r.ReceiverBps), unit.Rate(r.SenderBps)).
-			By(diagnose.Above(f.Receiver.Proof("receiver's rate over the sender's", more, "pct"), 10)).
-			Then("a longer run").AddFix(diagnose.Advise(nil, "measure for longer: what the spans differ by weighs less then")).MarkNotBinding()
+		return diagnose.Possible("the receiver reports %s, the sender %s: their measured times differ", unit.Rate(r.ReceiverBps), unit.Rate(r.SenderBps)).
+			By(diagnose.Above(f.Receiver.Proof("excess of the receiver's rate over the sender's", more, "pct"), 10)).
+			Then("a longer run").AddFix(diagnose.Advise(nil, "measure for longer: the difference of the times then weighs less")).MarkNotBinding()
 	}
 	if more < countBar {
 		return nil
 	}
 	return diagnose.Certain("the receiver counted %s more than was sent: one of the counts is wrong", unit.Percent(more)).
-		By(diagnose.Above(f.Receiver.Proof("received over sent", more, "pct"), countBar), f.Sender.Proof("sent", float64(r.SentBytes), "bytes"), f.Receiver.Proof("received", float64(r.ReceivedBytes), "bytes")).
-		AddFix(diagnose.Advise(nil, "repeat it, and take the lower figure until both ends agree"))
+		By(diagnose.Above(f.Receiver.Proof("excess of received over sent", more, "pct"), countBar), f.Sender.Proof("sent", float64(r.SentBytes), "bytes"), f.Receiver.Proof("received", float64(r.ReceivedBytes), "bytes")).
+		AddFix(diagnose.Advise(nil, "repeat the test, and use the lower figure until both ends agree"))
 }
 
 // Thresholds of contradictions, in percent.
@@ -128,9 +128,9 @@ func pastTheFace(f *diagnose.Flow) *diagnose.Outcome {
 	if part >= diagnose.FaceBar {
 		return nil
 	}
-	return diagnose.Possible("data came by another interface than %s, by which the answers leave: its counter holds %s of the payload", diagnose.Word(n.Name), unit.Percent(part)).
+	return diagnose.Possible("data arrived at another interface than %s, which sends the answers: its counter has only %s of the payload", diagnose.Word(n.Name), unit.Percent(part)).
 		At(e.OnFace()).By(diagnose.UnderBar(e.Proof("rx_bytes of the payload", part, "pct"), diagnose.FaceBar)).
-		Then("the counters of all interfaces (ip -s link)").AddFix(diagnose.Advise(e, "see which interfaces the data came by: their limits count too")).MarkNotBinding()
+		Then("the counters of all interfaces (ip -s link)").AddFix(diagnose.Advise(e, "find the interfaces at which the data arrived: their limits count too")).MarkNotBinding()
 }
 
 // fastClock compares the sender's clock with its kernel's: a connection cannot be busy for longer than the
@@ -145,9 +145,9 @@ func fastClock(f *diagnose.Flow) *diagnose.Outcome {
 	if part <= clockBar {
 		return nil
 	}
-	return diagnose.Likely("the sender's kernel counted %s of the measured time: its clocks run apart", unit.Percent(part)).
+	return diagnose.Likely("the sender's kernel counted %s of the measured time: its clocks run at different speeds", unit.Percent(part)).
 		At(f.Sender.Where()).By(diagnose.Above(f.Sender.Proof("tcp_info.busy_time_us of the measured time", part, "pct"), clockBar)).
-		AddFix(diagnose.Advise(f.Sender, "look at its clock source, and measure with the other end as judge of the time"))
+		AddFix(diagnose.Advise(f.Sender, "check its clock source, and take the time from the other end"))
 }
 
 // PacketsMissed judges the captures themselves: a packet missing from an incomplete capture proves nothing about
@@ -162,17 +162,17 @@ func PacketsMissed(f *diagnose.Flow) *diagnose.Outcome {
 		if dropped == 0 && unseen == 0 {
 			continue
 		}
-		o := diagnose.Possible("the capture %s misses packets: what it lacks looks like loss, and is not", s.From()).MarkNotBinding().At(measure.Where{Place: measure.AtTool, EndPoint: s.EndPoint}).
+		o := diagnose.Possible("the capture %s misses packets: these look like loss, but are not", s.From()).MarkNotBinding().At(measure.Where{Place: measure.AtTool, EndPoint: s.EndPoint}).
 			AddFix(diagnose.Advise(nil, "capture less of each packet (tcpdump -s 128), only this flow, and with a larger buffer (-B 65536)"))
 		if dropped > 0 {
-			o.By(diagnose.Above(s.Proof("packets that the kernel could not keep", dropped, "pct"), missedBar))
+			o.By(diagnose.Above(s.Proof("packets that the capturing kernel dropped", dropped, "pct"), missedBar))
 		}
 		if unseen > 0 {
-			o.By(diagnose.Above(s.Proof("acknowledged without having been captured", unseen, "pct", s.Data.Unseen.Packets...), missedBar))
+			o.By(diagnose.Above(s.Proof("acknowledged, but not captured", unseen, "pct", s.Data.Unseen.Packets...), missedBar))
 		}
 		if max(dropped, unseen) > missedBar {
 			o.Confidence = measure.Likely
-			o.Text = fmt.Sprintf("the capture %s misses %s of the packets: what it lacks looks like loss, and is not", s.From(), unit.Percent(max(dropped, unseen)))
+			o.Text = fmt.Sprintf("the capture %s misses %s of the packets: these look like loss, but are not", s.From(), unit.Percent(max(dropped, unseen)))
 		}
 		return o
 	}
@@ -231,16 +231,16 @@ func generator(f *diagnose.Flow, made *diagnose.Flow, lower *measure.Cell) (meas
 			cause, at = "receiver-cpu", made.Receiver
 		}
 	}
-	of := "what is not 1.3 times the " + unit.Rate(against) + " that passed here"
+	of := "that the path limits the rate to " + unit.Rate(against) + ", which takes 1.3 times as much"
 	if c := f.Cell.Ceiling; c != nil {
 		of = "a link of " + unit.Rate(float64(c.LinkBps))
 	}
-	o := diagnose.Possible("this machine can generate %s: it cannot prove %s", unit.Rate(diagnose.RateOf(lower)), of).
+	o := diagnose.Possible("this machine can generate only %s: it cannot prove %s", unit.Rate(diagnose.RateOf(lower)), of).
 		At(measure.Where{Place: measure.AtTool, EndPoint: at.Name}).
-		By(diagnose.UnderBar(at.Proof("goodput without a link between", diagnose.RateOf(lower), "bps"), stat.GeneratorFactor*against)).
-		Costs(diagnose.RateOf(lower), "no more than "+unit.Rate(diagnose.RateOf(lower))+" can be shown", "the rung below").
-		Then("a faster rung below: more streams, zero-copy, a larger message, another host").
-		AddFix(diagnose.Advise(at, "use more streams, zero-copy (-Z), offloads or a faster host: prove 1.3 times the link's ceiling without the link first"))
+		By(diagnose.UnderBar(at.Proof("goodput without a link between the ends", diagnose.RateOf(lower), "bps"), stat.GeneratorFactor*against)).
+		Costs(diagnose.RateOf(lower), "at most "+unit.Rate(diagnose.RateOf(lower))+" can be shown", "the baseline").
+		Then("a faster baseline: more streams, zero-copy, larger messages, another host").
+		AddFix(diagnose.Advise(at, "use more streams, zero-copy (-Z), offloads or a faster host: first show 1.3 times the link's ceiling without the link"))
 	if diagnose.RateOf(lower) < against {
 		o.Confidence = measure.Likely
 	}

@@ -24,13 +24,13 @@ func (c *scene) starved() *bound {
 	if !known || !counted || idle < starvedBar || full >= diagnose.BlockedBar {
 		return nil
 	}
-	o := binds("app-limited", measure.Likely, "the server offers no more: its socket had room, and nothing to send %s of the time", unit.Percent(idle))
+	o := binds("app-limited", measure.Likely, "the server offers no more data: its socket had room, and nothing to send %s of the time", unit.Percent(idle))
 	if idle > surelyStarved {
 		o.Confidence = measure.Certain
 	}
-	o.At(c.farEnd()).By(diagnose.Above(c.farProof("readings in which nothing waits and no window is full", idle, "pct"), starvedBar),
-		diagnose.UnderBar(c.farProof("readings in which the send buffer was used up", full, "pct"), diagnose.BlockedBar))
-	o.Then("CPU, disk and limits of the server: thru disk, thru check there")
+	o.At(c.farEnd()).By(diagnose.Above(c.farProof("readings without data to send and without a full window", idle, "pct"), starvedBar),
+		diagnose.UnderBar(c.farProof("readings with a full send buffer", full, "pct"), diagnose.BlockedBar))
+	o.Then("check CPU, disk and limits of the server: `thru disk` and `thru check` there")
 	return o
 }
 
@@ -44,17 +44,17 @@ const (
 func (c *scene) open() *bound {
 	net, known := c.rate(measure.LayerNetwork)
 	if !known || c.bps > beyondShare*net {
-		o := binds("app-limited", measure.Possible, "the server or the network: which of them cannot be told from this end%s", c.inFlight())
+		o := binds("app-limited", measure.Possible, "the server or the network limits it; this end cannot see which%s", c.inFlight())
 		o.At(c.there()).By(c.proof("goodput of the transfer", c.bps, "bps"))
-		if o.Then("run thru serve at the server, and say --end-point NAME here"); known {
-			o.Text = "nothing that was measured holds it: it carries more than the network did from memory to memory"
-			o.Then("transfer once more: the path or the hosts were busier while the network was measured")
+		if o.Then("run `thru serve` at the server, and add --end-point NAME here"); known {
+			o.Text = "no measured layer limits it: it carries more than the network did from memory to memory"
+			o.Then("repeat the transfer: the path or the hosts were busier while the network was measured")
 		}
 		return o
 	}
-	o := binds("app-limited", measure.Likely, "the server %s no more: the network carries %s, this end waits%s", c.serverDoes(), unit.Rate(net), c.inFlight())
+	o := binds("app-limited", measure.Likely, "the server %s no more data: the network carries %s, this end waits%s", c.serverDoes(), unit.Rate(net), c.inFlight())
 	o.At(c.farEnd()).By(diagnose.UnderBar(c.proof("share of the network's rate", c.bps/net, ""), reachedShare))
-	o.Then("look at CPU, disk and limits of the server: thru disk and thru check there")
+	o.Then("check CPU, disk and limits of the server: `thru disk` and `thru check` there")
 	return o
 }
 
@@ -72,5 +72,5 @@ func (c *scene) inFlight() string {
 	if rtt < farNs {
 		return ""
 	}
-	return fmt.Sprintf(" (%s pass in a round trip of %s: a socket buffer of that size there does the same)", unit.Size(int64(c.inRoundTrip(rtt))), unit.Duration(rtt))
+	return fmt.Sprintf(" (%s pass in each round trip of %s: a socket buffer of that size at the server has the same effect)", unit.Size(int64(c.inRoundTrip(rtt))), unit.Duration(rtt))
 }

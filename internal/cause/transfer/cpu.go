@@ -27,9 +27,9 @@ func (c *scene) busyHere(run *measure.TransferRun) *bound {
 	o := binds(c.here().Place+"-cpu", measure.Likely, "all CPUs here are busy%s", sharesOf(run))
 	o.At(c.here()).By(diagnose.Above(proofOf(run, "here_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
 	if cpu.WorkerCores != nil {
-		o.By(proofOf(run, "cores used by this process", *cpu.WorkerCores, ""))
+		o.By(proofOf(run, "CPU cores used by this process", *cpu.WorkerCores, ""))
 	}
-	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "run nothing else beside it, and put server and client on hosts of their own"})
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "stop other work on this host, and put server and client on separate hosts"})
 	return o
 }
 
@@ -40,13 +40,13 @@ func sharesOf(run *measure.TransferRun) string {
 		return ""
 	}
 	own, rest, others := *cpu.WorkerCores, cpu.Cores-*cpu.WorkerCores, "others"
-	text := fmt.Sprintf(": this process takes %.2f cores of %.2f", own, max(cpu.Cores, own))
+	text := fmt.Sprintf(": this process takes %.2f of %.2f cores", own, max(cpu.Cores, own))
 	if onOneHost(run) {
 		if there := run.ThereCPU; there != nil && there.WorkerCores != nil {
 			text += fmt.Sprintf(", the server %.2f", *there.WorkerCores)
 			rest -= *there.WorkerCores
 		} else {
-			others = "the server, which is on this machine, and others"
+			others = "the server on this machine and others"
 		}
 	}
 	if rest < leastBusy {
@@ -74,7 +74,7 @@ func (c *scene) farCPU() *bound {
 	if isBusy(cpu) {
 		o := binds(c.there().Place+"-cpu", measure.Likely, "all CPUs of the server are busy")
 		o.At(c.farEnd()).By(diagnose.Above(c.farProof("there_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
-		o.AddFix(&measure.Fix{EndPoint: c.server(), Advice: "run nothing else beside it, or give the server more CPUs"})
+		o.AddFix(&measure.Fix{EndPoint: c.server(), Advice: "stop other work on the server, or give it more CPUs"})
 		return o
 	}
 	lanes := float64(max(min(max(c.t.Asked.Clients, 1), len(c.run.Programs)), 1)) // one process may serve all clients
@@ -88,11 +88,11 @@ func (c *scene) farCPU() *bound {
 	p := diagnose.Above(c.farProof("there_cpu.worker_cores_used", *cpu.WorkerCores, ""), busyCores*lanes)
 	if c.encrypted() {
 		o := binds(causeCipher, measure.Likely, "one stream's cipher and protocol take a whole CPU there (%s)", program)
-		o.At(c.farEnd()).By(p).Then("move two at once (--many 2): they carry more where the server takes a process or thread for each")
-		o.AddFix(&measure.Fix{EndPoint: c.server(), Advice: "run several transfers at once, use a cipher that the CPU has instructions for (AES-GCM), or a protocol without one on a trusted path"})
+		o.At(c.farEnd()).By(p).Then("run two at once (--many 2): they carry more if the server uses a process or thread for each")
+		o.AddFix(&measure.Fix{EndPoint: c.server(), Advice: "run several transfers at once, use a cipher that the CPU has instructions for (AES-GCM), or use a protocol without a cipher on a trusted path"})
 		return o
 	}
 	o := binds(c.there().Place+"-cpu", measure.Likely, "%s takes a whole CPU", program)
-	o.At(c.farEnd()).By(p).Then("move two at once (--many 2): they carry more where the server takes a process or thread for each")
+	o.At(c.farEnd()).By(p).Then("run two at once (--many 2): they carry more if the server uses a process or thread for each")
 	return o
 }

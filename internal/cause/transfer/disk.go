@@ -12,10 +12,10 @@ import (
 func Disk() diagnose.Rule {
 	return diagnose.Rule{
 		Cause: causeDisk, Title: "a disk is no faster",
-		Seen:        "here: the disk's own rate is reached (85 to 125%), or with the file it is slower than without and the client waits for the file for 30% of the time, while CPUs are free; at the server: 85 to 125% of what its disk carries by thru disk",
-		Distinction: "a transfer to and from memory, which has no disk of this end; one that carries more than the disk comes out of the server's memory",
-		Fix:         "use a faster disk, or more transfers at once where one file does not fill it; the network needs nothing",
-		Effect:      "38 of 918 Mb/s by http to a disk of 5 MB/s", Source: "C-13, C-38, C-44; transfer.md",
+		Seen:        "at this end: the transfer reaches the disk's own rate (85 to 125%), or it is slower with the file than without and the client waits for the file 30% of the time, while CPUs are free; at the server: 85 to 125% of what `thru disk` measures there",
+		Distinction: "a transfer to and from memory does not use this end's disk; a transfer faster than the server's disk comes from the server's memory",
+		Fix:         "use a faster disk, or more transfers at once if one file does not fill it; the network is not the limit",
+		Effect:      "38 of 918 Mb/s with http to a disk of 5 MB/s", Source: "C-13, C-38, C-44; transfer.md",
 	}
 }
 
@@ -50,7 +50,7 @@ func (c *scene) diskHere() (string, *bound) {
 		}
 	}
 	if o.At(c.here()); waited >= bar {
-		o.By(diagnose.Above(proofOf(w, "time in this end's file", waited, "pct"), bar))
+		o.By(diagnose.Above(proofOf(w, "time spent in this end's file", waited, "pct"), bar))
 	}
 	if known {
 		o.By(c.diskProof(w, disk))
@@ -61,9 +61,9 @@ func (c *scene) diskHere() (string, *bound) {
 // farDisk says that the disk of the server carries no more.
 func (c *scene) farDisk(bps float64, p measure.Proof) *bound {
 	o := binds(causeDisk, measure.Likely, "the server's disk carries %s", unit.Rate(bps))
-	o.At(c.farEnd()).By(p).AddFix(&measure.Fix{EndPoint: c.server(), Advice: "use a faster disk at the server; the network needs nothing"})
-	if o.Then("thru disk at the server, with other block sizes"); c.t.Direction == measure.Download {
-		o.Then("the same again: what the server's memory has kept meanwhile passes faster")
+	o.At(c.farEnd()).By(p).AddFix(&measure.Fix{EndPoint: c.server(), Advice: "use a faster disk at the server; the network is not the limit"})
+	if o.Then("`thru disk` at the server, with other block sizes"); c.t.Direction == measure.Download {
+		o.Then("the same transfer again: data that the server now has in memory passes faster")
 	}
 	return o
 }
@@ -75,7 +75,7 @@ func (c *scene) fullDisk(w *measure.TransferRun) *bound {
 		verb = "gives"
 	}
 	o := binds(causeDisk, measure.Likely, "the disk here %s %s%s", verb, unit.Rate(w.Bps.Value), c.without(w))
-	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "use a faster disk, or a transfer that need not end on it (--to nowhere shows what the rest carries); the network needs nothing"})
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "use a faster disk, or a transfer without it (--to nowhere shows what the rest carries); the network is not the limit"})
 	return o
 }
 
@@ -88,10 +88,10 @@ func (c *scene) oneFile(w *measure.TransferRun, disk float64) *bound {
 	text := fmt.Sprintf("one file here, %s, reaches %s", how, unit.Rate(w.Bps.Value))
 	run := c.diskRun()
 	if run != nil && disk > 0 {
-		text += fmt.Sprintf("; the disk gives %s with %s", unit.Rate(disk), unit.Plural(run.Workers, "worker"))
+		text += fmt.Sprintf("; the disk carries %s with %s", unit.Rate(disk), unit.Plural(run.Workers, "worker"))
 	}
 	o := binds(causeDisk, measure.Likely, "%s%s", text, c.without(w))
-	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "move several files at once where the disk gives more to several, or use a transfer that need not end on it (--to nowhere shows what the rest carries); the network needs nothing"})
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "move several files at once if the disk is faster with several, or use a transfer without it (--to nowhere shows what the rest carries); the network is not the limit"})
 	return o
 }
 

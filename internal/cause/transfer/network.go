@@ -12,8 +12,8 @@ import (
 func Network() diagnose.Rule {
 	return diagnose.Rule{
 		Cause: causeNetwork, Title: "the network carries no more",
-		Seen:        "85 to 125% of what thru's own data plane carries from memory to memory, by as many streams as there are clients",
-		Distinction: "the test of the network names what holds it, which stands instead of this where it is known",
+		Seen:        "85 to 125% of what thru's own data plane carries from memory to memory, with as many streams as clients",
+		Distinction: "the test of the network shows what limits it; if that is known, it replaces this cause",
 		Fix:         "run `thru explain END POINT`", Effect: "the whole rate", Source: "transfer.md",
 	}
 }
@@ -22,7 +22,7 @@ func Network() diagnose.Rule {
 func (c *scene) network(bps float64, p measure.Proof) *bound {
 	o := binds(causeNetwork, measure.Certain, "the network carries %s from memory to memory", unit.Rate(bps))
 	if Exceeds(c.bps, bps) {
-		o.Text = fmt.Sprintf("the network carries about as much, %s from memory to memory when it was tested", unit.Rate(bps))
+		o.Text = fmt.Sprintf("the network carries about as much: its test reached %s from memory to memory", unit.Rate(bps))
 	}
 	o.At(measure.Where{Place: measure.AtPath}).By(p)
 	cell := c.networkCell()

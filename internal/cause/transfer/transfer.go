@@ -122,7 +122,7 @@ func (c *scene) floor() (string, *bound) {
 	if name == "" {
 		return "", nil
 	}
-	p := diagnose.Above(c.proof("share of the rate of the layer below", c.bps/least, ""), reachedShare)
+	p := diagnose.Above(c.proof("share of the rate of the next lower layer", c.bps/least, ""), reachedShare)
 	switch name {
 	case measure.LayerDiskFar:
 		return name, c.farDisk(least, p)

@@ -39,9 +39,9 @@ func (c *scene) buffer() *bound {
 	if rtt >= farNs {
 		o.Confidence = measure.Certain
 	}
-	o.At(c.here()).By(c.proof(counter, float64(window), "bytes"), c.proof("in a round trip, by goodput", passes, "bytes"), c.proof("tcp_info.min_rtt_ns", float64(rtt), "ns"))
-	o.Costs(c.bps, "what fits in it carries "+unit.Rate(c.bps), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(passes)), unit.Duration(rtt)))
-	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or take twice the bandwidth-delay product"})
+	o.At(c.here()).By(c.proof(counter, float64(window), "bytes"), c.proof("data per round trip, by goodput", passes, "bytes"), c.proof("tcp_info.min_rtt_ns", float64(rtt), "ns"))
+	o.Costs(c.bps, "this window carries "+unit.Rate(c.bps), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(passes)), unit.Duration(rtt)))
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or set twice the bandwidth-delay product"})
 	return o
 }
 
@@ -68,15 +68,15 @@ func (c *scene) peerWindow() *bound {
 		where          measure.Where
 		text           string
 	}{
-		{measure.WindowLimited, "receive-window", "tcp_info.rwnd_limited_us of busy_time_us", c.there(), "the server's receive window holds it up: a socket buffer that is too small there, or a server that reads no faster"},
-		{measure.BufferLimited, "send-buffer", "tcp_info.sndbuf_limited_us of busy_time_us", c.here(), "the send buffer here holds it up"},
+		{measure.WindowLimited, "receive-window", "tcp_info.rwnd_limited_us of busy_time_us", c.there(), "the server's receive window limits it: its socket buffer is too small, or the server reads too slowly"},
+		{measure.BufferLimited, "send-buffer", "tcp_info.sndbuf_limited_us of busy_time_us", c.here(), "the send buffer at this end limits it"},
 	} {
 		pct, known := s.Delta(x.limited).Pct(s.Delta(measure.BusyTime))
 		if !known || pct < diagnose.RwndBar {
 			continue
 		}
 		if x.where.EndPoint == "" && stat.TransferRTT(c.run) < farNs { // no window is too small for so short a path
-			x.cause, x.text = "slow-reader", "the server takes the data no faster: its window is used up on a short way"
+			x.cause, x.text = "slow-reader", "the server reads too slowly: its window is full on a short path"
 		}
 		o := binds(x.cause, measure.Likely, "%s", x.text)
 		o.At(x.where).By(diagnose.Above(c.proof(x.counter, pct, "pct"), diagnose.RwndBar))
@@ -103,9 +103,9 @@ func (c *scene) sendRoom(f *diagnose.Flow) []diagnose.Judged {
 	}
 	bound := f.BoundOf(flight)
 	o := diagnose.Likely("%s send buffer (SO_SNDBUF %s) is too small for a round trip of %s", c.senders(), unit.Size(int64(buffer)), unit.Duration(int64(loaded)))
-	o.At(f.Sender.Where()).By(diagnose.Above(f.Sender.Proof("readings in which the send buffer was used up", full, "pct"), diagnose.BlockedBar),
+	o.At(f.Sender.Where()).By(diagnose.Above(f.Sender.Proof("readings with a full send buffer", full, "pct"), diagnose.BlockedBar),
 		f.Sender.Proof("in flight, mean", flight, "bytes"), f.Sender.Proof("SO_SNDBUF as granted", buffer, "bytes"), f.Sender.Proof("congestion window, mean", cwnd, "bytes")).
-		Costs(bound, "what fits in it carries "+unit.Rate(bound), fmt.Sprintf("%s under way * 8 / %s", unit.Size(int64(flight)), unit.Duration(int64(loaded)))).
+		Costs(bound, "this window carries "+unit.Rate(bound), fmt.Sprintf("%s in flight * 8 / %s", unit.Size(int64(flight)), unit.Duration(int64(loaded)))).
 		AddFix(f.RaiseWindow(f.Sender, base))
 	if f.FitOf(flight) <= diagnose.SendFitBar && full > 80 && loaded < diagnose.FitsBar*base {
 		o.Confidence = measure.Certain
@@ -121,7 +121,7 @@ func (c *scene) senders() string {
 	return "the server's"
 }
 
-// bufferFull returns the percentage of readings in which the send buffer was used up.
+// bufferFull returns the percentage of readings with a full send buffer.
 func bufferFull(e *diagnose.End) (float64, bool) {
 	var all []float64
 	for _, s := range e.Streams() {
