@@ -228,7 +228,7 @@ func TestExpect(t *testing.T) {
 		t.Errorf("%s; %s", p.Expect, p.Why)
 	}
 	unknown := advisedPair(finds("receive-window", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144"), withInterface(0, func(i *measure.Interface) { i.SpeedBps = nil }))
-	if u := Propose(unknown, advise.Seen{})[0]; !strings.HasPrefix(u.Expect, "enough for 800 Mb/s, twice the best that was measured: ") || *u.ExpectBps != 8e8 {
+	if u := Propose(unknown, advise.Seen{})[0]; !strings.HasPrefix(u.Expect, "enough for 800 Mb/s, twice the best measured rate: ") || *u.ExpectBps != 8e8 {
 		t.Errorf("expects %v: %s", *u.ExpectBps, u.Expect)
 	}
 	if len(p.Before) != 1 || p.Before[0].Value != "4096 131072 262144" || p.From != "a" || p.To != "b" {

@@ -24,14 +24,14 @@ func TestScript(t *testing.T) {
 	if got, want := orders(undo), "set -u\nfailed=0\nsysctl -w net.ipv4.tcp_sack=0 || failed=1\nsysctl -w net.ipv4.tcp_rmem='4096 131072 262144' || failed=1\nexit $failed"; got != want {
 		t.Errorf("it undoes\n%s\nnot\n%s", got, want)
 	}
-	for _, words := range []string{"another way", "found: tcp-rmem  4096 131072 262144", "why: 400 Mb/s a -> b", "to expect: up to"} {
+	for _, words := range []string{"an alternative, if", "found: tcp-rmem  4096 131072 262144", "why: 400 Mb/s a -> b", "expected: up to"} {
 		if !strings.Contains(do, words) {
 			t.Errorf("%q is not in\n%s", words, do)
 		}
 	}
 	queues := Propose(advisedPair(withGate("queues", "too-few-queues", "b"), withInterface(0, asVeth), withInterface(1, asVeth)), advise.Seen{})
-	if do, undo := advise.Script(queues, "a"); strings.Contains(orders(do)+orders(undo), "ethtool") || !strings.Contains(do, "another way") {
-		t.Errorf("half of another way is made:\n%s", do)
+	if do, undo := advise.Script(queues, "a"); strings.Contains(orders(do)+orders(undo), "ethtool") || !strings.Contains(do, "an alternative, if") {
+		t.Errorf("half of an alternative is made:\n%s", do)
 	}
 	mismatch := Propose(advisedPair(finds("jumbo-mismatch", measure.AtPath), withInterface(0, func(i *measure.Interface) { i.MTU = new(9000) })), advise.Seen{})
 	raised, _ := advise.Script(mismatch, "b")

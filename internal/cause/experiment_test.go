@@ -156,14 +156,14 @@ func TestNextOf(t *testing.T) {
 		want string
 	}{
 		"none was made":              {made{bps: 20e6}.document(), tests(diagnose.UdpBelow, diagnose.BbrControl), "UDP at 0.9 of the TCP rate"},
-		"one was made":               {made{bps: 20e6}.document(experiment(diagnose.UdpBelow, 18e6)), tests(diagnose.UdpBelow, diagnose.BbrControl), "bbr instead of a control that loss slows down"},
+		"one was made":               {made{bps: 20e6}.document(experiment(diagnose.UdpBelow, 18e6)), tests(diagnose.UdpBelow, diagnose.BbrControl), "bbr instead of a loss-based congestion control"},
 		"all were made":              {made{bps: 20e6}.document(experiment(diagnose.UdpBelow, 18e6)), tests(diagnose.UdpBelow), ""},
-		"one failed":                 {made{bps: 20e6}.document(stopped(experiment(diagnose.UdpBelow, 1e6))), tests(diagnose.UdpBelow, diagnose.BbrControl), "UDP at 0.9 of the TCP rate, again: it was not checked, as it failed (the data stopped)"},
+		"one failed":                 {made{bps: 20e6}.document(stopped(experiment(diagnose.UdpBelow, 1e6))), tests(diagnose.UdpBelow, diagnose.BbrControl), "UDP at 0.9 of the TCP rate, again: the first try failed (the data stopped)"},
 		"of datagrams":               {udp, tests(diagnose.UdpBelow, diagnose.EightStreams), ""},
 		"measured by another one":    {imported, tests(diagnose.UdpBelow), "UDP at 0.9 of the TCP rate"},
 		"cubic paces not":            {made{bps: 20e6}.document(), tests(diagnose.OtherControl, diagnose.Longer), "a longer run"},
 		"reno paces no more":         {made{bps: 20e6, control: "reno"}.document(), tests(diagnose.OtherControl), ""},
-		"bbr paces":                  {made{bps: 20e6, control: "bbr"}.document(), tests(diagnose.OtherControl), "cubic or reno instead of a control that paces"},
+		"bbr paces":                  {made{bps: 20e6, control: "bbr"}.document(), tests(diagnose.OtherControl), "cubic or reno instead of a pacing congestion control"},
 		"four streams may be eight":  {made{bps: 20e6, streams: 4}.document(), tests(diagnose.EightStreams), "8 streams instead of fewer"},
 		"eight are eight":            {made{bps: 20e6, streams: 8}.document(), tests(diagnose.EightStreams), ""},
 		"one stream is one":          {made{bps: 20e6}.document(), tests(diagnose.OneStream), ""},

@@ -52,7 +52,7 @@ func TestUnseen(t *testing.T) {
 				t.Errorf("%s, %s: %s, want %s", cause, x.name, got, x.want)
 			}
 			f := d.Cells[0].Findings[0]
-			if x.want == measure.Likely && !strings.HasPrefix(f.Next, "ask the hypervisor (--hypervisor URL) whether the host of") {
+			if x.want == measure.Likely && !strings.HasPrefix(f.Next, "check with the hypervisor (--hypervisor URL) whether the host of") {
 				t.Errorf("%s, %s: next is %q", cause, x.name, f.Next)
 			}
 			if trial, more := Next(d, 0, nil); more {

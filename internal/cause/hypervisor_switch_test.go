@@ -43,7 +43,7 @@ func TestSwitchBelow(t *testing.T) {
 	}
 	judgeHosts(t, "vswitch", []hostsRow{
 		{"nothing dropped", []hostsEdit{belowEnds(drained)}, "no", "no packet was dropped at the sender's port of dvs-prod; no packet was dropped at the receiver's port"},
-		{"nothing counted", []hostsEdit{belowEnds()}, "missing", "told no net.tx_dropped_packets"},
+		{"nothing counted", []hostsEdit{belowEnds()}, "missing", "reported no net.tx_dropped_packets"},
 		{"from the guest", []hostsEdit{belowEnds(from(900)), sentAgain(1000)}, "certain", "900 packets from the sender were dropped at dvs-prod"},
 		{"from the guest, of which nothing was lost", []hostsEdit{belowEnds(from(900))}, "possible beside", ""},
 		{"from the guest, hardly any", []hostsEdit{belowEnds(from(90)), sentAgain(1000)}, "possible", ""},
@@ -109,7 +109,7 @@ func TestPortOfTwoSources(t *testing.T) {
 	judgeHosts(t, "ring-overflow", []hostsRow{
 		{"another adapter lost packets", []hostsEdit{belowEnds(), second(true, test, backup), sentAgain(1000)}, "no", "never reported a full ring"},
 		{"the test's lost them", []hostsEdit{belowEnds(), second(true, func() measure.GuestNIC { n := test; n.Key = backup.Key; return n }(), backup), sentAgain(1000)}, "certain", "reported it full 1000 times"},
-		{"which adapter it is is not known", []hostsEdit{belowEnds(), second(false, test, backup), sentAgain(1000), func(h *hosts) { h.receiver.Host.NIC = nil }}, "missing", "which of its adapters carries the test is not known to ssh://root@esx2"},
+		{"which adapter it is is not known", []hostsEdit{belowEnds(), second(false, test, backup), sentAgain(1000), func(h *hosts) { h.receiver.Host.NIC = nil }}, "missing", "ssh://root@esx2 does not show which of its adapters carries the test"},
 	})
 }
 

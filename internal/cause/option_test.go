@@ -23,7 +23,7 @@ func TestSACKOff(t *testing.T) {
 		{"link full", "certain beside", "", edits{off, lost(0.3), repaired}},
 		{"lost by a broken offload", "certain beside", "", edits{rate(1e5), off, lost(47), repaired}},
 		{"the same, without such an offload", "certain", "", edits{rate(1e5), off, lost(47), repaired, func(d *measure.Document) { cardOf(d).Offloads["tcp-segmentation-offload"] = false }}},
-		{"stripped", "certain beside", "a device on the way takes it out", edits{rate(1e9), off, stripped}},
+		{"stripped", "certain beside", "a device on the path removes it", edits{rate(1e9), off, stripped}},
 		{"by a setting", "certain beside", "net.ipv4.tcp_sack is 0 at far", edits{off, func(d *measure.Document) { d.EndPoints[1].Facts.Sysctls["net.ipv4.tcp_sack"] = "0" }}},
 		{"no counters", "likely", "", edits{rate(1e9), off, lost(0.3), func(d *measure.Document) { near(d).Host = nil }}},
 		{"not known", "missing", "opt_sack", edits{noEvidence}},

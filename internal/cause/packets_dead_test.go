@@ -82,7 +82,7 @@ func TestDeadPackets(t *testing.T) {
 		"a SYN was sent to 10.0.0.2:5201 and never answered":                 opened(func(c *measure.Connection) {}),
 		"refused: 10.0.0.2:5201 answered the SYN with RST":                   opened(func(c *measure.Connection) { c.Acks = measure.Direction{Packets: 1, RST: someSegments(1, 2)} }),
 		"data was sent 6 times and never acknowledged":                       nothing(0),
-		"nothing was acknowledged any more: what came then was sent 6 times": nothing(200),
+		"nothing was acknowledged: the next data was sent 6 times": nothing(200),
 	} {
 		d := filmed(nearSender, edit)
 		Diagnose(d)

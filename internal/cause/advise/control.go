@@ -14,7 +14,7 @@ import (
 
 // Shown sets the expected rate to that of another measurement of the document.
 func (w *Direction) Shown(d Draft, x *measure.Cell) Draft {
-	return d.Bring(x.Goodput.Value, "measured in this result", "%s, as the same traffic carried with it in this result", unit.Rate(x.Goodput.Value))
+	return d.Bring(x.Goodput.Value, "measured in this result", "%s, which the same traffic reached with it in this result", unit.Rate(x.Goodput.Value))
 }
 
 // CongestionOf returns the congestion control of connections of the direction, "" if not known: the host's current
@@ -48,7 +48,7 @@ func Use(w *Direction, want, hope string) []Draft {
 	case named, route != nil && (host.Refused != "" || !host.Offers(want)):
 		d = Change(h, knob.RouteCongestion, route.Interface, want, "%s for connections from %s to %s", want, h.Name, w.To.Name)
 	case overridden && route == nil && len(h.Point.Knobs) == 0:
-		d = Change(h, knob.RouteCongestion, "", want, "%s for connections from %s to %s: a route names %s", want, h.Name, w.To.Name, CongestionOf(w))
+		d = Change(h, knob.RouteCongestion, "", want, "%s for connections from %s to %s: a route sets %s", want, h.Name, w.To.Name, CongestionOf(w))
 	default:
 		d = Change(h, knob.Congestion, "", want, "%s for new connections of %s", want, h.Name)
 	}
@@ -66,7 +66,7 @@ func Use(w *Direction, want, hope string) []Draft {
 	}
 	list := []Draft{d}
 	if !named && !overridden {
-		t := Draft{Id: knob.TestCongestion + "=" + want, Title: "the test asks for " + want + " itself", Test: &measure.TestOptions{Congestion: want, Flags: "-C " + want}}.ForDirection(w).Bring(0, d.Source, "%s", hope).AtLast()
+		t := Draft{Id: knob.TestCongestion + "=" + want, Title: "the test itself requests " + want, Test: &measure.TestOptions{Congestion: want, Flags: "-C " + want}}.ForDirection(w).Bring(0, d.Source, "%s", hope).AtLast()
 		if x != nil {
 			t = w.Shown(t, x)
 		}

@@ -170,7 +170,7 @@ func (w *Direction) Rate() (bps float64, of string) {
 	if t := w.doc.Tuning; t != nil && sane(t.TargetBps) > best {
 		return t.TargetBps, "the target"
 	}
-	return 2 * best, "twice the best that was measured"
+	return 2 * best, "twice the best measured rate"
 }
 
 // Window returns how many bytes one connection needs in flight: rate times round-trip time as an even number of

@@ -45,7 +45,7 @@ func (sc *advice) proposal(r Request, d Draft) measure.Proposal {
 	p.Risk = line(joined(risks))
 	p.Commands = sc.commands(d)
 	if p.OnlySaid == "" && sc.full() {
-		p.OnlySaid = "the link is full in every direction that was measured: no change can be shown to help"
+		p.OnlySaid = "the link is full in every measured direction: no change can be shown to help"
 	}
 	return p
 }
@@ -79,7 +79,7 @@ func (r Request) why() string {
 	}
 	route := r.Direction.From.Name + " -> " + r.Direction.To.Name
 	if r.Direction.Local() {
-		route = "this host to itself"
+		route = "within this host"
 	}
 	if bps := r.Direction.Goodput(); bps > 0 {
 		route = unit.Rate(bps) + " " + route
@@ -103,7 +103,7 @@ func (sc *advice) refused(s measure.Setting) string {
 	case slices.Contains([]string{knob.Congestion, knob.RouteCongestion, knob.Governor}, s.Knob) && !now.Offers(s.Value):
 		return fmt.Sprintf("%s can be %s at %s", s.Knob, strings.Join(strings.Fields(now.Possible), " or "), h.Name)
 	case !now.Known && s.Knob == knob.RouteCongestion:
-		return "the route that names the congestion control is not known"
+		return "the route that sets the congestion control is not known"
 	}
 	return ""
 }
@@ -112,11 +112,11 @@ func (sc *advice) refused(s measure.Setting) string {
 func refuses(h *scene.Host) string {
 	switch {
 	case h.Point.Speaks != "":
-		return h.Name + " is no agent of thru: it speaks " + h.Point.Speaks
+		return h.Name + " has no thru agent: it speaks " + h.Point.Speaks
 	case !h.IsLinux():
 		return fmt.Sprintf("thru changes settings on Linux only, and %s runs %s", h.Name, h.System)
 	case h.Point.Lost != "":
-		return h.Name + " is no longer there: " + h.Point.Lost
+		return h.Name + " is no longer reachable: " + h.Point.Lost
 	case h.Point.NoTune != "":
 		return h.Point.NoTune
 	}

@@ -220,7 +220,7 @@ func (r Request) drafts() []Draft {
 	if r.Finding != nil && r.Finding.Where.Place == measure.AtPath {
 		for _, d := range r.words() {
 			d.words.Set, d.Risk = nil, "" // the settings are proposed already
-			d.only = "it is a fault of the path: a setting of a host helps against it, and does not mend it"
+			d.only = "it is a fault of the path: a setting of a host reduces its effect, but does not fix it"
 			if d.words.Words != "" {
 				list = append(list, d)
 			}
@@ -239,7 +239,7 @@ func (r Request) Here(h *scene.Host) string {
 
 // words returns the fix in words if no setting helps; nothing if there is none.
 func (r Request) words() []Draft {
-	d := Draft{only: "no setting of a host that thru knows cures it"}
+	d := Draft{only: "thru knows no setting of a host that fixes it"}
 	c := measure.Commands{}
 	switch {
 	case r.Finding != nil && r.Finding.BecauseOf != "": // fix the root cause instead
@@ -264,7 +264,7 @@ func (r Request) words() []Draft {
 	c.Words, c.Set = line(c.Words), slices.Clone(c.Set)
 	d.Title = c.Words
 	if d.Title == "" {
-		d.Title = "by hand: " + line(strings.Join(c.Set, "; "))
+		d.Title = "manual step: " + line(strings.Join(c.Set, "; "))
 	}
 	d.words, d.Id = &c, r.place()
 	return []Draft{d}

@@ -29,11 +29,11 @@ func Script(proposals []measure.Proposal, endPoint string) (do, undo string) {
 			platform = c.Platform
 			made := fmt.Sprintf("%d. %s", i+1, p.Title)
 			if len(p.Settings) == 0 { // commands of a fix: anybody may have written those of a stored result
-				makes = append(makes, block(made+": look at it before you do it", p, c, true))
+				makes = append(makes, block(made+": check it before you run it", p, c, true))
 				continue
 			}
 			if another {
-				makes = append(makes, block(made+": another way, where the one above does not help", p, c, true))
+				makes = append(makes, block(made+": an alternative, if the change above does not help", p, c, true))
 				continue
 			}
 			makes = append(makes, block(made, p, c, false))
@@ -47,9 +47,9 @@ func Script(proposals []measure.Proposal, endPoint string) (do, undo string) {
 	}
 	slices.Reverse(undoes)
 	head := scriptHead(platform)
-	do = head + comments("Changes at "+endPoint+" that thru advises, in order. Another script undoes them: keep it.") + "\n" + strings.Join(makes, "\n")
+	do = head + comments("Changes at "+endPoint+" that thru proposes, in this order. Keep the script that undoes them.") + "\n" + strings.Join(makes, "\n")
 	if len(undoes) > 0 {
-		undo = undoHead(platform) + comments("Undoes the changes at "+endPoint+" that thru advised: in reverse, to the values that were found. Where a command fails, it goes on with the next.") +
+		undo = undoHead(platform) + comments("Undoes the changes at "+endPoint+" that thru proposed: in reverse order, to the previous values. If a command fails, it continues with the next.") +
 			"\n" + strings.Join(undoes, "\n") + "\nexit $failed\n"
 	}
 	return do, undo
@@ -108,7 +108,7 @@ func taken(p *measure.Proposal, before map[string]bool) bool {
 // change becomes a comment as a whole.
 func block(title string, p *measure.Proposal, c measure.Commands, comment bool) string {
 	text := comments(title)
-	for _, note := range []struct{ name, text string }{{"why: ", p.Why}, {"to expect: ", p.Expect}, {"risk: ", p.Risk}, {"note: ", c.Words}} {
+	for _, note := range []struct{ name, text string }{{"why: ", p.Why}, {"expected: ", p.Expect}, {"risk: ", p.Risk}, {"note: ", c.Words}} {
 		if note.text != "" {
 			text += comments("   " + note.name + note.text)
 		}

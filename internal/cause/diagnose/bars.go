@@ -34,12 +34,12 @@ func (f *Flow) AsShaper(o *Outcome) *Outcome {
 	if o.Confidence == measure.Certain && f.mayBeMember() {
 		o.Confidence = measure.Likely // a LAG member has a queue of its own
 		if f.WithMost() == nil {
-			o.Then("8 streams instead of one: a bundle carries a multiple")
+			o.Then("8 streams instead of one: a bundle carries a multiple of one stream's rate")
 		}
 	}
-	o.AddFix(Advise(nil, "leave it if this is what the link is to carry: it is full; a shorter queue there (fq_codel, cake) or bbr takes the delay away"))
+	o.AddFix(Advise(nil, "leave it if this is the intended rate of the link: the link is full; a shorter queue there (fq_codel, cake) or bbr reduces the delay"))
 	if f.Cell.Ceiling == nil {
-		o.Then("state the rate of the link (--link-rate): it tells whether this is all of it")
+		o.Then("state the rate of the link (--link-rate), to see whether the link is full")
 	}
 	return o
 }

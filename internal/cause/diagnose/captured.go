@@ -70,5 +70,5 @@ func Wanted(d *measure.Document, cat *Catalogue) []measure.NotChecked {
 	if n := len(causes) - most; n > 0 {
 		named += fmt.Sprintf(" and %d more", n)
 	}
-	return append(rest, measure.NotChecked{Fact: fact, Why: fmt.Sprintf("it would tell of %s; %s", named, strings.Join(why, "; "))})
+	return append(rest, measure.NotChecked{Fact: fact, Why: fmt.Sprintf("it is needed to judge %s; %s", named, strings.Join(why, "; "))})
 }

@@ -139,11 +139,11 @@ func (f *Flow) IsAll() *Outcome {
 		return Missing("a goodput", "nothing was measured")
 	}
 	if share, ok := f.CeilingShare(); ok && share >= stat.PassPct {
-		return No("the link is full: %s of what it can carry", unit.Percent(share))
+		return No("the link is full: %s of its capacity", unit.Percent(share))
 	}
 	asked := float64(f.Cell.Spec.Rate)
 	if asked > 0 && bps > 0.97*asked {
-		return No("it is the rate that was asked for")
+		return No("it is the requested rate")
 	}
 	return nil
 }

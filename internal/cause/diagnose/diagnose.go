@@ -86,7 +86,7 @@ func (f *Flow) diagnose() measure.Diagnosis {
 			d.RuledOut = append(d.RuledOut, measure.Excluded{Cause: r.Cause, Why: Line(o.Text)})
 		default:
 			if f.PacketsOnly() && o.experiment {
-				o.Text = "`thru explain END POINT` between the two makes it"
+				o.Text = "`thru explain END POINT` between the two runs it"
 			}
 			if !o.experiment && r.Binds {
 				lacking = append(lacking, r.Cause)
@@ -123,21 +123,21 @@ func (f *Flow) binds(j Judged) bool {
 func (f *Flow) nothing(lacking []string) measure.Finding {
 	n := measure.Finding{
 		Cause: measure.CauseNone, Where: measure.Where{Place: measure.AtPath, From: f.Cell.From, To: f.Cell.To},
-		Confidence: measure.Likely, Healthy: true, Summary: "nothing was found that holds it back",
+		Confidence: measure.Likely, Healthy: true, Summary: "no limit was found",
 	}
 	if why, proofs := f.deadPackets(); why != "" {
 		n.Healthy, n.Confidence, n.Summary, n.Evidence = false, measure.Likely, Line(why), proofs
 		return n
 	}
 	if _, known := f.Goodput(); !known {
-		n.Healthy, n.Confidence, n.Summary = false, measure.Possible, "why nothing was measured cannot be told from the evidence"
+		n.Healthy, n.Confidence, n.Summary = false, measure.Possible, "the evidence does not show why nothing was measured"
 		return n
 	}
 	if len(lacking) > 0 {
-		n.Confidence, n.Summary = measure.Possible, "nothing was found that holds it back, but "+strings.Join(lacking, ", ")+" could not be checked"
+		n.Confidence, n.Summary = measure.Possible, "no limit was found, but "+strings.Join(lacking, ", ")+" could not be checked"
 	}
 	if f.Cell.Ceiling == nil && !f.OnOneMachine() {
-		n.Next = "state the rate of the link (--link-rate): it tells how much of it this is"
+		n.Next = "state the rate of the link (--link-rate), to see how much of it this is"
 	}
 	return n
 }

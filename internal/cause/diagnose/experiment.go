@@ -105,7 +105,7 @@ func (f *Flow) again(r Rule, id string, made []string) (Trial, bool) {
 	t.OfBase, t.Spec, t.Cell = gain.NextIsBase(), c.Spec, f.indexOf(c)
 	if t.OfBase {
 		t.Spec, t.Cell = quick(f.Cell.Spec, t.Experiment), f.indexOf(f.inTurn(c))
-		t.Title = "the traffic itself, in turn with: " + t.Title
+		t.Title = "the original traffic, in turns with: " + t.Title
 	}
 	return t, o != nil && o.State == Holds && o.Confidence == measure.Certain
 }
@@ -210,7 +210,7 @@ func (f *Flow) NextOf(r Rule) string {
 			continue
 		}
 		if why := f.failure(id); why != "" {
-			return fmt.Sprintf("%s, again: it was not checked, as it failed (%s)", x.Title, why)
+			return fmt.Sprintf("%s, again: the first try failed (%s)", x.Title, why)
 		}
 		return x.Title
 	}
@@ -228,7 +228,7 @@ func (f *Flow) nextOfFile(r Rule) string {
 	case one && r.Packets != nil:
 		return "a capture at each end"
 	case len(r.Tests) > 0:
-		return "`thru explain END POINT` between the two makes the tests that tell"
+		return "`thru explain END POINT` between the two runs the tests that decide"
 	}
 	return ""
 }

@@ -42,8 +42,8 @@ const (
 // Experiments returns the catalogue, the cheapest first.
 func Experiments() []Experiment {
 	return []Experiment{
-		{SmallSegments, "the same in segments of 536 bytes at a low rate", ShortTrial, varySegments},
-		{Captured, "the same with a capture of its packets", captureTrial, varyCapture},
+		{SmallSegments, "the same traffic in segments of 536 bytes at a low rate", ShortTrial, varySegments},
+		{Captured, "the same traffic with a packet capture", captureTrial, varyCapture},
 		{EightStreams, "8 streams instead of fewer", ShortTrial, varyStreams(8)},
 		{OneStream, "one stream instead of several", ShortTrial, varyStreams(1)},
 		{ManyPorts, "16 source ports", ShortTrial, varyStreams(16)},
@@ -51,9 +51,9 @@ func Experiments() []Experiment {
 		{MoreWindow, "a receive window of twice the size", ShortTrial, VaryWindow},
 		{MoreBuffer, "a send buffer of twice the size", ShortTrial, varyBuffer},
 		{LargeMessages, "messages of 1 MiB", ShortTrial, varyMessage},
-		{LeanPath, "without copying at both ends", ShortTrial, varyLean},
-		{OtherControl, "cubic or reno instead of a control that paces", ShortTrial, varyUnpaced},
-		{BbrControl, "bbr instead of a control that loss slows down", ShortTrial, varyControl("bbr")},
+		{LeanPath, "zero-copy at both ends", ShortTrial, varyLean},
+		{OtherControl, "cubic or reno instead of a pacing congestion control", ShortTrial, varyUnpaced},
+		{BbrControl, "bbr instead of a loss-based congestion control", ShortTrial, varyControl("bbr")},
 		{FreeCPU, "threads placed by the scheduler", ShortTrial, varyPlace},
 		{UdpBelow, "UDP at 0.9 of the TCP rate", ShortTrial, varyUDP(0.9)},
 		{UdpAbove, "UDP at 1.1 of the TCP rate", ShortTrial, varyUDP(1.1)},
@@ -61,7 +61,7 @@ func Experiments() []Experiment {
 		{UdpTenfold, "UDP at 10 times the TCP rate", ShortTrial, varyUDP(10)},
 		{UdpThirtyfold, "UDP at 30 times the TCP rate", ShortTrial, varyUDP(30)},
 		{Longer, "a longer run", longTrial, varyLonger},
-		{Rested, "a longer run after a rest, in which a bucket fills", longTrial, varyRested},
+		{Rested, "a longer run after a pause, in which a token bucket fills", longTrial, varyRested},
 	}
 }
 

@@ -56,7 +56,7 @@ func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Fix {
 	window := int64(min(stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, int64(f.Segment())), measure.MaxWindow))
 	for _, s := range e.Streams() {
 		if s.Window.Usable > window { // never reduce the current setting
-			return Advise(e, fmt.Sprintf("%s at a round trip of %s takes a window of %s, and the buffer has room for %s: see what else holds it", of, unit.Duration(int64(rttNs)), unit.Size(window), unit.Size(s.Window.Usable)))
+			return Advise(e, fmt.Sprintf("%s at a round trip of %s needs a window of %s, and the buffer has room for %s: look for another limit", of, unit.Duration(int64(rttNs)), unit.Size(window), unit.Size(s.Window.Usable)))
 		}
 	}
 	h := e.Machine()
@@ -66,7 +66,7 @@ func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Fix {
 		if f.Cell.Streams > 1 {
 			each = fmt.Sprintf(" for each of %d streams", f.Cell.Streams)
 		}
-		r.Advice = fmt.Sprintf("%s at a round trip of %s takes a window of %s%s", of, unit.Duration(int64(rttNs)), unit.Size(window), each)
+		r.Advice = fmt.Sprintf("%s at a round trip of %s needs a window of %s%s", of, unit.Duration(int64(rttNs)), unit.Size(window), each)
 	}
 	return r
 }
@@ -79,16 +79,16 @@ func (f *Flow) SwitchOn(option scene.Switch, where measure.Where) *measure.Fix {
 			return h.Fix(h.Set(option.Knob, "", "1").Or("switch " + option.What + " on"))
 		}
 	}
-	return Advise(nil, "see at both ends whether the option is on, and switch it on where it is not; where both offer it, find the device between that takes it out of the SYN")
+	return Advise(nil, "check at both ends whether the option is on, and switch it on where it is off; if both offer it, find the device between them that removes it from the SYN")
 }
 
 // UseControl chooses another congestion control at the sender.
 func (f *Flow) UseControl(name string) *measure.Fix {
 	h := f.Sender.Machine()
-	r := h.Set(knob.Congestion, "", name).Or(scene.Command("have connections use %s", name))
+	r := h.Set(knob.Congestion, "", name).Or(scene.Command("set the congestion control of new connections to %s", name))
 	if h.System == "linux" && len(r.Lines) > 0 {
-		r.Risk += "; where it is refused (in a container) name it by the route: " +
-			scene.Command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
+		r.Risk += "; if the kernel refuses it (in a container), set it in the route: " +
+			scene.Command("`ip route replace ... congctl %s`, with the rest of the route from `ip route get`", name)
 	}
 	return h.Fix(r)
 }
@@ -107,7 +107,7 @@ func (f *Flow) LostOption(of func(*measure.SYN) *bool, option scene.Switch) (mea
 			lacks := func(s *measure.SYN) bool { return s != nil && of(s) != nil && !*of(s) }
 			switch {
 			case has(x.sent) && lacks(x.seen):
-				return measure.Where{Place: measure.AtPath}, "a device on the way takes it out"
+				return measure.Where{Place: measure.AtPath}, "a device on the path removes it"
 			case lacks(x.sent) && (x.from == p.From || has(hs.SYNSeen)): // an end that is not offered the option does not offer it either
 				return f.placeOf(x.from), x.from + " does not offer it"
 			}

@@ -119,7 +119,7 @@ func (e *End) Why(fact string) string {
 			return m.Why
 		}
 	}
-	return "neither the kernel of the " + e.Place + " nor the thru that ran there tells"
+	return "neither the kernel nor the agent of the " + e.Place + " reports it"
 }
 
 // Lacks returns the outcome of a rule that misses a fact of this end.

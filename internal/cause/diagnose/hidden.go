@@ -11,8 +11,8 @@ import (
 
 // Effects of a host that look like a cause from inside its guest (Rule.Unseen).
 const (
-	HostTime    = "takes its CPU time"
-	HostPackets = "drops or holds its packets"
+	HostTime    = "takes CPU time from it"
+	HostPackets = "drops or delays its packets"
 )
 
 // unlessHost lowers the certainty of what the ends saw if the host of one of them could be the cause instead.
@@ -38,7 +38,7 @@ func (f *Flow) askHosts(r Rule, o *Outcome) string {
 		return ""
 	}
 	if e := f.CrowdedEnd(); e != nil {
-		return "the same while " + e.Name + " has no other work"
+		return "the same test while " + e.Name + " has no other work"
 	}
 	var unasked []string
 	next := ""
@@ -50,7 +50,7 @@ func (f *Flow) askHosts(r Rule, o *Outcome) string {
 		}
 	}
 	if len(unasked) > 0 {
-		return fmt.Sprintf("ask the hypervisor (--hypervisor URL) whether the host of %s %s, which a guest does not see", strings.Join(slices.Compact(unasked), " or "), r.Unseen)
+		return fmt.Sprintf("check with the hypervisor (--hypervisor URL) whether the host of %s %s: a guest cannot see that", strings.Join(slices.Compact(unasked), " or "), r.Unseen)
 	}
 	return next
 }
@@ -64,7 +64,7 @@ func (e *End) hostMay(do string, o *Outcome) (tells string, ask bool) {
 	case do == HostTime && !onPath && o.Where.EndPoint != e.Name, do == HostPackets && (!onPath || !e.isGuest() || e.Flow.staysInGuest()):
 		return "", false
 	case max(e.stolenByHost(), e.stolenOf(do)) > StealLikely:
-		return "the same while the host of " + e.Name + " leaves it its CPUs", false
+		return "the same test while the host of " + e.Name + " takes no CPU time from it", false
 	case do == HostTime:
 		return "", !counted && e.HidesSteal() && !e.CPUs().ReadyKnown
 	case e.Guest() == nil:
@@ -74,7 +74,7 @@ func (e *End) hostMay(do string, o *Outcome) (tells string, ask bool) {
 	if p.Known || p.Shares {
 		return "", false
 	}
-	return "what the host of " + e.Name + " drops at its port: " + p.Why, false
+	return "drops at the port of " + e.Name + " on its host: " + p.Why, false
 }
 
 // stolenOf returns the steal time that the guest itself sees. It counts only on its full CPUs: steal with idle

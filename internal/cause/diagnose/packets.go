@@ -349,12 +349,12 @@ func (s *CapturePoint) From() string {
 	case measure.AtPath:
 		return "between the ends"
 	}
-	return "at a place that is not known"
+	return "at an unknown place"
 }
 
 // CaptureAt returns the outcome that a capture elsewhere would decide.
 func CaptureAt(place, fact string) *Outcome {
-	return captured(place, fact, "a capture at the "+place+" would tell")
+	return captured(place, fact, "a capture at the "+place+" would show it")
 }
 
 // NoHandshake returns the outcome that only the handshake has a fact.
@@ -364,7 +364,7 @@ func NoHandshake(fact string) *Outcome {
 
 // SecondCapture returns why one capture cannot decide, and that one at the other end would.
 func SecondCapture(fact, why string) *Outcome {
-	return captured(measure.CaptureAtOtherEnd, fact, why+"; a second one at the other end would tell")
+	return captured(measure.CaptureAtOtherEnd, fact, why+"; a second one at the other end would show it")
 }
 
 func captured(capture, fact, why string) *Outcome {

@@ -65,9 +65,9 @@ func (f *Flow) deadPackets() (why string, proofs []measure.Proof) {
 	}
 	why = fmt.Sprintf("data was sent %d times and never acknowledged", c.Data.Timeout.N+1)
 	if x.Acked > 0 {
-		why = fmt.Sprintf("after %s nothing was acknowledged any more: what came then was sent %d times", unit.Size(int64(x.Acked)), c.Data.Timeout.N+1)
+		why = fmt.Sprintf("after %s nothing was acknowledged: the next data was sent %d times", unit.Size(int64(x.Acked)), c.Data.Timeout.N+1)
 	}
-	return why, []measure.Proof{s.Count("sent again after a timeout", c.Data.Timeout)}
+	return why, []measure.Proof{s.Count("retransmitted after a timeout", c.Data.Timeout)}
 }
 
 // unanswered words a SYN that opened no connection.

@@ -76,18 +76,18 @@ func (f *Flow) proxyCrossed(x *Crossed) *Outcome {
 	}
 	numbers, other := changed(changedNumbers)
 	if len(x.conns) == 0 {
-		return Missing("a connection that is in both captures", "none is")
+		return Missing("a connection that is in both captures", "there is none")
 	}
 	if !other {
 		return No("sequence numbers pass unchanged")
 	}
-	o := Likely("the sequence numbers differ at the two places: a box ends TCP and opens it anew, or a firewall replaces them").
-		By(measure.Proof{EndPoint: x.Left.EndPoint, Counter: "sequence numbers that differ at the places", Value: 1, Packets: numbers.Packets[:min(1, len(numbers.Packets))], Capture: x.Left.name()}).
-		AddFix(Advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
+	o := Likely("the sequence numbers differ between the two capture points: a proxy terminates TCP, or a firewall rewrites them").
+		By(measure.Proof{EndPoint: x.Left.EndPoint, Counter: "sequence numbers that differ between the capture points", Value: 1, Packets: numbers.Packets[:min(1, len(numbers.Packets))], Capture: x.Left.name()}).
+		AddFix(Advise(nil, "find the accelerator, load balancer or firewall that terminates TCP, and let these ports bypass it"))
 	syn, synack, ok := f.Handshake()
 	if ok && (differs(syn) || differs(synack)) {
 		o.Confidence = x.Sure()
-		o.Text = "a box on the way ends TCP and opens it anew: its sequence numbers and options differ at the two places"
+		o.Text = "a proxy on the path terminates TCP: sequence numbers and options differ between the two capture points"
 	}
 	return o
 }
@@ -109,9 +109,9 @@ func (f *Flow) proxyByTTL(s *CapturePoint) *Outcome {
 	if c.Acks.TTLs[0] == c.SYNACK.TTL || len(c.Acks.TTLs) > 2 { // several paths
 		return nil
 	}
-	return Possible("the SYN was answered with a TTL of %d, what follows has %d: something else answered it", c.SYNACK.TTL, c.Acks.TTLs[0]).
+	return Possible("the answer to the SYN has a TTL of %d, later packets have %d: another device answered the SYN", c.SYNACK.TTL, c.Acks.TTLs[0]).
 		By(s.Proof("TTL of the SYN-ACK", float64(c.SYNACK.TTL), "", c.SYNACK.Packet)).MarkNotBinding().
-		Then("a capture at the other end: whether its handshake is the same").
+		Then("a capture at the other end, to see whether its handshake is the same").
 		AddFix(Advise(nil, "find the firewall or load balancer that answers for the other end (a SYN proxy)"))
 }
 
@@ -130,8 +130,8 @@ func (f *Flow) proxyByTime(s *CapturePoint) *Outcome {
 	if hs > data/2 || data-hs < ProxyBar+slow {
 		return CaptureAt(measure.AtReceiver, open)
 	}
-	return Possible("something nearer may answer for the other end: the SYN was answered after %s, data after %s at least", unit.Duration(int64(hs)), unit.Duration(int64(data))).
-		By(UnderBar(s.Proof("from the SYN to its answer", hs, "ns", c.SYNACK.Packet), data/2)).MarkNotBinding().
-		Then("a capture at the other end: whether its sequence numbers and options are the same").
-		AddFix(Advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
+	return Possible("a nearer device may answer for the other end: the answer to the SYN took %s, that to data at least %s", unit.Duration(int64(hs)), unit.Duration(int64(data))).
+		By(UnderBar(s.Proof("time from the SYN to its answer", hs, "ns", c.SYNACK.Packet), data/2)).MarkNotBinding().
+		Then("a capture at the other end, to see whether its sequence numbers and options are the same").
+		AddFix(Advise(nil, "find the accelerator, load balancer or firewall that terminates TCP, and let these ports bypass it"))
 }

@@ -44,10 +44,10 @@ func (s *CapturePoint) WindowLimited() (windowUse, bool) {
 	case s.At == measure.AtSender && c.WindowFull != nil:
 		h.Pct = *c.WindowFull
 		h.Binds, h.Clear = h.Pct >= RwndBar, h.Pct < RwndClear
-		h.Proof = Above(s.Proof("time in which the receiver's window was used up", h.Pct, "pct", c.Data.Filled.Packets...), RwndBar)
+		h.Proof = Above(s.Proof("time with a full receiver's window", h.Pct, "pct", c.Data.Filled.Packets...), RwndBar)
 	default:
 		h.Binds, h.Clear = h.Off <= FitBar, h.Bound > 3*bps
-		h.Proof = s.Proof("goodput of what the window allows over the round trip", 100*bps/h.Bound, "pct")
+		h.Proof = s.Proof("goodput, share of what the window allows at this round trip", 100*bps/h.Bound, "pct")
 	}
 	return h, true
 }

@@ -86,7 +86,7 @@ func (e *End) OfGuest(counter string) Gauges {
 
 // Read takes the samples of a counter within the measured time, from the first inventory that has two of them.
 func (e *End) Read(counter string, id func(*measure.HostPlacement) string) Gauges {
-	r := Gauges{Why: "no hypervisor that was asked knows where it is"}
+	r := Gauges{Why: "no queried hypervisor has it"}
 	for i := range e.Placements {
 		one := e.readOf(&e.Placements[i], counter, id(&e.Placements[i]))
 		if one.known() {
@@ -105,7 +105,7 @@ func (e *End) readOf(b *measure.HostPlacement, counter, id string) Gauges {
 	}
 	begin, end, ok := e.during()
 	if !ok {
-		r.Why = "when its measured time was is not known"
+		r.Why = "the times of its measurement are not known"
 		return r
 	}
 	r.Why = noCounter(b, counter)
@@ -133,7 +133,7 @@ func (e *End) readOf(b *measure.HostPlacement, counter, id string) Gauges {
 // OfPort reads a counter of the guest's adapter that carries the test, from the first inventory that separates
 // adapters. why is empty if it was read.
 func (e *End) OfPort(counter string) (x Gauge, why string) {
-	why = "no hypervisor that was asked knows where it is"
+	why = "no queried hypervisor has it"
 	for i := range e.Placements {
 		b := &e.Placements[i]
 		if b.Guest == nil {
@@ -144,7 +144,7 @@ func (e *End) OfPort(counter string) (x Gauge, why string) {
 			return x, ""
 		}
 		if why = r.Why; r.known() {
-			why = "which of its adapters carries the test is not known to " + b.Inventory.Source
+			why = b.Inventory.Source + " does not show which of its adapters carries the test"
 		}
 	}
 	return x, why
@@ -153,7 +153,7 @@ func (e *End) OfPort(counter string) (x Gauge, why string) {
 // noCounter says that an inventory has no such counter, with the reason if it has one: for the counter
 // ("series.NAME"), or for a whole guest, host or source.
 func noCounter(b *measure.HostPlacement, counter string) string {
-	why := b.Inventory.Source + " told no " + counter + " of it"
+	why := b.Inventory.Source + " reported no " + counter + " for it"
 	of := []string{b.Inventory.Source}
 	if b.Guest != nil {
 		of = append(of, b.Guest.Name)
@@ -173,7 +173,7 @@ func noCounter(b *measure.HostPlacement, counter string) string {
 func gaugeOf(s *measure.Series, begin, end time.Time) (x Gauge, few string) {
 	every := time.Duration(s.EveryNs)
 	if every <= 0 || every > longestRun {
-		return x, "its samples do not say what time they cover"
+		return x, "its samples do not state the time that they cover"
 	}
 	var values []float64
 	for _, p := range s.Within(begin, end) {
@@ -182,7 +182,7 @@ func gaugeOf(s *measure.Series, begin, end time.Time) (x Gauge, few string) {
 		}
 	}
 	if len(values) < 2 {
-		return x, "fewer than two samples of " + unit.Duration(int64(every)) + " lie in the " + unit.Duration(int64(end.Sub(begin))) + " that were measured"
+		return x, "fewer than two samples of " + unit.Duration(int64(every)) + " are within the measured " + unit.Duration(int64(end.Sub(begin)))
 	}
 	x = Gauge{Instance: s.Instance, Counter: s.Counter, Native: s.Native, SpanNs: int64(every) * int64(len(values))}
 	for _, v := range values {

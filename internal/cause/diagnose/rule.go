@@ -90,7 +90,7 @@ func Missing(fact, why string) *Outcome { return &Outcome{State: Unknown, Fact: 
 
 // Untried returns that an experiment has to decide, or that it failed.
 func (f *Flow) Untried(experiment string) *Outcome {
-	o := Missing("the experiment "+experiment, "`thru explain` makes it")
+	o := Missing("the experiment "+experiment, "`thru explain` runs it")
 	if why := f.failure(experiment); why != "" {
 		o.Text = "it failed: " + why
 	}

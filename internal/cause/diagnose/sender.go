@@ -17,17 +17,17 @@ func IsSmall(length int64) bool { return length > 0 && length < UsualMessage }
 func (f *Flow) AsIsAsked() *Outcome {
 	bps, _ := f.Goodput()
 	rate := float64(f.Cell.Spec.Rate)
-	o := Certain("it is the rate that was asked for (-b %s)", unit.Rate(rate)).Well().At(measure.Where{Place: measure.AtTool, EndPoint: f.Sender.Name}).
-		By(f.Sender.Proof("rate asked for", rate, "bps"))
+	o := Certain("it is the requested rate (-b %s)", unit.Rate(rate)).Well().At(measure.Where{Place: measure.AtTool, EndPoint: f.Sender.Name}).
+		By(f.Sender.Proof("requested rate", rate, "bps"))
 	again, _ := f.AgainPct()
 	switch {
 	case bps > 0.97*rate:
 		return o
 	case bps > 0.93*rate && again < AgainBar && !f.HasQueue():
-		o.Confidence, o.Text = measure.Likely, fmt.Sprintf("it is nearly the rate that was asked for (-b %s), and nothing on the path is full", unit.Rate(rate))
+		o.Confidence, o.Text = measure.Likely, fmt.Sprintf("it is nearly the requested rate (-b %s), and nothing on the path is full", unit.Rate(rate))
 		return o
 	}
-	return No("the rate that was asked for was not reached")
+	return No("the requested rate was not reached")
 }
 
 // Paces reports whether a congestion control paces its segments itself.

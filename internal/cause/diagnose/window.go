@@ -48,7 +48,7 @@ func (f *Flow) WindowLimited() (float64, measure.Proof, bool) {
 	p := f.Sender.Proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct")
 	if full, known := f.Sender.windowFull(); known && full > pct {
 		if _, off, fits := f.WindowFit(); fits && off <= FitBar && full > 90 {
-			return full, f.Sender.Proof("readings in which the peer's window was used up", full, "pct"), true
+			return full, f.Sender.Proof("readings with a full receiver's window", full, "pct"), true
 		}
 	}
 	if !ok {
@@ -69,7 +69,7 @@ func (f *Flow) windowOver() (float64, measure.Proof, bool) {
 	if cwnd < w || off > FitBar {
 		return 0, measure.Proof{}, true
 	}
-	return 100, f.Sender.Proof("congestion window over the receiver's", 100*cwnd/w, "pct"), true
+	return 100, f.Sender.Proof("congestion window, relative to the receiver's window", 100*cwnd/w, "pct"), true
 }
 
 // windowFull returns the percentage of readings with data to send in which the peer's window was used up.
@@ -151,7 +151,7 @@ func SendBuffer(f *Flow) *Outcome {
 	bar, carried := float64(BlockedBar), s.flight
 	switch more := f.Against(f.Experiment(MoreBuffer)); {
 	case more.Times > GainBar:
-		o.Gains(f.Sender.Proof("goodput with twice the buffer over this", 0, ""), more)
+		o.Gains(f.Sender.Proof("goodput with twice the buffer, relative to this run", 0, ""), more)
 	case s.blocked < BlockedBar || f.FitOf(s.flight) > SendFitBar: // readings of so short a time mean little
 		o.Confidence, bar, carried = measure.Possible, fewBlocked, s.buffer
 	case known && again < 0.01 && base > 0 && loaded < FitsBar*base && s.blocked > 80:
@@ -161,7 +161,7 @@ func SendBuffer(f *Flow) *Outcome {
 	return o.At(f.Sender.Where()).By(Above(f.Sender.Proof("thread blocked in send()", s.blocked, "pct"), bar),
 		f.Sender.Proof("tcp_info.notsent_bytes, mean", s.waits, "bytes"), f.Sender.Proof("in flight, mean", s.flight, "bytes"),
 		f.Sender.Proof("SO_SNDBUF as granted", s.buffer, "bytes"), f.Sender.Proof("congestion window, mean", s.cwnd, "bytes")).
-		Costs(bound, "what fits in it carries "+unit.Rate(bound), fmt.Sprintf("%s under way * 8 / %s", unit.Size(int64(carried)), unit.Duration(int64(loaded)))).
+		Costs(bound, "this much data in flight carries "+unit.Rate(bound), fmt.Sprintf("%s in flight * 8 / %s", unit.Size(int64(carried)), unit.Duration(int64(loaded)))).
 		AddFix(f.RaiseWindow(f.Sender, base))
 }
 
@@ -170,21 +170,21 @@ func (f *Flow) otherThanBuffer(s sendSide) *Outcome {
 	rwnd, _, _ := f.WindowLimited()
 	switch {
 	case s.blocked < BlockedBar && !s.few || s.blocked < fewBlocked:
-		return No("the sender waited in send() %s of the time", unit.Percent(s.blocked))
+		return No("the sender was blocked in send() only %s of the time", unit.Percent(s.blocked))
 	case s.waits > s.flight/4 && s.waits > 2*f.MSS():
-		return No("%s waited in the sender's socket to be sent", unit.Size(int64(s.waits)))
+		return No("%s of unsent data waited in the sender's socket", unit.Size(int64(s.waits)))
 	case s.flight > 0.85*s.cwnd:
 		return No("the congestion window was full")
 	case rwnd > RwndBar:
-		return No("the receiver's window held the sender up %s of the time", unit.Percent(rwnd))
+		return No("the receiver's window limited the sender %s of the time", unit.Percent(rwnd))
 	case f.Receiver.IsFull() || f.Receiver.IsBehind():
 		return No("the receiver does not keep up")
 	case f.Lengthens(s.flight) && !f.empties() && f.Against(f.Experiment(MoreBuffer)).Times <= GainBar:
-		return No("a queue stands: a larger buffer would only make it longer")
+		return No("a queue is full: a larger buffer would only make it longer")
 	case f.FitOf(s.flight) > SendFitBar && !(s.few && f.BoundOf(s.flight) < f.Rate() && f.BoundOf(s.buffer) > f.Rate()):
-		return No("%s under way would make %s, not what passes", unit.Size(int64(s.flight)), unit.Rate(f.BoundOf(s.flight)))
+		return No("%s in flight would carry %s, which is not the measured rate", unit.Size(int64(s.flight)), unit.Rate(f.BoundOf(s.flight)))
 	case s.flight < s.buffer/4 && (!s.few || f.mostInFlight() < s.buffer/4):
-		return No("%s were under way, the sender's buffer has %s", unit.Size(int64(s.flight)), unit.Size(int64(s.buffer)))
+		return No("only %s were in flight, the sender's buffer has room for %s", unit.Size(int64(s.flight)), unit.Size(int64(s.buffer)))
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func known(rules []Rule, id string) error {
 			return nil
 		}
 	}
-	hint := "`thru check --list` names all gates"
+	hint := "list all gates: `thru check --list`"
 	if near := nearest(rules, strings.ToLower(id)); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}

@@ -48,8 +48,8 @@ func Rank(status string) int {
 func EndGates() []Rule {
 	return []Rule{{
 		ID: "host-facts", Title: "Facts of the host",
-		About:  "whether an agent is there that tells what its host is, and the interface of the route is among its facts",
-		Why:    "what cannot be seen cannot be judged: a limit of that host would be taken for one of the path",
+		About:  "whether an agent reports the facts of its host, including the interface of the route",
+		Why:    "without these facts, a limit of that host looks like a limit of the path",
 		Source: "C-07, C-08",
 		Fix:    "run `thru serve` there", Checklist: []string{"C-07", "C-08"},
 		Host: hostFacts,
@@ -59,11 +59,11 @@ func EndGates() []Rule {
 func hostFacts(h *scene.Host) *Finding {
 	switch r := h.End.Route; {
 	case !h.Known:
-		return NotChecked("facts of this host", "no agent of thru is there")
+		return NotChecked("facts of this host", "no thru agent runs there")
 	case r != nil && h.Interface(r.Interface) == nil:
 		return NotChecked("interface "+r.Interface+" of the route", scene.Reason(h.NotChecked, "interfaces."+r.Interface, "interfaces"))
 	case len(h.Faces) == 0:
-		return NotChecked("interfaces", "none is up that could carry a test")
+		return NotChecked("interfaces", "none that could carry a test is up")
 	}
 	return nil
 }

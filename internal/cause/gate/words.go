@@ -50,5 +50,5 @@ func MissingOption(w *scene.Direction, what string) *Finding {
 			return NotChecked(what+" of "+w.From+" at both ends", m.Why)
 		}
 	}
-	return NotChecked(what+" of "+w.From+" at both ends", "this end's system does not tell what it sent")
+	return NotChecked(what+" of "+w.From+" at both ends", "the system of this end does not report what it sent")
 }

@@ -74,9 +74,9 @@ func Window(h *Host, bytes int64, sends bool) Fix {
 		has, of = l.Send, l.SendOf
 	}
 	if has >= bytes {
-		return Advise(fmt.Sprintf("%s allows %s a connection already: see whether the program sets a buffer of its own (SO_SNDBUF, SO_RCVBUF, -w), or the kernel is short of memory", of, unit.Size(has)))
+		return Advise(fmt.Sprintf("%s already allows %s per connection: check whether the program sets its own buffer (SO_SNDBUF, SO_RCVBUF, -w), or the kernel is short of memory", of, unit.Size(has)))
 	}
-	return SetBuffers(h, bytes, sends).Or("raise the buffers so that a connection can have " + unit.Size(bytes) + " under way")
+	return SetBuffers(h, bytes, sends).Or("raise the buffers so that a connection can have " + unit.Size(bytes) + " in flight")
 }
 
 // SetBuffers lets one connection have the window in flight. It sets the buffer of one side only, and never reduces
@@ -112,7 +112,7 @@ func SpreadInterrupts(f *Face) Fix {
 	}
 	r := f.Set(knob.IRQAffinity, value)
 	if rest := len(f.IRQs) - most; rest > 0 && len(r.Lines) > 0 {
-		r.Advice = fmt.Sprintf("the other %d interrupts likewise", rest)
+		r.Advice = fmt.Sprintf("set the other %d interrupts in the same way", rest)
 	}
 	return r
 }

@@ -30,8 +30,8 @@ func (h *Host) Sparing(r Fix) Fix {
 	if len(kept) == 0 {
 		return r
 	}
-	advice := "keep " + unit.Line(strings.Join(kept, ", "), longest) + ", which a tuning has shown to help here, and make it permanent; what needs it is to be mended elsewhere: " +
-		"the driver or firmware of the adapter, the hypervisor's switch, a device on the way"
+	advice := "keep " + unit.Line(strings.Join(kept, ", "), longest) + ", which a tuning has shown to help here, and make it persistent; fix its cause elsewhere: " +
+		"the driver or firmware of the adapter, the hypervisor's switch, a device on the path"
 	if len(lines) == 0 {
 		return Advise(advice)
 	}

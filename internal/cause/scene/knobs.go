@@ -30,7 +30,7 @@ func (h *Host) State(id, iface string) State {
 	}
 	s := h.fromFacts(id, iface)
 	if len(h.Point.Knobs) > 0 {
-		s.Refused = "thru finds no such setting at " + h.Name
+		s.Refused = "thru does not find this setting at " + h.Name
 	}
 	return s
 }

@@ -18,7 +18,7 @@ type Fix struct {
 }
 
 // OnTheHost names who does what a guest cannot.
-const OnTheHost = "by the administrator of the hypervisor"
+const OnTheHost = "only the administrator of the hypervisor can do this"
 
 // Command fills a command template. Text from a host is inserted only if it is a plain word: a name such as `eth0;
 // reboot` is replaced by a placeholder in capitals, which the reader fills in.

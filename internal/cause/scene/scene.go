@@ -142,9 +142,9 @@ func (sc *Scene) BDP() (bytes float64, why string) {
 	case sc.RTT() == 0:
 		return 0, "the round trip of the path is not known"
 	case sc.Rate() == 0 && sc.OnOneMachine():
-		return 0, "no link lies between the ends"
+		return 0, "both ends are on one host"
 	case sc.Rate() == 0:
-		return 0, "--link-rate states the rate"
+		return 0, "the rate of the link is not known (--link-rate)"
 	}
 	return stat.BDPBytes(float64(sc.Rate()), sc.RTT()), ""
 }
