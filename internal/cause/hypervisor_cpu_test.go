@@ -43,7 +43,7 @@ func TestStealBelow(t *testing.T) {
 		{"co-stop", []hostsEdit{belowEnds(idle, ready(1), costop(6)), full}, "likely", "6%"},
 		{"few CPUs to run on", []hostsEdit{belowEnds(idle, ready(14), guestB(func(g *measure.Guest) { g.Affinity = []int{3} })), full}, "likely", "its 4 virtual CPUs may use only 1"},
 		{"link full", []hostsEdit{belowEnds(idle, ready(40), limited(0)), full, linkShare(96)}, "no", "link is full"},
-		{"two samples are not there", []hostsEdit{belowEnds(overTime("vm-b", "0", measure.CounterReady, 20*time.Second, 40)), full}, "missing", "vsphere://vc told no cpu.ready_pct"},
+		{"two samples are not there", []hostsEdit{belowEnds(overTime("vm-b", "0", measure.CounterReady, 20*time.Second, 40)), full}, "missing", "vsphere://vc reported no cpu.ready_pct"},
 		{"of another virtual CPU", []hostsEdit{belowEnds(idle, ready(45), limited(0), counts("vm-b", "2", measure.CounterReady, 0.3)), full, onCore(0, 2)}, "no", "0.3%"},
 		{"of a virtual CPU that it was not told of", []hostsEdit{belowEnds(idle, ready(45), limited(0)), full, onCore(0, 2)}, "missing", "CPUs to which its threads are bound"},
 		{"of one of four, and the thread may use any", []hostsEdit{belowEnds(idle, ready(44), limited(0), counts("vm-b", "1", measure.CounterReady, 0), counts("vm-b", "2", measure.CounterReady, 0), counts("vm-b", "3", measure.CounterReady, 0)), full}, "likely", "11%"},
@@ -75,7 +75,7 @@ func TestStealBelow(t *testing.T) {
 		{"KVM, the limit of its whole group", []hostsEdit{belowEnds(onKVM, ready(40), counts("vm-b", "", measure.CounterLimited, 38), guestB(func(g *measure.Guest) { g.CPUQuota = new(0.5) })), full}, "no", "2%"},
 		{"the source says why", []hostsEdit{belowEnds(idle, func(v *measure.Inventory) {
 			v.NotChecked = []measure.NotChecked{{Fact: "counters of vm-x", Why: "other"}, {Fact: "counters of vm-b, esx7", Why: "no sample lies within the test"}}
-		}), full}, "missing", "told no cpu.ready_pct of it: no sample lies within the test"},
+		}), full}, "missing", "reported no cpu.ready_pct for it: no sample lies within the test"},
 	})
 	h := twoHosts(belowEnds(idle, ready(40), limited(0)), full, waitsUnread(8<<20))
 	Diagnose(h.doc)
@@ -116,7 +116,7 @@ func TestLimit(t *testing.T) {
 		{"KVM, none", []hostsEdit{belowEnds(onKVM, guestB(func(g *measure.Guest) { g.CPUShare = nil }), used(200)), full}, "no", "no CPU limit is set for vm-b"},
 		{"KVM, not read", []hostsEdit{belowEnds(onKVM, guestB(func(g *measure.Guest) {
 			g.CPUShare, g.NotChecked = nil, []measure.NotChecked{{Fact: "cpu_quota_cpus", Why: "not allowed"}}
-		})), full}, "missing", "told no cpu.limited_pct"},
+		})), full}, "missing", "reported no cpu.limited_pct"},
 		{"KVM, used up", []hostsEdit{belowEnds(onKVM, quota(0.5), used(49)), full}, "likely", "a CPU limit of 0.5 CPUs throttles vm-b"},
 		{"KVM, used up and counted", []hostsEdit{belowEnds(onKVM, quota(0.5), used(49), ready(51), limited(50)), full}, "certain", ""},
 		{"KVM, not used up", []hostsEdit{belowEnds(onKVM, quota(2), used(120)), full}, "no", "no limit stopped"},
@@ -165,7 +165,7 @@ func TestMemoryBelow(t *testing.T) {
 		{"waits long", []hostsEdit{belowEnds(mem(measure.CounterMemWait, 30))}, "likely", ""},
 		{"waits long, and has its CPUs", []hostsEdit{belowEnds(mem(measure.CounterMemWait, 30), ready(1), limited(0))}, "certain", "esx2"},
 		{"waits, link full", []hostsEdit{belowEnds(mem(measure.CounterMemWait, 30)), linkShare(96)}, "possible beside", ""},
-		{"not counted", []hostsEdit{belowEnds()}, "missing", "told no mem.latency_pct"},
+		{"not counted", []hostsEdit{belowEnds()}, "missing", "reported no mem.latency_pct"},
 		{"not placed", []hostsEdit{belowEnds(), unplacedB("it is in no inventory")}, "missing", ""},
 		{"nobody asked", nil, "no", "had enough memory"},
 	})

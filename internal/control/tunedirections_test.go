@@ -133,7 +133,7 @@ func TestTuneTellsOfARestlessPath(t *testing.T) {
 		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, propose: proposing(cures()...)})
 		said := 0
 		for _, s := range doc.Warnings {
-			if strings.HasPrefix(s, "local -> peer: ") && strings.Contains(s, "runs of the same state carried") {
+			if strings.HasPrefix(s, "local -> peer: ") && strings.Contains(s, "runs with the same settings carried") {
 				said++
 			}
 		}

@@ -240,7 +240,7 @@ func (v *versus) settle(level float64) {
 	estimate, low, high, found := HodgesLehmann(v.logs, level)
 	v.ChangePct = Known(PctOfLog(estimate))
 	if !found {
-		v.Reason = fmt.Sprintf("pairs of runs: %d; an interval at %s takes %d", v.Pairs, unit.Percent(100*level), LeastPairs(level))
+		v.Reason = fmt.Sprintf("pairs of runs: %d; an interval at %s needs %d", v.Pairs, unit.Percent(100*level), LeastPairs(level))
 		return
 	}
 	v.judge(estimate, low, high, level)
@@ -270,13 +270,13 @@ func (v *versus) words(estimate, low, high, bar float64) string {
 	switch v.Outcome {
 	case measure.Undecided:
 		if v.Blocks != nil {
-			return text + "; it takes more runs in each block, or a quieter path"
+			return text + "; a decision needs more runs in each block, or a quieter path"
 		}
 		room := math.Abs(math.Abs(estimate) - bar)
 		if need := float64(v.Pairs) * math.Pow((high-low)/2/room, 2); need > float64(v.Pairs) && need < mostPairs {
-			return fmt.Sprintf("%s; some %.0f pairs of runs would tell", text, math.Ceil(need))
+			return fmt.Sprintf("%s; about %.0f pairs of runs would decide", text, math.Ceil(need))
 		}
-		return text + "; it takes more pairs of runs, or a quieter path"
+		return text + "; a decision needs more pairs of runs, or a quieter path"
 	case measure.Equivalent:
 		return fmt.Sprintf("%s: within %d%%", text, EquivalencePct)
 	}

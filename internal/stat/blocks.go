@@ -61,13 +61,13 @@ func (v variant) begins() map[int]int64 {
 // decided.
 func (v *versus) settleBlocks(level float64) {
 	if len(v.base) == 0 || len(v.own) == 0 {
-		v.Reason = "one of the two has no run"
+		v.Reason = "one of the two variants has no run"
 		return
 	}
 	d, _ := Differ(v.base, v.own, RunSpread(true), level) // a block is a session
 	v.ChangePct = Known(PctOfLog(d.Mean))
 	if max(len(v.base), len(v.own)) < 2 {
-		v.Reason = fmt.Sprintf("runs: %d and %d; an interval at %s takes 2 of one of them", len(v.base), len(v.own), unit.Percent(100*level))
+		v.Reason = fmt.Sprintf("runs: %d and %d; an interval at %s needs 2 of one of them", len(v.base), len(v.own), unit.Percent(100*level))
 		return
 	}
 	if math.Abs(d.Mean)+d.Own < math.Log1p(EquivalencePct/100.0) { // the measured values are equivalent
@@ -77,11 +77,11 @@ func (v *versus) settleBlocks(level float64) {
 	switch b := v.Blocks; {
 	case v.drifted(d.Mean):
 		v.Outcome = measure.Undecided
-		v.Reason = fmt.Sprintf("%s carried %s itself when it was measured again at the end: the path has changed meanwhile", v.Base, unit.Change(*b.DriftPct))
+		v.Reason = fmt.Sprintf("%s itself changed by %s when it was measured again at the end: the path changed during the comparison", v.Base, unit.Change(*b.DriftPct))
 	case b.DriftPct == nil:
-		v.Reason += "; the runs lay in blocks: what else changed between them, another boot too, would look the same"
+		v.Reason += "; the runs were in blocks: any other change between them, such as a reboot, would look the same"
 	default:
-		v.Reason += fmt.Sprintf("; measured again at the end, %s carried %s", v.Base, unit.Change(*b.DriftPct))
+		v.Reason += fmt.Sprintf("; measured again at the end, %s changed by %s", v.Base, unit.Change(*b.DriftPct))
 	}
 }
 

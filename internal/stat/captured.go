@@ -33,7 +33,7 @@ func (s *summary) captured() {
 		}
 	}
 	if len(ends) > 0 {
-		s.warn("captured: %s; the figures are with that", strings.Join(ends, ", "))
+		s.warn("a capture ran: %s; the figures include its cost", strings.Join(ends, ", "))
 	}
 }
 

@@ -205,7 +205,7 @@ func (s *summary) why(side, fact, otherwise string) string {
 	}
 	e := s.runs[len(s.runs)-1].side(side)
 	if e == nil {
-		return "the evidence of the " + side + " did not come"
+		return "the evidence of the " + side + " did not arrive"
 	}
 	for _, m := range e.Missing {
 		if m.Covers(fact) {
@@ -292,7 +292,7 @@ func (s *summary) mainFigure() {
 		steady = measure.Steady{}
 	case !slices.ContainsFunc(s.runs, pair.hasSeconds):
 		steady, bins = measure.Steady{}, nil
-		s.missing("steady_state", "the receiver reported no seconds, and those of the sender are of what was lost too")
+		s.missing("steady_state", "the receiver reported no time line, and that of the sender includes lost data")
 	default:
 		s.cell.Steady = &steady
 	}

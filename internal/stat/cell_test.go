@@ -179,16 +179,16 @@ func TestWarnings(t *testing.T) {
 		want string
 	}{
 		{"single run", five[:1], nil, "single run"},
-		{"indicative", five[:3], nil, "3 runs: indicative, an acceptance takes 5"},
+		{"indicative", five[:3], nil, "3 runs: indicative, an acceptance needs 5"},
 		{"above the ceiling", []float64{9.5, 9.5, 9.51, 9.5, 9.5}, nil, "101% of the ceiling of 9.41 Gb/s: an assumption about link rate, MTU or accounting is wrong"},
-		{"short", five[:1], func(c *measure.Cell) { receiver(c).Bins = receiver(c).Bins[:4] }, "too short to speak of a steady state: 4 whole seconds"},
-		{"drift in a single run", five[:1], drifting(receiver), "not stable: it drifted by"},
-		{"drift in the last run", five, drifting(receiver), "the last run was not steady: it drifted by"},
+		{"short", five[:1], func(c *measure.Cell) { receiver(c).Bins = receiver(c).Bins[:4] }, "too short for a steady state: 4 whole seconds"},
+		{"drift in a single run", five[:1], drifting(receiver), "not stable: the rate drifted by"},
+		{"drift in the last run", five, drifting(receiver), "the last run was not steady: the rate drifted by"},
 		{"runs that differ", []float64{9.3, 8, 9, 8.5, 9.4}, nil, "not stable: the 95% interval reached"},
 		{"two groups", []float64{9.3, 4.1, 9.3, 4.2, 9.3}, nil, "the runs fall into two groups, 4.15 Gb/s and 9.30 Gb/s"},
 		{"window cut at the sender", five, func(c *measure.Cell) {
 			sender(c).Streams[1].Window = measure.Buffer{Asked: 800 << 10, Set: 800 << 10, Granted: 416 << 10, Usable: 208 << 10, Cut: true}
-		}, "the kernel of the sender local cut the window: asked 800 KiB, granted 416 KiB, of which 208 KiB are usable"},
+		}, "the kernel of the sender local cut the window: requested 800 KiB, granted 416 KiB, of which 208 KiB are usable"},
 		{"window cut at the receiver", five, func(c *measure.Cell) { receiver(c).Streams[0].Window = measure.Buffer{Asked: 1 << 20, Cut: true} }, "the kernel of the receiver esx2 cut"},
 		{"totals differ", five[:1], func(c *measure.Cell) { receiver(c).TotalBytes -= receiver(c).TotalBytes / 50 }, "the totals of sender and receiver differ by 2%"},
 		{"rates differ", five[:1], func(c *measure.Cell) { sender(c).Bytes += sender(c).Bytes / 50 }, "the sender counted 9.49 Gb/s and the receiver 9.30 Gb/s"},
@@ -244,7 +244,7 @@ func TestReconcile(t *testing.T) {
 		want     string
 	}{
 		{total, true, "equal"},
-		{total - 812_743, false, "812 743 bytes were still under way when the test ended"},
+		{total - 812_743, false, "812 743 bytes were still in flight when the test ended"},
 		{total - 812_743, true, "812 743 bytes had reached the receiver's kernel but were not read when the test ended"},
 		{total + 5, true, "the receiver counted 5 bytes more than were sent: one of the two counts is wrong"},
 	}
@@ -360,10 +360,10 @@ func TestCeilingSources(t *testing.T) {
 		{"nominal", func(_ *measure.Cell, f map[string]*measure.Facts) { f["esx2"].Interfaces[0].Nominal = new(true) }, Link{}, 25e9 * 0.94148, "interface eth0 at local"},
 		{"both nominal", func(_ *measure.Cell, f map[string]*measure.Facts) {
 			f["esx2"].Interfaces[0].Nominal, f["local"].Interfaces[0].Nominal = new(true), new(true)
-		}, Link{}, 0, "the link rate is not known: interface eth0 at local has a speed in name only; interface eth0 at esx2 has"},
+		}, Link{}, 0, "the link rate is not known: interface eth0 at local has only a nominal speed; interface eth0 at esx2 has"},
 		{"no speed", func(_ *measure.Cell, f map[string]*measure.Facts) {
 			f["esx2"].Interfaces[0].SpeedBps, f["local"] = nil, nil
-		}, Link{}, 0, "interface eth0 at local is not described; interface eth0 at esx2 tells no speed"},
+		}, Link{}, 0, "interface eth0 at local is not described; interface eth0 at esx2 reports no speed"},
 		{"no routes", edit(func(e *measure.Evidence) { e.Route = nil }), Link{}, 0, "the route between the ends is not known"},
 		{"loopback interface", edit(func(e *measure.Evidence) { e.Route.Interface = "lo" }), Link{}, 0, "the traffic stays on one host"},
 		{"loopback address", edit(func(e *measure.Evidence) { e.PeerAddr = "[::1]:5202" }), Link{}, 0, "the traffic stays on one host"},
@@ -411,7 +411,7 @@ func TestMissing(t *testing.T) {
 		want map[string]string
 	}{
 		{"receiver died", func(f *measure.Flow) { f.Receiver = nil }, map[string]string{
-			"goodput_bps": "the evidence of the receiver did not come", "receiver_cpu": "the evidence of the receiver did not come",
+			"goodput_bps": "the evidence of the receiver did not arrive", "receiver_cpu": "the evidence of the receiver did not arrive",
 			"reconciled": "both ends", "jain_fairness": "", "mean_packet_bytes": "", "rfc6349.transfer_time_ratio": "", "receiver_memory": "",
 		}},
 		{"sender died", func(f *measure.Flow) { f.Sender = nil }, map[string]string{
@@ -507,7 +507,7 @@ func TestVerdict(t *testing.T) {
 		{"above the ceiling", []measure.Cell{cell(100.6), cell(99)}, true, false, "an assumption about link rate, MTU or accounting is wrong"},
 		{"beside does not count", []measure.Cell{cell(98), beside}, true, true, "98.00%"},
 		{"one direction failed: an error, no verdict", []measure.Cell{cell(98), failed}, false, false, ""},
-		{"only partial runs", []measure.Cell{partial}, true, false, "was not measured to the end"},
+		{"only partial runs", []measure.Cell{partial}, true, false, "was not measured completely"},
 		{"no known rate", []measure.Cell{free}, false, false, ""},
 		{"all failed", []measure.Cell{failed}, false, false, ""},
 		{"no cells", nil, false, false, ""},
@@ -556,7 +556,7 @@ func TestAskedAndAtOnce(t *testing.T) {
 		}
 	}
 	Summarise(c, nil, Link{})
-	if !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.HasPrefix(w, "asked for reno, but the sender's kernel used cubic") }) {
+	if !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.HasPrefix(w, "reno was requested, but the sender's kernel used cubic") }) {
 		t.Errorf("warnings %q", c.Warnings)
 	}
 	if c.SenderCPU.PctPerGbps != nil {

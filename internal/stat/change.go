@@ -135,7 +135,7 @@ func Price(c *measure.Comparison) string {
 		paid := gain >= fullerPct && (g.Name == railLoss || g.Name == railRTT) ||
 			g.Name == railCPU && *g.Variant <= *g.Base*(1+gain/2/100)
 		if !paid {
-			return fmt.Sprintf("%s went from %s to %s", g.Name, railText(g.Unit, *g.Base), railText(g.Unit, *g.Variant))
+			return fmt.Sprintf("%s changed from %s to %s", g.Name, railText(g.Unit, *g.Base), railText(g.Unit, *g.Variant))
 		}
 	}
 	return ""

@@ -100,7 +100,7 @@ func TestPrice(t *testing.T) {
 		gain       float64
 		guardrails []measure.Guardrail
 		want       string
-	}{{5, rail, "RTT under load went from 20.0 ms to 140 ms"}, {300, rail, ""}, {5, rail[:1], ""}} {
+	}{{5, rail, "RTT under load changed from 20.0 ms to 140 ms"}, {300, rail, ""}, {5, rail[:1], ""}} {
 		c := measure.Comparison{ChangePct: &tt.gain, Guardrails: tt.guardrails}
 		if got := Price(&c); got != tt.want {
 			t.Errorf("%+.0f%%: %q", tt.gain, got)
@@ -108,7 +108,7 @@ func TestPrice(t *testing.T) {
 	}
 	for _, g := range []measure.Guardrail{{Name: "CPU per Gb/s", Unit: "pct_per_gbps"}, {Name: "loss", Unit: "pct"}, {Name: "fairness", Unit: "fairness"}} {
 		g.Worse, g.Base, g.Variant = true, new(1.0), new(2.0)
-		if got := Price(&measure.Comparison{ChangePct: new(3.0), Guardrails: []measure.Guardrail{g}}); !strings.HasPrefix(got, g.Name+" went from 1") {
+		if got := Price(&measure.Comparison{ChangePct: new(3.0), Guardrails: []measure.Guardrail{g}}); !strings.HasPrefix(got, g.Name+" changed from 1") {
 			t.Errorf("%q", got)
 		}
 		full := Price(&measure.Comparison{ChangePct: new(900.0), Guardrails: []measure.Guardrail{g}})

@@ -39,7 +39,7 @@ func (s *summary) confined(side, list string, cpus []int) {
 			continue
 		}
 		if e.CPUs == "" {
-			s.warn("%s %s was not confined to CPUs %s: the program there cannot do it", side, e.EndPoint, list)
+			s.warn("%s %s was not confined to CPUs %s: the program there does not support it", side, e.EndPoint, list)
 			return
 		}
 		if e.Host == nil || len(e.Host.CPUs) == 0 {
@@ -58,12 +58,12 @@ func (s *summary) confined(side, list string, cpus []int) {
 		}
 	}
 	if !known {
-		s.missing(side+"_cpu.outside", s.why(side, "host.cpus", "the CPU counters of the "+side+" were not read: whether the work for its packets stayed on CPUs "+list+" is not known"))
+		s.missing(side+"_cpu.outside", s.why(side, "host.cpus", "the CPU counters of the "+side+" were not read, so it is not known whether the work for its packets stayed on CPUs "+list))
 		return
 	}
 	share := 100 * ratio(outside, inside+outside)
 	if share > mostOutside && len(others) > 0 {
-		s.warn("not confined: %s of the work for packets at %s was on CPUs %s, not on %s; it goes where the interrupts go (/proc/irq/N/smp_affinity_list) and where RPS sends it",
+		s.warn("not confined: %s of the work for packets at %s was on CPUs %s, not on %s; interrupts (/proc/irq/N/smp_affinity_list) and RPS decide where it runs",
 			unit.Percent(share), name, unit.List(others), list)
 	}
 }

@@ -107,7 +107,7 @@ func (s *summary) unseen(p pair, places []measure.LossPlace) {
 		{measure.LossSocket, receiverSide, "host.protocol", socketKnown || to != nil && to.Proto != nil},
 	} {
 		if !c.seen {
-			s.missing("loss at the "+c.place, s.why(c.side, c.fact, "its counter was not read; what was lost there is in the path's share"))
+			s.missing("loss at the "+c.place, s.why(c.side, c.fact, "its counter was not read; loss there counts as loss on the path"))
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 	switch {
 	case s.cell.Goodput == nil: // requests have no rate in Gb/s
 	case s.cell.AtOnce > 1:
-		s.missing(side+"_cpu.pct_per_gbps", "other traffic ran at the same time: the machine's CPU is of all of it")
+		s.missing(side+"_cpu.pct_per_gbps", "other traffic ran at the same time: the machine's CPU use includes all of it")
 	default:
 		if why := cpuCostOf(f, Mean(other), s.cell.Goodput.Value); why != "" {
 			s.missing(side+"_cpu.pct_per_gbps", why)
@@ -82,11 +82,11 @@ func cpuCostOf(f *measure.CPUFigure, other, bps float64) (why string) {
 	case f.Cores <= 0:
 		return "the host did other work, as much without the test as during it"
 	case f.Cores <= clockTick:
-		return "the test used less of the CPUs than their counters tell apart"
+		return "the test used less CPU time than the counters can resolve"
 	case other > f.Cores:
-		return "the host did other work, more than the test took"
+		return "the host did other work, which took more CPU time than the test"
 	case bps < leastForCPU:
-		return "the rate is too low: what the host did besides weighs more"
+		return "the rate is too low: other work of the host takes more CPU time"
 	}
 	f.PctPerGbps = Known(PctPerGbps(f.Cores, bps))
 	return ""
@@ -98,7 +98,7 @@ const leastForCPU = 10e6
 // baseline returns how busy each core was when no test ran.
 func (s *summary) baseline(side string, e *measure.Evidence) []float64 {
 	if e.Base == nil || len(e.Base.CPUs) == 0 {
-		s.missing(side+"_cpu.idle_baseline", "the host was not seen idle: cores_used includes its other work")
+		s.missing(side+"_cpu.idle_baseline", "the host was not measured while idle: cores_used includes its other work")
 		return nil
 	}
 	var idle []float64

@@ -102,7 +102,7 @@ func (s *summary) datagrams() {
 	f.ReceivedPps, f.SentPps, f.OfferedBps = Mean(got), Known(Mean(sent)), Known(Mean(offered))
 	f.JitterNs, f.DelayMeanNs, f.SkewPPM = whole(Mean(jitter)), whole(Mean(delay)), Known(Mean(skew))
 	if f.SkewPPM == nil && len(ipdv) > 0 { // the receiver looked for clock skew
-		s.missing("datagrams.clock_skew_ppm", "the least delays do not lie on one line (a queue stood, the path changed, or the run was short): clock skew, if any, is in the delays")
+		s.missing("datagrams.clock_skew_ppm", "the minimum delays are not on one line (a queue was full, the path changed, or the run was short): the delays include any clock skew")
 	}
 	s.delayPercentiles(&f)
 	f.LossPct = 100 * measure.Value(Known(ratio(float64(f.Lost), float64(f.Sent))))
@@ -128,10 +128,10 @@ func (s *summary) addLife(f *measure.DatagramFigures, p pair, received tally) {
 		lost = received.Lost // the datagrams in flight at the end are in one count and not in the other
 	case !sent.known:
 		s.missing("datagrams.sent_packets", s.why(senderSide, "streams.datagrams", "the sender did not count its datagrams")+
-			": loss is of the gaps in their numbers, without what was lost at the end")
+			": loss is counted by gaps in the sequence, without datagrams lost at the end")
 		lost = received.Lost
 	case lost < 0:
-		s.warn("run %d: the receiver counted more datagrams than were sent: one of the two counts is wrong, and loss is of the gaps in the numbers", p.run.Index+1)
+		s.warn("run %d: the receiver counted more datagrams than were sent: one of the two counts is wrong, and loss is counted by gaps in the sequence", p.run.Index+1)
 		lost = received.Lost
 	}
 	addTo(&f.Received, received.Packets)

@@ -76,7 +76,7 @@ func (p pair) beyond(places []measure.LossPlace) []measure.LossPlace {
 		default:
 			continue
 		}
-		x.Counter = "the rest; that end tells no counters"
+		x.Counter = "the rest; that end reports no counters"
 	}
 	return places
 }

@@ -68,7 +68,7 @@ func Goals(d *measure.Document, goals []Goal) {
 		}
 		if !found {
 			conclusive = true
-			t := measure.Target{What: g.scope(), Group: -1, Wanted: g.Wanted, Unit: g.unit(), AtMost: g.AtMost, Reason: "nothing was measured that it is of"}
+			t := measure.Target{What: g.scope(), Group: -1, Wanted: g.Wanted, Unit: g.unit(), AtMost: g.AtMost, Reason: "nothing was measured that it applies to"}
 			d.Targets, wanted = append(d.Targets, t), append(wanted, g.against(t))
 		}
 	}
@@ -298,7 +298,7 @@ func (g Goal) readings(d *measure.Document, x *measure.Group, cells []*measure.C
 		slices.SortStableFunc(worst, func(a, b reading) int { return unit.Bit(g.isWorse(b, a)) - unit.Bit(g.isWorse(a, b)) })
 		return worst[:min(1, len(worst))]
 	case FigureFairness:
-		return []reading{readingOf("", x.Fairness, "fairness takes two pairs that were measured")}
+		return []reading{readingOf("", x.Fairness, "fairness needs two measured pairs")}
 	}
 	if x.Aggregate == nil {
 		return []reading{{why: whyMissing(x.Missing, "aggregate_bps")}}
@@ -310,11 +310,11 @@ func (g Goal) readings(d *measure.Document, x *measure.Group, cells []*measure.C
 	if least == nil {
 		return []reading{{why: noLinkRate}}
 	}
-	return []reading{{value: pct, wrong: pct > AboveCeilingPct, note: "the links that " + pairName(least) + " takes, of " + unit.Rate(least.Ceiling.Bps)}}
+	return []reading{{value: pct, wrong: pct > AboveCeilingPct, note: "the links of " + pairName(least) + ", with a ceiling of " + unit.Rate(least.Ceiling.Bps)}}
 }
 
 // noLinkRate is why there is no share.
-const noLinkRate = "the link rate is not known (link_rate states it), or the flows were not to fill it"
+const noLinkRate = "the link rate is not known (set link_rate), or the flows were not meant to fill it"
 
 // byGroup returns the main cells of each group, in the order of the document.
 func byGroup(d *measure.Document) map[int][]*measure.Cell {
@@ -380,11 +380,11 @@ func (g Goal) ofPair(name string, x *measure.Group, flows []*measure.Cell) readi
 	}
 	switch g.Figure {
 	case FigureRTT:
-		return worstOf(name, flows, loadedRTT, "no round trip was read under load")
+		return worstOf(name, flows, loadedRTT, "no round trip was measured under load")
 	case FigureLoss:
-		return worstOf(name, flows, lossPct, "neither end counts what is lost")
+		return worstOf(name, flows, lossPct, "neither end counts losses")
 	case FigureFairness:
-		return leastOf(name, flows, func(c *measure.Cell) *float64 { return c.Fairness }, "it is one stream")
+		return leastOf(name, flows, func(c *measure.Cell) *float64 { return c.Fairness }, "there is only one stream")
 	}
 	total, ceiling := 0.0, 0.0
 	for _, c := range flows {

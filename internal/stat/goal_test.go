@@ -40,15 +40,15 @@ func TestGoals(t *testing.T) {
 		"aggregate":           {Goal{Of: OfTotal, Figure: FigureGoodput, Wanted: 8.5e9}, []float64{8e9, 9e9}, []bool{false, true}, ""},
 		"of one axis":         {Goal{Of: OfTotal, Figure: FigureGoodput, Wanted: 8.5e9, Where: eight}, []float64{9e9}, []bool{true}, ""},
 		"of a rung":           {Goal{Of: OfTotal, Figure: FigureGoodput, Wanted: 9.5e9, Rung: "LAN"}, []float64{9e9}, []bool{false}, ""},
-		"share of the total":  {Goal{Of: OfTotal, Figure: FigureShare, Wanted: 95, Where: four}, []float64{100 * 8 / 9.4}, []bool{false}, "85.11% (the links that a -> x takes, of 9.40 Gb/s)"},
+		"share of the total":  {Goal{Of: OfTotal, Figure: FigureShare, Wanted: 95, Where: four}, []float64{100 * 8 / 9.4}, []bool{false}, "85.11% (the links of a -> x, with a ceiling of 9.40 Gb/s)"},
 		"each pair":           {Goal{Of: OfPair, Figure: FigureGoodput, Wanted: 2.5e9, Where: four}, []float64{2e9}, []bool{false}, "c -> z: 2.00 Gb/s; 1 of 3 miss it"},
 		"each host":           {Goal{Of: OfHost, Figure: FigureGoodput, Wanted: 2e9, Where: four}, []float64{2e9}, []bool{true}, "2.00 Gb/s"},
 		"round trip of pairs": {Goal{Of: OfPair, Figure: FigureRTT, Wanted: 2e6, AtMost: true, Where: four}, []float64{3e6}, []bool{false}, "c -> z"},
 		"round trip of all":   {Goal{Of: OfTotal, Figure: FigureRTT, Wanted: 5e6, AtMost: true}, []float64{3e6, 4e6}, []bool{true, true}, "4.00 ms"},
 		"sent again":          {Goal{Of: OfTotal, Figure: FigureLoss, Wanted: 0.1, AtMost: true, Where: four}, []float64{0.2}, []bool{false}, "c -> z: 0.2%"},
 		"fairness":            {Goal{Of: OfTotal, Figure: FigureFairness, Wanted: 0.9, Where: four}, []float64{64.0 / 3 / 22}, []bool{true}, ""},
-		"fairness of one":     {Goal{Of: OfTotal, Figure: FigureFairness, Wanted: 0.9, Where: eight}, nil, []bool{false}, "nothing was measured that it is of"},
-		"of no step":          {Goal{Of: OfTotal, Figure: FigureGoodput, Wanted: 1, Where: []measure.Axis{{Name: "streams", Value: "16"}}}, nil, []bool{false}, "nothing was measured that it is of"},
+		"fairness of one":     {Goal{Of: OfTotal, Figure: FigureFairness, Wanted: 0.9, Where: eight}, nil, []bool{false}, "nothing was measured that it applies to"},
+		"of no step":          {Goal{Of: OfTotal, Figure: FigureGoodput, Wanted: 1, Where: []measure.Axis{{Name: "streams", Value: "16"}}}, nil, []bool{false}, "nothing was measured that it applies to"},
 	} {
 		d := goalDocument()
 		Goals(d, []Goal{tt.goal})

@@ -229,7 +229,7 @@ func (t *team) failures(d *measure.Document) {
 		t.group.Failed = append(t.group.Failed, last)
 	}
 	if n := t.made - len(t.repeats); n > 0 && len(t.repeats) > 0 {
-		t.warn("%d of %d runs are left out: more of its pairs failed in them than in the others", n, t.made)
+		t.warn("%d of %d runs are excluded: more of its pairs failed in them than in the others", n, t.made)
 	}
 }
 
@@ -239,7 +239,7 @@ func whyFailed(c *measure.Cell, r *measure.Run) (text, hint string) {
 	case r.Error != nil:
 		return r.Error.Message, r.Error.Hint
 	case r.Partial:
-		return "it ended early", ""
+		return "the run ended early", ""
 	case c.Error != nil:
 		return c.Error.Message, c.Error.Hint
 	}
@@ -333,7 +333,7 @@ func (t *team) warnUnfair(pairs map[string]float64) {
 	text := fmt.Sprintf("its pairs share unfairly (Jain's index %.2f): %s has %s, %s has %s",
 		*t.group.Fairness, most, unit.Rate(pairs[most]), least, unit.Rate(pairs[least]))
 	if a, b := t.idleRTT(most), t.idleRTT(least); a > 0 && b > farther*a {
-		text += fmt.Sprintf("; its round trip is %s against %s", unit.Duration(b), unit.Duration(a))
+		text += fmt.Sprintf("; their round trips are %s and %s", unit.Duration(a), unit.Duration(b))
 	}
 	t.warn("%s", text)
 }

@@ -300,7 +300,7 @@ func TestGroupsUnfair(t *testing.T) {
 	}{
 		"fair":         {[2]float64{4, 3}, nil, ""},
 		"unfair":       {[2]float64{8, 1}, nil, "(Jain's index 0.62): a -> x has 8.00 Gb/s, b -> y has 1.00 Gb/s"},
-		"far":          {[2]float64{8, 1}, func(a, b *measure.Cell) { a.RTTIdle, b.RTTIdle = new(int64(1e6)), new(int64(40e6)) }, "; its round trip is 40.0 ms against 1.00 ms"},
+		"far":          {[2]float64{8, 1}, func(a, b *measure.Cell) { a.RTTIdle, b.RTTIdle = new(int64(1e6)), new(int64(40e6)) }, "; their round trips are 1.00 ms and 40.0 ms"},
 		"so asked for": {[2]float64{8, 1}, func(a, b *measure.Cell) { a.Spec.Rate, b.Spec.Rate = 8e9, 1e9 }, ""},
 	} {
 		d := planned(cellsOfParts(part{"a", "x", 0, []float64{tt.gbps[0], tt.gbps[0]}, 0}, part{"b", "y", 0, []float64{tt.gbps[1], tt.gbps[1]}, 0})...)

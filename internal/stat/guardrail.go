@@ -27,9 +27,9 @@ func guardrails(base, variant *team) []measure.Guardrail {
 		worse      func(a, b float64) bool
 		why        string
 	}{
-		{railCPU, "pct_per_gbps", cpuCost, func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastCostPP }, "what the test cost a host's CPU is not known"},
-		{railLoss, "pct", worstPair(lossPct), func(a, b float64) bool { return b > a+lossPoints }, "neither end counts what is lost"},
-		{railRTT, "ns", worstPair(loadedRTT), func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastRTTNs }, "no round trip was read under load"},
+		{railCPU, "pct_per_gbps", cpuCost, func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastCostPP }, "the CPU cost of the test is not known"},
+		{railLoss, "pct", worstPair(lossPct), func(a, b float64) bool { return b > a+lossPoints }, "neither end counts losses"},
+		{railRTT, "ns", worstPair(loadedRTT), func(a, b float64) bool { return b > a*(1+costPct/100.0) && b > a+leastRTTNs }, "no round trip was measured under load"},
 		{"fairness", "fairness", fairnessOf, func(a, b float64) bool { return b < a-jainPoints }, "there is one flow of one stream"},
 	}
 	var all []measure.Guardrail

@@ -24,7 +24,7 @@ func settle(v measure.Verdict, cells ...*measure.Cell) measure.Verdict {
 	}
 	for _, c := range cells {
 		if holdsBar(c) {
-			return openVerdict(v, fmt.Sprintf("the rate is not stable: it lies between %s and %s", unit.Rate(*c.Goodput.CI95Low), unit.Rate(*c.Goodput.CI95High)),
+			return openVerdict(v, fmt.Sprintf("the rate is not stable: it is between %s and %s", unit.Rate(*c.Goodput.CI95Low), unit.Rate(*c.Goodput.CI95High)),
 				"measure for longer and several times: -t 60 --repeat 5")
 		}
 	}
@@ -39,12 +39,12 @@ func openVerdict(v measure.Verdict, why, do string) measure.Verdict {
 }
 
 func busyVerdict(v measure.Verdict, host string) measure.Verdict {
-	return openVerdict(v, host+" was busy without the test: it could not have shown the rate", EndOther(host))
+	return openVerdict(v, host+" was busy without the test, so the test cannot show the rate of the path", EndOther(host))
 }
 
 // EndOther says what to do about a busy host.
 func EndOther(host string) string {
-	return "end the other work at " + host + ", or measure between other hosts, and measure again"
+	return "stop the other work at " + host + " and measure again, or measure between other hosts"
 }
 
 // BusyHost returns an end of the flows that was kept busy by other work; "" if there is none.

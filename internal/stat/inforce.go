@@ -19,12 +19,12 @@ func noTest(base, v variant) string {
 	case x.Traffic != y.Traffic || x.Protocol != y.Protocol:
 		return "they are different kinds of traffic"
 	case x.Rate != y.Rate || x.PerSecond != y.PerSecond:
-		return "different rates are asked for, so that what they carry is what was asked"
+		return "they request different rates, and each carries what was requested"
 	}
 	for _, t := range []variant{base, v} {
 		for _, c := range t.team.main() {
 			if used := otherControl(c); used != "" {
-				return fmt.Sprintf("%s asked for %s, but the kernel of %s used %s (a congctl of its route wins)", t.name, c.Spec.Congestion, c.From, used)
+				return fmt.Sprintf("%s requested %s, but the kernel of %s used %s (congctl of its route takes precedence)", t.name, c.Spec.Congestion, c.From, used)
 			}
 		}
 	}

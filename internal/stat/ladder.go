@@ -189,7 +189,7 @@ func compareRungs(l *measure.Ladder, lower, r *measure.Rung, level float64, link
 			r.LossLowPct, r.LossHighPct = Known(-PctOfLog(d.High)), Known(-PctOfLog(d.Low))
 		}
 		if *loss < -worthwhilePct {
-			l.Notes = append(l.Notes, fmt.Sprintf("%s carries more than %s below it, %s against %s: %s",
+			l.Notes = append(l.Notes, fmt.Sprintf("%s carries more than its baseline %s, %s against %s: %s",
 				r.Name, lower.Name, unit.Rate(r.Best.Value), unit.Rate(lower.Best.Value), whyMore(r)))
 		}
 	}
@@ -200,25 +200,25 @@ func compareRungs(l *measure.Ladder, lower, r *measure.Rung, level float64, link
 	limited, against := GeneratorFor(lower.Best.Value, r.Best.Value, ceiling)
 	r.Limited, r.Why = limited, limitText(lower, r, ceiling, limited, against)
 	if v := r.Verdict; v != nil && limited && v.Share < PassPct {
-		*v = openVerdict(*v, r.Why, "measure with more streams, or between faster hosts, until the rung below carries 1.3 times the rate")
+		*v = openVerdict(*v, r.Why, "measure with more streams, or between faster hosts, until the baseline carries 1.3 times the rate")
 	}
 }
 
 // whyMore says what it may mean that a rung carries more than the one below.
 func whyMore(r *measure.Rung) string {
 	if r.LossHighPct != nil && *r.LossHighPct < 0 {
-		return "it does not contain it, or one of the two was disturbed"
+		return "it does not include the baseline, or one of the two measurements was disturbed"
 	}
 	if isSingle(r.Best) {
-		return "runs differ by as much by chance (--repeat 5 would tell)"
+		return "single runs differ by as much by chance (--repeat 5 would decide)"
 	}
-	return "runs that scatter so differ by as much by chance"
+	return "runs with such a spread differ by as much by chance"
 }
 
 // limitText says what the rung below was compared with.
 func limitText(lower, r *measure.Rung, c *measure.Ceiling, limited bool, against float64) string {
 	times := fmt.Sprintf("%s carries %s, %.2f times", lower.Name, unit.Rate(lower.Best.Value), ratio(lower.Best.Value, against))
-	of := "what " + r.Name + " carried, whose link rate is not known"
+	of := "what " + r.Name + " carried (its link rate is not known)"
 	if c != nil {
 		of = "the ceiling of " + unit.Rate(c.Bps)
 		if against > c.Bps {
@@ -227,11 +227,11 @@ func limitText(lower, r *measure.Rung, c *measure.Ceiling, limited bool, against
 	}
 	switch {
 	case limited && against > 0:
-		return fmt.Sprintf("%s %s: %.1f times are needed to tell the path from the machine", times, of, GeneratorFactor)
+		return fmt.Sprintf("%s %s: %.1f times are needed to distinguish the path from the machine", times, of, GeneratorFactor)
 	case isFull(c):
 		return "the link is full: " + lower.Name + " was fast enough"
 	case c == nil:
-		return fmt.Sprintf("%s %s: whether it would fill the link cannot be told", times, of)
+		return fmt.Sprintf("%s %s: it is not known whether it would fill the link", times, of)
 	}
 	return times + " " + of
 }
@@ -248,11 +248,11 @@ func rungVerdict(r *measure.Rung, cell *measure.Cell) *measure.Verdict {
 	v.Reason = fmt.Sprintf("%s carries %s, %.2f%% of the ceiling of %s at MTU %d; %s is required",
 		r.Name, unit.Rate(r.Best.Value), v.Share, unit.Rate(c.Ceiling.Bps), c.Ceiling.MTU, unit.Percent(PassPct))
 	if AboveCeiling(&c) {
-		v.Reason = fmt.Sprintf("%s shows %s, more than %s can carry at MTU %d (%s): %s", r.Name, unit.Rate(r.Best.Value),
+		v.Reason = fmt.Sprintf("%s shows %s, more than a link of %s can carry at MTU %d (%s): %s", r.Name, unit.Rate(r.Best.Value),
 			unit.Rate(float64(c.Ceiling.LinkBps)), c.Ceiling.MTU, unit.Rate(c.Ceiling.Bps), wrongAssumption)
 	}
 	if d := c.Datagrams; d != nil && d.LossPct > MostLostPct {
-		v.Reason = r.Name + " loses " + unit.Percent(d.LossPct) + " of the datagrams: at most " + unit.Percent(MostLostPct) + " may be"
+		v.Reason = r.Name + " loses " + unit.Percent(d.LossPct) + " of the datagrams; at most " + unit.Percent(MostLostPct) + " is allowed"
 	}
 	v = settle(v, &c)
 	return &v
@@ -282,7 +282,7 @@ func ladderVerdict(l *measure.Ladder, links func(string) Link) *measure.Verdict 
 		return nil
 	}
 	if v.Pass && missing != "" {
-		*v = openVerdict(*v, missing+" was not judged", "measure "+missing+" again, as fast as it goes")
+		*v = openVerdict(*v, missing+" was not judged", "measure "+missing+" again, without a rate limit")
 	}
 	v.Judged, v.Rungs = judged, all
 	return v

@@ -50,7 +50,7 @@ func TestLadder(t *testing.T) {
 	}
 	// Compared with the measured rung below; more than the ceiling of MTU 1500.
 	r := rs[3]
-	if !isAbout(r.LossPct, 100*(1-9.74/28)) || r.Limited || r.Verdict == nil || r.Verdict.Pass || !strings.Contains(r.Verdict.Reason, "more than 10.0 Gb/s can carry at MTU 1500 (9.41 Gb/s)") {
+	if !isAbout(r.LossPct, 100*(1-9.74/28)) || r.Limited || r.Verdict == nil || r.Verdict.Pass || !strings.Contains(r.Verdict.Reason, "more than a link of 10.0 Gb/s can carry at MTU 1500 (9.41 Gb/s)") {
 		t.Errorf("interconnect %+v, verdict %+v", r, r.Verdict)
 	}
 	if d.Verdict == nil || d.Verdict.Pass {
@@ -71,8 +71,8 @@ func TestLadderLimited(t *testing.T) {
 		"slow":               {rungCell("low", "a", "a", "", 11, 0, 0), rungCell("high", "a", "b", "", 8, 10, 1500), Link{}, true, "1.17 times the ceiling of 9.41 Gb/s: 1.3 times are needed", "fail"},
 		"fast, link slow":    {rungCell("low", "a", "a", "", 40, 0, 0), rungCell("high", "a", "b", "", 8, 10, 1500), Link{}, false, "4.25 times the ceiling", "fail"},
 		"jumbo":              {rungCell("low", "a", "a", "", 40, 0, 0), rungCell("high", "a", "b", "", 9.74, 10, 9000), Link{}, false, "the link is full", "pass"},
-		"unknown, far below": {rungCell("low", "a", "a", "", 40, 0, 0), rungCell("high", "a", "b", "", 8, 0, 0), Link{}, false, "cannot be told", ""},
-		"unknown, near":      {rungCell("low", "a", "a", "", 10, 0, 0), rungCell("high", "a", "b", "", 8, 0, 0), Link{}, true, "whose link rate is not known", ""},
+		"unknown, far below": {rungCell("low", "a", "a", "", 40, 0, 0), rungCell("high", "a", "b", "", 8, 0, 0), Link{}, false, "it is not known whether it would fill the link", ""},
+		"unknown, near":      {rungCell("low", "a", "a", "", 10, 0, 0), rungCell("high", "a", "b", "", 8, 0, 0), Link{}, true, "(its link rate is not known)", ""},
 		"rate without MTU":   {rungCell("low", "a", "a", "", 12, 0, 0), rungCell("high", "a", "b", "", 5, 0, 0), Link{RateBps: 10e9}, true, "1.20 times the ceiling of 10.0 Gb/s", ""},
 	} {
 		d := &measure.Document{Cells: []measure.Cell{tt.below, tt.above}}
@@ -111,7 +111,7 @@ func TestLadderGroups(t *testing.T) {
 	if r.Best == nil || !isAbout(&r.Best.Value, 5e9) || r.Label != "end_points 2" || !isAbout(r.LossPct, -25) {
 		t.Errorf("%+v", r)
 	}
-	if len(d.Ladder.Notes) != 1 || !strings.Contains(d.Ladder.Notes[0], "high carries more than low below it") {
+	if len(d.Ladder.Notes) != 1 || !strings.Contains(d.Ladder.Notes[0], "high carries more than its baseline low") {
 		t.Errorf("notes %q", d.Ladder.Notes)
 	}
 }

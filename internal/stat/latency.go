@@ -36,7 +36,7 @@ func NewHistogram() *hdrhistogram.Histogram {
 // writes.
 func DecodeHistogram(text string) (*hdrhistogram.Histogram, error) {
 	if len(text) > MaxHistogram {
-		return nil, fmt.Errorf("stat: reading a histogram: it has %d bytes, at most %d are read", len(text), MaxHistogram)
+		return nil, fmt.Errorf("stat: reading a histogram: it has %d bytes; the limit is %d", len(text), MaxHistogram)
 	}
 	if err := checkHistogram(text); err != nil {
 		return nil, fmt.Errorf("stat: reading a histogram: %w", err)
@@ -66,7 +66,7 @@ func checkHistogram(text string) error {
 		return err
 	}
 	if digits := int32(binary.BigEndian.Uint32(head[12:])); digits < 0 || digits > HistogramDigits {
-		return fmt.Errorf("it has %d significant digits, at most %d are read", digits, HistogramDigits)
+		return fmt.Errorf("it has %d significant digits; the limit is %d", digits, HistogramDigits)
 	}
 	return nil
 }
@@ -110,11 +110,11 @@ func MergeLatency(all []*measure.Latency) (merged *measure.Latency, why string) 
 	for _, l := range all {
 		h, err := DecodeHistogram(l.Histogram)
 		if err != nil {
-			why = "a histogram could not be read and is left out: " + err.Error()
+			why = "a histogram could not be read and is excluded: " + err.Error()
 			continue
 		}
 		if sum.Merge(h) > 0 {
-			why = fmt.Sprintf("times over %v could not be added up", time.Duration(HistogramHighest))
+			why = fmt.Sprintf("times over %v could not be merged", time.Duration(HistogramHighest))
 		}
 		used = append(used, l)
 	}
@@ -180,14 +180,14 @@ func (s *summary) latency() {
 		}
 	}
 	if len(all) == 0 {
-		s.missing("latency", s.why(senderSide, "latency", "the end that asks took no times"))
+		s.missing("latency", s.why(senderSide, "latency", "the client measured no times"))
 		return
 	}
 	l, why := MergeLatency(all)
 	if l == nil {
 		l = new(*all[len(all)-1])
 		l.Histogram = ""
-		why = "it is of the last run alone: " + why
+		why = "it covers only the last run: " + why
 	}
 	if why != "" {
 		s.missing("latency.histogram", why)
@@ -216,7 +216,7 @@ func LatencyUnderLoad(cells []measure.Cell) {
 		}
 		if !held {
 			c.Missing = append(c.Missing, measure.NotChecked{Fact: "latency_under_load",
-				Why: "the requests beside the traffic could not be sent when they were due: their times are mostly the wait for each other"})
+				Why: "the requests during the traffic could not be sent on time: their times are mostly the wait for each other"})
 			continue
 		}
 		idle, _ := askers(cells, c, func(x *measure.Cell) bool { return x.AtOnce == 1 || x.Baseline })

@@ -98,7 +98,7 @@ func TestRequestWarnings(t *testing.T) {
 	c := requestCell(l)
 	c.Spec.PerSecond, c.Spec.Streams = 100, 2
 	Summarise(c, nil, Link{})
-	if !warned(c, "only 100 requests/s of the 200 requests/s asked for were answered") || !warned(c, "3 requests had no response in time") {
+	if !warned(c, "only 100 requests/s of the requested 200 requests/s were answered") || !warned(c, "3 requests had no response in time") {
 		t.Errorf("%q", c.Warnings)
 	}
 }
@@ -153,7 +153,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"": "compressed V2", "no base64!": "illegal base64", "AAAAAAAAAAAAAAAA": "compressed V2", "HISTFAAAAAAAAAAA": "zlib",
-		string(fine): "5 significant digits", strings.Repeat("A", MaxHistogram+1): "at most",
+		string(fine): "5 significant digits", strings.Repeat("A", MaxHistogram+1): "the limit is",
 	} {
 		if _, err := DecodeHistogram(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%.20q: %v, want %q", text, err, says)

@@ -71,7 +71,7 @@ const standsFor = ", of which each stands for"
 // slack is how much larger than the mean the batches that find no room are.
 const slack = 1.12
 
-const pathFix = "send slower (-b), or look at the drop counters of the switches and hypervisors between the ends, and of the receiver's own firewall; thru test -u --search finds the rate that passes"
+const pathFix = "lower the sending rate (-b), or check the drop counters of the switches and hypervisors between the ends and of the receiver's own firewall; `thru test -u --search` finds the rate that passes"
 
 // lossPlaces fills where datagrams were lost in the measured time: the hosts' counters cover no more of a run.
 func (s *summary) lossPlaces() {
@@ -94,7 +94,7 @@ func (s *summary) lossPlaces() {
 	slices.SortStableFunc(all, func(a, b measure.LossPlace) int { return cmp.Compare(b.Packets, a.Packets) })
 	s.cell.LossPlaces = all
 	if d := s.cell.Datagrams; d != nil && d.Lost > 0 && len(all) == 0 && measured && !s.lacks("loss_places") {
-		s.missing("loss_places", "none was lost in the measured time, which is what the counters of the hosts cover")
+		s.missing("loss_places", "none was lost in the measured time, which the counters of the hosts cover")
 	}
 }
 
@@ -153,16 +153,16 @@ func (s *summary) dropsOf(p pair, lost int64) []drops {
 	}
 	add(senderSocket(p.sender, queue+faceDrops(p.sender, sent)), p.sender)
 	add(drops{place: measure.LossQdisc, n: queue, each: batch, counter: "drops of the queueing discipline" + qdiscName(p.sender) + hostWide,
-		fix: "send slower (-b), or raise the limit of the sender's queue: tc -s qdisc shows it"}, p.sender)
+		fix: "lower the sending rate (-b), or raise the limit of the sender's queue: `tc -s qdisc` shows it"}, p.sender)
 	add(drops{place: measure.LossSendNIC, n: face, each: batch, counter: "tx_dropped and tx_errors" + faceName(p.sender) + hostWide,
-		fix: "send slower (-b), or look at what the sender's driver counts (ethtool -S) and at its ring (ethtool -g)"}, p.sender)
+		fix: "lower the sending rate (-b), or check the sender's driver counters (ethtool -S) and its ring (ethtool -g)"}, p.sender)
 	add(drops{place: measure.LossRing, n: ring, counter: "rx_missed, rx_fifo and rx_over errors" + faceName(p.receiver) + hostWide,
 		fix: "raise the receiver's ring: ethtool -g shows its size, ethtool -G sets it; or spread its interrupts over more CPUs"}, p.receiver)
 	add(drops{place: measure.LossRecvNIC, n: sub(sub(faceDrops(p.receiver, received), ring), backlog), counter: "rx_dropped and rx_errors" + faceName(p.receiver) + hostWide,
-		fix: "look at what the receiver's driver counts: ethtool -S, ip -s -s link"}, p.receiver)
-	add(drops{place: measure.LossBacklog, n: backlog, each: s.batch(p.receiver), counter: "dropped in softnet_stat, all of this host's traffic",
+		fix: "check the receiver's driver counters: ethtool -S, ip -s -s link"}, p.receiver)
+	add(drops{place: measure.LossBacklog, n: backlog, each: s.batch(p.receiver), counter: "dropped in softnet_stat, for all traffic of this host",
 		fix: "raise the receiver's net.core.netdev_max_backlog, or spread its packets over more CPUs (RPS)"}, p.receiver)
-	add(drops{place: measure.LossFragment, n: s.notJoined(p, lost), counter: "Ip.ReasmFails, while the fragments came" + hostWide,
+	add(drops{place: measure.LossFragment, n: s.notJoined(p, lost), counter: "Ip.ReasmFails, although the fragments arrived" + hostWide,
 		fix: "send datagrams that fit the MTU (-l), or raise the receiver's net.ipv4.ipfrag_high_thresh"}, p.receiver)
 	add(receiverSocket(p.receiver, s.batch(p.receiver)), p.receiver)
 	return all
@@ -182,12 +182,12 @@ func (s *summary) notJoined(p pair, lost int64) int64 {
 }
 
 // hostWide is added to a counter that is not only the test's.
-const hostWide = " (may be of other programs too)"
+const hostWide = " (may include other programs)"
 
 // senderSocket returns what the sender's socket refused. The host's counter includes what queue and interface
 // dropped later.
 func senderSocket(e *measure.Evidence, behind int64) drops {
-	d := drops{place: measure.LossSender, fix: "give the sender's socket more room (-w), or send slower (-b)"}
+	d := drops{place: measure.LossSender, fix: "raise the sender's socket buffer (-w), or lower the sending rate (-b)"}
 	if t := countOf(e, inTime); t.SendErrors > 0 {
 		d.n, d.exact, d.counter = t.SendErrors, true, "sends that the test's own sockets refused (ENOBUFS)"
 		return d
@@ -200,7 +200,7 @@ func senderSocket(e *measure.Evidence, behind int64) drops {
 // receiverSocket returns what found no room in the receiver's socket buffers.
 func receiverSocket(e *measure.Evidence, each float64) drops {
 	d := drops{place: measure.LossSocket, each: each,
-		fix: "raise the receiver's buffer: thru test -u -w 8M (sysctl net.core.rmem_max on the receiver), or send slower (-b)"}
+		fix: "raise the receiver's buffer: thru test -u -w 8M (sysctl net.core.rmem_max on the receiver), or lower the sending rate (-b)"}
 	if n, known := socketDrops(e); known {
 		// The socket also counts datagrams with a wrong checksum, which are the path's.
 		n = sub(n, protoSum(e, "Udp.InCsumErrors", "Udp6.InCsumErrors"))

@@ -212,20 +212,20 @@ func TestDatagramWarnings(t *testing.T) {
 				flow(c).Receiver.Streams[i].Datagrams.SocketDrops = new(int64(10_000))
 			}
 		}, "2.14% of the datagrams were lost, all of them at the receiver's socket buffer: not the path"},
-		{"the sender outruns the receiver", 10_000, func(c *measure.Cell) { flow(c).Receiver.Host.NIC.RxErrors = 20_000 }, "the sender outruns the receiver"},
+		{"the sender is faster than the receiver", 10_000, func(c *measure.Cell) { flow(c).Receiver.Host.NIC.RxErrors = 20_000 }, "the sender is faster than the receiver"},
 		{"on the path", 10_000, nil, "2.14% of the datagrams were lost, all of them on the path"},
 		{"two places", 10_000, func(c *measure.Cell) { flow(c).Sender.Host.Qdisc.Drops = 5000 }, "75% of them on the path, 25% of them in the sender's queue (qdisc)"},
-		{"as fast as it goes", 10_000, func(c *measure.Cell) { c.Spec.Rate = 0 }, "more than the path takes: name a rate (-b)"},
-		{"not the rate asked for", 0, func(c *measure.Cell) { c.Spec.Rate = 2e9 }, "the sender reached only 1.00 Gb/s of the 2.00 Gb/s asked for: no core of it was fully busy"},
+		{"as fast as it goes", 10_000, func(c *measure.Cell) { c.Spec.Rate = 0 }, "faster than the path carries: set a rate (-b)"},
+		{"not the rate asked for", 0, func(c *measure.Cell) { c.Spec.Rate = 2e9 }, "the sender reached only 1.00 Gb/s of the requested 2.00 Gb/s: none of its CPUs was full"},
 		{"not the rate for want of CPU", 0, func(c *measure.Cell) { c.Spec.Rate, flow(c).Sender.Host = 2e9, hostSpan(97, 5) }, "its CPU 0 was 97% busy; more streams (-P)"},
-		{"fragments", 0, func(c *measure.Cell) { c.Spec.Length.Send = 8192 }, "each datagram travels as 6 fragments, and losing one loses it all: -l 1472 fits the MTU of 1500"},
+		{"fragments", 0, func(c *measure.Cell) { c.Spec.Length.Send = 8192 }, "each datagram is sent in 6 fragments, and the loss of one loses the datagram: -l 1472 fits the MTU of 1500"},
 		{"late ones", 0, func(c *measure.Cell) {
 			d := flow(c).Receiver.Streams[0].DatagramsAll
 			d.Reordered, d.ReorderMost = 9341, 12
-		}, "1% of the datagrams came out of order, up to 12 places late"},
-		{"twice", 0, func(c *measure.Cell) { flow(c).Receiver.Streams[0].DatagramsAll.Duplicates = 1 }, "1 datagram came more than once"},
-		{"of others", 0, func(c *measure.Cell) { flow(c).Receiver.Streams[0].Datagrams.Foreign = 3 }, "3 datagrams of others came to the test's port"},
-		{"damaged on the way", 0, func(c *measure.Cell) { flow(c).Receiver.Host.Proto["Udp.InCsumErrors"] = 4 }, "4 datagrams came damaged to the receiver's host"},
+		}, "1% of the datagrams arrived out of order, up to 12 places late"},
+		{"twice", 0, func(c *measure.Cell) { flow(c).Receiver.Streams[0].DatagramsAll.Duplicates = 1 }, "1 datagram arrived more than once"},
+		{"of others", 0, func(c *measure.Cell) { flow(c).Receiver.Streams[0].Datagrams.Foreign = 3 }, "3 datagrams of other senders arrived at the test's port"},
+		{"damaged on the way", 0, func(c *measure.Cell) { flow(c).Receiver.Host.Proto["Udp.InCsumErrors"] = 4 }, "4 datagrams arrived damaged at the receiver's host"},
 		{"most of it before the measured time", 1000, func(c *measure.Cell) {
 			for i := range flow(c).Receiver.Streams {
 				flow(c).Receiver.Streams[i].Datagrams.Lost = 10

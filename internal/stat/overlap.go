@@ -21,8 +21,8 @@ func (o overlap) ns() int64 { return max(0, o.to-o.from) }
 
 // Reasons why flows have no time in common.
 const (
-	noClocks  = "the clocks of its end points were not compared, so that nobody knows what ran at the same time"
-	noOverlap = "there was no time in which all of its flows were measured"
+	noClocks  = "the clocks of its end points were not compared, so it is not known what ran at the same time"
+	noOverlap = "its flows were never all measured at the same time"
 )
 
 // place finds the overlap of the data flows.
@@ -255,12 +255,12 @@ func (t *team) warnOverlap() {
 	o := t.group.Overlap
 	switch {
 	case o.Ns < int64(leastOverlap):
-		t.warn("all flows ran at once for %s only: the aggregate is of that time", unit.Duration(o.Ns))
+		t.warn("all flows ran at once for only %s: the aggregate covers that time", unit.Duration(o.Ns))
 	case o.SharePct < leastShared:
-		t.warn("the flows began %s apart and all ran at once for %s, %s of the longest: the aggregate is of that time",
+		t.warn("the flows began %s apart and all ran at once for %s, %s of the longest: the aggregate covers that time",
 			unit.Duration(o.SkewNs), unit.Duration(o.Ns), unit.Percent(o.SharePct))
 	}
 	if float64(o.BoundNs) > float64(o.Ns)*mostUnsure/100 {
-		t.warn("the clocks of its end points are known to each other within %s: what ran at once is known no better", unit.Duration(o.BoundNs))
+		t.warn("the clock offset of its end points is known only within %s, and so is the time in which all flows ran", unit.Duration(o.BoundNs))
 	}
 }

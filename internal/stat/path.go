@@ -25,10 +25,10 @@ func (s *summary) roundTrips() {
 	}
 	s.cell.RTTIdle, s.cell.RTTLoaded = whole(Median(idle)), whole(Mean(loaded))
 	if s.cell.RTTIdle == nil && !s.asks() { // requests measure it themselves
-		s.missing("rtt_idle_ns", "the dialling end sent no round trips before the traffic")
+		s.missing("rtt_idle_ns", "the dialling end measured no round trips before the traffic")
 	}
 	if s.cell.RTTLoaded == nil && !s.asks() && !s.isUDP() {
-		s.missing("rtt_loaded_ns", s.why(senderSide, "streams.tcp", "the sender has no TCP_INFO of a second"))
+		s.missing("rtt_loaded_ns", s.why(senderSide, "streams.tcp", "the sender has no TCP_INFO for any second"))
 	}
 }
 
@@ -75,7 +75,7 @@ func (s *summary) window() {
 	}
 	bdp := BDPBytes(rate, s.rtt())
 	if c.BDP = whole(bdp); c.BDP == nil {
-		s.missing("bdp_bytes", "rate and round trip are beyond all reason")
+		s.missing("bdp_bytes", "rate and round trip are implausible")
 		return
 	}
 	c.NeededWindow = whole(WindowEven(bdp, s.mss()))
@@ -167,7 +167,7 @@ func (s *summary) linkRate() (bps int64, from string, on wrap, why string) {
 	var reasons []string
 	for _, e := range s.evidence() {
 		if isLoopback(e) {
-			return 0, "", on, "the traffic stays on one host: no link carries it"
+			return 0, "", on, "the traffic stays within one host, without a link"
 		}
 		if e.Route == nil {
 			continue
@@ -180,9 +180,9 @@ func (s *summary) linkRate() (bps int64, from string, on wrap, why string) {
 		name := fmt.Sprintf("interface %s at %s", w.face.Name, e.EndPoint)
 		switch face := w.face; {
 		case face.SpeedBps == nil || *face.SpeedBps <= 0:
-			reasons = append(reasons, name+" tells no speed")
+			reasons = append(reasons, name+" reports no speed")
 		case face.Nominal != nil && *face.Nominal:
-			reasons = append(reasons, name+" has a speed in name only")
+			reasons = append(reasons, name+" has only a nominal speed")
 		case bps == 0 || *face.SpeedBps < bps || *face.SpeedBps == bps && w.add() > on.add():
 			bps, from, on = *face.SpeedBps, name, w
 		}
@@ -259,6 +259,6 @@ func (s *summary) timestamps() bool {
 			}
 		}
 	}
-	s.missing("ceiling.timestamps", "no TCP_INFO tells whether segments carry timestamps; none are assumed unless stated")
+	s.missing("ceiling.timestamps", "no TCP_INFO shows whether segments carry timestamps; none are assumed unless stated")
 	return s.link.Timestamps
 }

@@ -37,7 +37,7 @@ func (s *summary) reconcile() {
 		acked, ackedAll = acked+n, ackedAll && ok
 	}
 	if len(sent) == 0 {
-		s.missing("reconciled", "it needs the whole evidence of both ends of a run")
+		s.missing("reconciled", "it needs the complete evidence of both ends of a run")
 		return
 	}
 	r.SenderBps, r.ReceiverBps = Mean(sent), Mean(got)
@@ -49,7 +49,7 @@ func (s *summary) reconcile() {
 		r.DifferencePct = 100 * differenceOf(r.SenderBps, r.ReceiverBps)
 	}
 	if r.Note = noteOf(r); s.isUDP() && r.SentBytes > r.ReceivedBytes {
-		r.Note = unit.Count(r.SentBytes-r.ReceivedBytes) + " bytes were sent and not received"
+		r.Note = unit.Count(r.SentBytes-r.ReceivedBytes) + " bytes were sent but not received"
 	}
 	if !whole {
 		r.Note = NoteOfRates
@@ -92,6 +92,6 @@ func noteOf(r measure.Reconciled) string {
 	case r.AckedBytes != nil && *r.AckedBytes >= r.SentBytes:
 		return fmt.Sprintf("%s bytes had reached the receiver's kernel but were not read when the test ended", unit.Count(rest))
 	default:
-		return fmt.Sprintf("%s bytes were still under way when the test ended", unit.Count(rest))
+		return fmt.Sprintf("%s bytes were still in flight when the test ended", unit.Count(rest))
 	}
 }

@@ -91,9 +91,9 @@ func streamSentence(cs []*measure.Cell, of []*measure.Figure, cpus int) string {
 	switch {
 	case few == best:
 	case isSingle(best.Goodput) || isSingle(few.Goodput):
-		s += fmt.Sprintf("; one run each does not tell whether %d, with %s, carry more (--repeat 5)", best.Streams, unit.Rate(best.Goodput.Value))
+		s += fmt.Sprintf("; one run each does not show whether %d, with %s, carry more (--repeat 5)", best.Streams, unit.Rate(best.Goodput.Value))
 	default:
-		s += fmt.Sprintf("; %s with %d is no clear gain", unit.Rate(best.Goodput.Value), best.Streams)
+		s += fmt.Sprintf("; %s with %d is not a clear gain", unit.Rate(best.Goodput.Value), best.Streams)
 	}
 	if last := cs[len(cs)-1]; last.Streams > best.Streams && clearlyMore(best.Goodput, last.Goodput, of) {
 		s += fmt.Sprintf("; %d streams cost %.0f%%", last.Streams, 100*(1-last.Goodput.Value/best.Goodput.Value))
@@ -129,7 +129,7 @@ func windowSentence(cells []measure.Cell, of []*measure.Figure) string {
 	case n == 0:
 		return ""
 	case up == 0 && down == 0 && single:
-		return "The fixed window makes no difference that one run each could tell (--repeat 5): leave -w out."
+		return "The fixed window makes no difference that one run each could show (--repeat 5): leave -w out."
 	case up == 0 && down == 0:
 		return "The fixed window makes no clear difference: leave -w out."
 	case up == down:

@@ -33,7 +33,7 @@ func TestStreamAdvice(t *testing.T) {
 		want   string
 	}{
 		"more is better, then worse": {map[int][3]float64{1: {9, 10, 11}, 2: {19, 20, 21}, 4: {24, 25, 26}, 8: {17, 18, 19}}, "Use 4 streams: 25.0 Gb/s at the default window; 8 streams cost 28%"},
-		"no clear gain":              {map[int][3]float64{1: {9, 10, 11}, 2: {9, 10.4, 12}, 4: {9, 10.6, 12}, 8: {9, 10, 11}}, "Use 1 stream: 10.0 Gb/s at the default window; 10.6 Gb/s with 4 is no clear gain"},
+		"no clear gain":              {map[int][3]float64{1: {9, 10, 11}, 2: {9, 10.4, 12}, 4: {9, 10.6, 12}, 8: {9, 10, 11}}, "Use 1 stream: 10.0 Gb/s at the default window; 10.6 Gb/s with 4 is not a clear gain"},
 	} {
 		got := StreamAdvice(rung(c.values, 0), 8)
 		if len(got) != 1 || !strings.HasPrefix(got[0], c.want) || !strings.HasSuffix(got[0], "would be 4 of this machine's 8.") {
@@ -51,9 +51,9 @@ func TestSingleRunAdvice(t *testing.T) {
 		values map[int][3]float64
 		want   string
 	}{
-		"a little":   {map[int][3]float64{1: {9.9, 10, 10.1}, 2: {10.9, 11, 11.1}, 4: {11.9, 12, 12.1}, 8: {8.9, 9, 9.1}}, "Use 1 stream: 10.0 Gb/s at the default window; one run each does not tell whether 4, with 12.0 Gb/s, carry more (--repeat 5)."},
-		"twice":      {map[int][3]float64{1: {9.9, 10, 10.1}, 2: {19, 20, 21}, 4: {24, 25, 26}, 8: {10, 10.1, 10.2}}, "Use 2 streams: 20.0 Gb/s at the default window; one run each does not tell whether 4, with 25.0 Gb/s, carry more (--repeat 5); 8 streams cost 60%."},
-		"no seconds": {map[int][3]float64{1: {10, 10, 10}, 2: {20, 20, 20}, 4: {40, 40, 40}, 8: {80, 80, 80}}, "Use 1 stream: 10.0 Gb/s at the default window; one run each does not tell whether 8, with 80.0 Gb/s, carry more (--repeat 5)."},
+		"a little":   {map[int][3]float64{1: {9.9, 10, 10.1}, 2: {10.9, 11, 11.1}, 4: {11.9, 12, 12.1}, 8: {8.9, 9, 9.1}}, "Use 1 stream: 10.0 Gb/s at the default window; one run each does not show whether 4, with 12.0 Gb/s, carry more (--repeat 5)."},
+		"twice":      {map[int][3]float64{1: {9.9, 10, 10.1}, 2: {19, 20, 21}, 4: {24, 25, 26}, 8: {10, 10.1, 10.2}}, "Use 2 streams: 20.0 Gb/s at the default window; one run each does not show whether 4, with 25.0 Gb/s, carry more (--repeat 5); 8 streams cost 60%."},
+		"no seconds": {map[int][3]float64{1: {10, 10, 10}, 2: {20, 20, 20}, 4: {40, 40, 40}, 8: {80, 80, 80}}, "Use 1 stream: 10.0 Gb/s at the default window; one run each does not show whether 8, with 80.0 Gb/s, carry more (--repeat 5)."},
 	} {
 		cells := rung(c.values, 0)
 		for i := range cells {

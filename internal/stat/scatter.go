@@ -49,8 +49,8 @@ func (s Scatter) String() string {
 	if s.Runs < restlessRuns || s.Pct < restlessPct {
 		return ""
 	}
-	return unit.Count(int64(s.Runs)) + " runs of the same state carried " + unit.Rate(s.Low) + " to " + unit.Rate(s.High) + ", a scatter of " + unit.Percent(s.Pct) +
-		": many changes that bring less than twice that are not found; longer runs (-t) and quieter hosts find more"
+	return unit.Count(int64(s.Runs)) + " runs with the same settings carried " + unit.Rate(s.Low) + " to " + unit.Rate(s.High) + ", a spread of " + unit.Percent(s.Pct) +
+		": many changes with a gain of less than twice that are not found; longer runs (-t) and quieter hosts find more"
 }
 
 // Correlation returns Pearson's coefficient; false if one of the series does not vary.

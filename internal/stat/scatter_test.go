@@ -23,7 +23,7 @@ func TestScatter(t *testing.T) {
 		cells []*measure.Cell
 		want  string
 	}{
-		"restless":       {[]*measure.Cell{cell(4e8, 8e8), cell(4e8, 8e8, 4e8, 8e8)}, "6 runs of the same state carried 400 Mb/s to 800 Mb/s, a scatter of 46"},
+		"restless":       {[]*measure.Cell{cell(4e8, 8e8), cell(4e8, 8e8, 4e8, 8e8)}, "6 runs with the same settings carried 400 Mb/s to 800 Mb/s, a spread of 46"},
 		"quiet":          {[]*measure.Cell{cell(4e8, 4.1e8), cell(4.05e8, 4.1e8, 4e8, 4e8)}, ""},
 		"too few":        {[]*measure.Cell{cell(4e8, 8e8, 4e8)}, ""},
 		"none":           {nil, ""},

@@ -16,7 +16,7 @@ import (
 func SearchCapacity(receiver *measure.Evidence, link Link, payload int) measure.Search {
 	var found measure.Search
 	if receiver == nil {
-		found.Why = "the evidence of the receiver did not come"
+		found.Why = "the evidence of the receiver did not arrive"
 		return found
 	}
 	before := 0.0
@@ -82,7 +82,7 @@ func (s *summary) search() {
 	}
 	if slices.ContainsFunc(s.runs, func(p pair) bool { return climbs(p.receiver) }) {
 		best.Rising = true
-		s.warn("the rate was still rising when the search ended: the capacity may be higher, a longer search (-t) tells")
+		s.warn("the rate was still rising when the search ended: the capacity may be higher; search for longer (-t)")
 	}
 }
 
@@ -187,10 +187,10 @@ func (s *LosslessSearch) Outcome(to *measure.Search) {
 	switch {
 	case s.confirmed != nil:
 		to.LosslessBps = Known(min(s.confirmed.ReceivedBps, s.confirmed.AskedBps)) // clocks differ a little
-		to.Why = fmt.Sprintf("confirmed by a trial of %.0f s after %d", s.confirmed.Seconds, len(s.trials)-1)
+		to.Why = fmt.Sprintf("confirmed by a trial of %.0f s after %s", s.confirmed.Seconds, unit.Plural(len(s.trials)-1, "trial"))
 	case s.passed:
 		to.LosslessBps = Known(s.low)
-		to.Why = fmt.Sprintf("not confirmed: %d trials were not enough%s", len(s.trials), s.atAnyRate())
+		to.Why = fmt.Sprintf("not confirmed within %d trials%s", len(s.trials), s.atAnyRate())
 	case len(s.trials) == 0:
 		to.Why = "no trial was made"
 	default:

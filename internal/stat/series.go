@@ -53,9 +53,9 @@ func steadyIn(bins []float64, print func(float64) string) measure.Steady {
 		s.Levels = []float64{before, after}
 		s.Why = fmt.Sprintf("two levels: %s, and from second %d on %s", print(before), s.Truncated+at, print(after))
 	case math.Abs(s.SlopePct) > MaxSlopePct && trend(rest):
-		s.Why = fmt.Sprintf("it drifted by %s, more than %d%%", unit.Percent(s.SlopePct), MaxSlopePct)
+		s.Why = fmt.Sprintf("the rate drifted by %s, more than %d%%", unit.Percent(s.SlopePct), MaxSlopePct)
 	case s.HalvesPct > MaxHalvesPct && halves > chance:
-		s.Why = fmt.Sprintf("its halves differ by %s, more than %d%%", unit.Percent(s.HalvesPct), MaxHalvesPct)
+		s.Why = fmt.Sprintf("the halves of the run differ by %s, more than %d%%", unit.Percent(s.HalvesPct), MaxHalvesPct)
 	default:
 		s.Steady = true
 	}

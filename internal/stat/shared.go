@@ -133,7 +133,7 @@ func groupVerdict(d *measure.Document, g *measure.Group, cells []*measure.Cell) 
 	}
 	v := settle(measure.Verdict{
 		Pass: pct >= PassPct, Required: PassPct, Share: pct,
-		Reason: fmt.Sprintf("%s: the links that %s takes are filled to %.2f%% of the ceiling of %s, %s is required",
+		Reason: fmt.Sprintf("%s: the links of %s carry %.2f%% of the ceiling of %s; %s is required",
 			g.Label, pairName(least), pct, unit.Rate(least.Ceiling.Bps), unit.Percent(PassPct)),
 	}, cells...)
 	return &v

@@ -96,7 +96,7 @@ func (s *summary) fairness() {
 	}
 	s.cell.Fairness = Known(Mean(indices))
 	if several && s.cell.Fairness == nil {
-		s.missing("jain_fairness", s.why(receiverSide, "streams", "the receiver did not count the streams apart"))
+		s.missing("jain_fairness", s.why(receiverSide, "streams", "the receiver did not count each stream"))
 	}
 }
 

@@ -137,7 +137,7 @@ func judged(c measure.Cell) measure.Verdict {
 	}
 	whole := func(r measure.Run) bool { return !r.Partial && r.Error == nil }
 	if len(c.Runs) > 0 && !slices.ContainsFunc(c.Runs, whole) {
-		v.Inconclusive, v.Reason, v.Do = true, name+" was not measured to the end", "measure again"
+		v.Inconclusive, v.Reason, v.Do = true, name+" was not measured completely", "measure again"
 		return v
 	}
 	v.Share = c.Ceiling.SharePct
@@ -149,7 +149,7 @@ func judged(c measure.Cell) measure.Verdict {
 	}
 	if d := c.Datagrams; d != nil && d.LossPct > MostLostPct {
 		v.Pass = false
-		v.Reason = fmt.Sprintf("%s carries %.2f%% of the ceiling of %s, but %s of the datagrams were lost: at most %s may be",
+		v.Reason = fmt.Sprintf("%s carries %.2f%% of the ceiling of %s, but %s of the datagrams were lost; at most %s is allowed",
 			name, v.Share, unit.Rate(c.Ceiling.Bps), unit.Percent(d.LossPct), unit.Percent(MostLostPct))
 	}
 	return v

@@ -51,7 +51,7 @@ func (s *summary) warnFailures() {
 		case p.run.Error != nil:
 			s.warn("run %d failed: %s", number, p.run.Error.Message)
 		case p.run.Partial:
-			s.code(measure.EndedEarly, fmt.Sprintf("run %d ended early", number), "what was measured until then is kept")
+			s.code(measure.EndedEarly, fmt.Sprintf("run %d ended early", number), "the figures until then are kept")
 		}
 		for _, side := range []string{senderSide, receiverSide} {
 			// The run's error is more precise than that of its ends.
@@ -68,7 +68,7 @@ func (s *summary) warnFailures() {
 // warnOneSided warns if the figure is not the receiver's.
 func (s *summary) warnOneSided() {
 	if slices.ContainsFunc(s.runs, onlySender) {
-		s.warn("what the receiver got is not known: the figure is what the sender handed to its kernel")
+		s.warn("the receiver's count is not known: the figure is what the sender handed to its kernel")
 	}
 }
 
@@ -79,11 +79,11 @@ func (s *summary) warnCongestion() {
 	for _, p := range s.runs {
 		for _, x := range streams(p.sender) { // a receiver's has no effect
 			if asked != "" && x.Congestion != "" && x.Congestion != asked {
-				s.warn("asked for %s, but the sender's kernel used %s: has the route a congctl of its own (ip route)?", asked, x.Congestion)
+				s.warn("%s was requested, but the sender's kernel used %s: check the route for congctl (ip route)", asked, x.Congestion)
 			}
 		}
 		if asked != "" && isReported(p.sender) && len(p.sender.Streams) > 0 && p.sender.Streams[0].Congestion == "" {
-			s.warn("asked for %s: which congestion control the %s there used, it does not say", asked, p.sender.Reported)
+			s.warn("%s was requested: %s does not report which congestion control it used", asked, p.sender.Reported)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (s *summary) warnOtherWork() {
 		for _, p := range s.runs {
 			e := p.side(side)
 			if busy := IdleBusy(e); busy > MaxIdleBusyPct {
-				s.code(measure.BusyHost, fmt.Sprintf("%s: %s busy without the test", e.EndPoint, unit.Percent(busy)), "CPU figures, and perhaps the rate, are not of the test alone")
+				s.code(measure.BusyHost, fmt.Sprintf("%s: %s busy without the test", e.EndPoint, unit.Percent(busy)), "CPU figures, and perhaps the rate, include other work")
 				break
 			}
 		}
@@ -120,7 +120,7 @@ func (s *summary) warnRepeats() {
 	case f.Runs == 1:
 		s.code(measure.SingleRun, "single run", "how far runs differ is not known")
 	default:
-		s.code(measure.FewRuns, unit.Plural(f.Runs, "run"), fmt.Sprintf("indicative, an acceptance takes %d", AcceptanceRuns))
+		s.code(measure.FewRuns, unit.Plural(f.Runs, "run"), fmt.Sprintf("indicative, an acceptance needs %d", AcceptanceRuns))
 	}
 	rates := s.rates()
 	if low, high, found := TwoGroups(rates); found {
@@ -161,7 +161,7 @@ func (s *summary) warnSilence() {
 			}
 		}
 		if silent > 0 {
-			s.warn("run %d: no data came for %.1f s, first at second %.0f: the path was cut, or lost all", p.run.Index+1, silent, first)
+			s.warn("run %d: no data arrived for %.1f s, first at second %.0f: the path was down, or lost all packets", p.run.Index+1, silent, first)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func (s *summary) isSparse() bool {
 // warnBound warns that an end point's operator limits the rate.
 func (s *summary) warnBound() {
 	if most := s.cell.Spec.MaxRate; most > 0 {
-		s.warn("an end point allows %s at most (thru serve --max-rate): the path may carry more", unit.Rate(float64(most)))
+		s.warn("an end point allows at most %s (thru serve --max-rate): the path may carry more", unit.Rate(float64(most)))
 	}
 }
 
@@ -190,7 +190,7 @@ func (s *summary) warnUnsteady() {
 	switch steady := s.cell.Steady; {
 	case steady == nil:
 	case !steady.Checked && !s.cell.Baseline:
-		s.code(measure.TooShort, "too short to speak of a steady state", steady.Why)
+		s.code(measure.TooShort, "too short for a steady state", steady.Why)
 	case steady.Checked && !steady.Steady && MainFigure(s.cell).Runs == 1:
 		s.code(measure.NotStable, "not stable", steady.Why)
 	case steady.Checked && !steady.Steady:
@@ -211,7 +211,7 @@ func (s *summary) warnWindows() {
 		for _, x := range streams(last.side(side)) {
 			if w := x.Window; w.Cut {
 				s.code(measure.WindowCut, fmt.Sprintf("the kernel of the %s %s cut the window", side, last.side(side).EndPoint),
-					fmt.Sprintf("asked %s, granted %s, of which %s are usable", unit.Size(w.Asked), unit.Size(w.Granted), unit.Size(w.Usable)))
+					fmt.Sprintf("requested %s, granted %s, of which %s are usable", unit.Size(w.Asked), unit.Size(w.Granted), unit.Size(w.Usable)))
 				break // the streams of an end are equal
 			}
 		}

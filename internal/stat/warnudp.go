@@ -21,23 +21,23 @@ func (s *summary) warnDatagrams() {
 	s.warnRate(d)
 	s.warnLoss(d)
 	if d.Fragments > 1 {
-		s.warn("each datagram travels as %d fragments, and losing one loses it all: %s", d.Fragments, s.fits())
+		s.warn("each datagram is sent in %d fragments, and the loss of one loses the datagram: %s", d.Fragments, s.fits())
 	}
 	if d.Reordered > 0 {
-		s.warn("%s of the datagrams came out of order, up to %s places late", shareText(d.Reordered, d.Received), unit.Count(d.ReorderMost))
+		s.warn("%s of the datagrams arrived out of order, up to %s places late", shareText(d.Reordered, d.Received), unit.Count(d.ReorderMost))
 	}
 	if d.Duplicates > 0 {
-		s.warn("%s came more than once: something on the path repeats them", unit.Counted(d.Duplicates, "datagram"))
+		s.warn("%s arrived more than once: a device on the path duplicates them", unit.Counted(d.Duplicates, "datagram"))
 	}
 	var damaged int64
 	for _, p := range s.runs {
 		addTo(&damaged, protoSum(p.receiver, "Udp.InCsumErrors", "Udp6.InCsumErrors"))
 		if n := countOf(p.receiver, inTime).Foreign; n > 0 {
-			s.warn("run %d: %s of others came to the test's port and are not counted", p.run.Index+1, unit.Counted(n, "datagram"))
+			s.warn("run %d: %s of other senders arrived at the test's port and are not counted", p.run.Index+1, unit.Counted(n, "datagram"))
 		}
 	}
 	if damaged > 0 {
-		s.warn("%s came damaged to the receiver's host, which dropped them (Udp.InCsumErrors): something on the path changes data", unit.Counted(damaged, "datagram"))
+		s.warn("%s arrived damaged at the receiver's host, which dropped them (Udp.InCsumErrors): a device on the path changes data", unit.Counted(damaged, "datagram"))
 	}
 }
 
@@ -57,14 +57,14 @@ func (s *summary) warnRate(d *measure.DatagramFigures) {
 	if d.OfferedBps == nil || d.AskedBps == 0 || *d.OfferedBps >= float64(d.AskedBps)*leastMetPct/100 || bound > 0 && bound < d.AskedBps {
 		return
 	}
-	why := "no core of it was fully busy: look at its interface and its socket buffer (-w)"
+	why := "none of its CPUs was full: check its interface and its socket buffer (-w)"
 	switch cpu := s.cell.SenderCPU; {
 	case cpu == nil:
 		why = "its CPU was not measured"
 	case cpu.MaxCorePct > busyCorePct:
 		why = fmt.Sprintf("its CPU %d was %s busy; more streams (-P) use more CPUs", cpu.MaxCore, unit.Percent(cpu.MaxCorePct))
 	}
-	s.warn("the sender reached only %s of the %s asked for: %s", unit.Rate(*d.OfferedBps), unit.Rate(float64(d.AskedBps)), why)
+	s.warn("the sender reached only %s of the requested %s: %s", unit.Rate(*d.OfferedBps), unit.Rate(float64(d.AskedBps)), why)
 }
 
 // warnLoss warns how much was lost and where. A search loses on purpose.
@@ -74,7 +74,7 @@ func (s *summary) warnLoss(d *measure.DatagramFigures) {
 	}
 	lost := fmt.Sprintf("%s of the datagrams were lost", unit.Percent(d.LossPct))
 	if len(s.cell.LossPlaces) == 0 {
-		s.warn("%s; where is not known", lost)
+		s.warn("%s; the place is not known", lost)
 		return
 	}
 	atReceiver, atPath := s.shareAt(atReceiver), s.shareAt(isRest)
@@ -88,9 +88,9 @@ func (s *summary) warnLoss(d *measure.DatagramFigures) {
 	}
 	switch {
 	case atReceiver >= 0.5:
-		s.warn("the sender outruns the receiver: what the path carries does not show at this rate")
+		s.warn("the sender is faster than the receiver: this rate does not show what the path carries")
 	case s.cell.Spec.Rate == 0 && atPath >= 0.5:
-		s.warn("sent as fast as the sender can, which is more than the path takes: name a rate (-b), or let --search find it")
+		s.warn("the sender sent without a rate limit, faster than the path carries: set a rate (-b), or find it with --search")
 	}
 }
 
@@ -156,10 +156,10 @@ func PlaceText(place string) string {
 func (s *summary) warnRequests() {
 	f, spec := s.cell.Transactions, s.cell.Spec
 	if asked := askedRate(s.cell); asked > 0 && f.Value < asked*leastMetPct/100 {
-		s.warn("only %s of the %s asked for were answered: their latency counts from when each was due, and so contains the wait", RequestRate(spec.Traffic, f.Value), RequestRate(spec.Traffic, asked))
+		s.warn("only %s of the requested %s were answered: their latency counts from the planned send time, and so includes the wait", RequestRate(spec.Traffic, f.Value), RequestRate(spec.Traffic, asked))
 	}
 	if l := s.cell.Latency; l != nil && l.Errors > 0 {
-		s.warn("%s had no response in time: they are not in the latency", unit.Counted(l.Errors, "request"))
+		s.warn("%s had no response in time: the latency does not include them", unit.Counted(l.Errors, "request"))
 	}
 }
 
@@ -176,6 +176,6 @@ func (s *summary) warnWrongBytes() {
 			first = ", first in datagram " + unit.Count(*c.FirstWrong)
 		}
 	}
-	s.warn("the data arrived damaged: %s of %s bytes differ from what was sent%s; checksums of the NIC, of its offloads or of a hypervisor do not protect it",
+	s.warn("the data arrived damaged: %s of %s bytes differ from what was sent%s; the checksums of NIC, offloads and hypervisor did not detect it",
 		unit.Count(c.WrongBytes), unit.Count(c.Bytes), first)
 }

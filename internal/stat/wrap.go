@@ -60,9 +60,9 @@ func overheadOf(t *measure.Tunnel) (bytes int, unknown string) {
 	case t.Overhead > 0:
 		return t.Overhead, ""
 	case t.Kind == "wireguard":
-		return leastWireGuard, "WireGuard adds 60 bytes over IPv4, which are counted, and 80 over IPv6"
+		return leastWireGuard, "WireGuard adds 60 bytes over IPv4, which are counted, but 80 over IPv6"
 	}
-	return 0, "what the tunnel (" + t.Kind + ") adds is not known and not counted"
+	return 0, "the overhead of the tunnel (" + t.Kind + ") is not known and not counted"
 }
 
 // add returns the total number of bytes.
