@@ -162,10 +162,10 @@ func conclude(x *measure.Compared, o Options, noun string) {
 		x.Reason = noun + "s: " + tally(count)
 	}
 	if failed > 0 {
-		x.Reason += fmt.Sprintf("; %d measured before, and failed after", failed)
+		x.Reason += fmt.Sprintf("; %d measured before, but failed after", failed)
 	}
 	if o.Guards && len(guardrails) > 0 {
-		x.Reason += "; worse beside the rate: " + strings.Join(guardrails, ", ")
+		x.Reason += "; guardrails worse: " + strings.Join(guardrails, ", ")
 	}
 }
 
@@ -186,13 +186,13 @@ func tally(count map[string]int) string {
 // sideWarnings returns what the reader should know of both sides.
 func sideWarnings(a, b *side, pairs []matched) (all []string) {
 	if len(a.docs) > 0 && len(b.docs) > 0 && a.last().StartedAt.After(b.last().StartedAt) && !b.last().StartedAt.IsZero() {
-		all = append(all, "before is newer than after: gains and losses are the other way round in time")
+		all = append(all, "before is newer than after: in time order, gains are losses and losses are gains")
 	}
 	switch n := onBothSides(a, b); {
 	case n == 1 && len(a.docs) == 1 && len(b.docs) == 1:
 		all = append(all, "before and after are the same result")
 	case n > 0:
-		all = append(all, fmt.Sprintf("%d of the results of after are among those of before too", n))
+		all = append(all, fmt.Sprintf("%d of the results of after are also among those of before", n))
 	}
 	all = append(all, append(machinesWarning("before", a), machinesWarning("after", b)...)...)
 	for _, p := range pairs {
@@ -224,7 +224,7 @@ func machinesWarning(name string, s *side) (all []string) {
 	}
 	for _, end := range order {
 		if h := hosts[end]; len(h) > 1 {
-			all = append(all, fmt.Sprintf("%s, %s is several machines (%s): choose one by --host", name, end, valuesText(h)))
+			all = append(all, fmt.Sprintf("%s: %s is the name of several machines (%s): choose one with --host", name, end, valuesText(h)))
 		}
 	}
 	return all

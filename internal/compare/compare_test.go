@@ -34,15 +34,15 @@ func TestOutcomes(t *testing.T) {
 		{"the same", one(result("local", "peer", 10, 956e6, 955e6, 957e6)), one(result("local", "peer", 10, 955e6, 956e6, 957e6)), Options{}, measure.Equivalent, measure.OfRuns, false, "within 2%"},
 		{"noise", one(result("local", "peer", 10, 900e6, 700e6, 800e6)), one(result("local", "peer", 10, 850e6, 650e6, 790e6)), Options{}, measure.Undecided, measure.OfRuns, false, "--repeat"},
 		{"a wider bar", one(result("local", "peer", 10, 956e6, 955e6, 957e6)), one(result("local", "peer", 10, 812e6, 811e6, 813e6)), Options{BarPct: 20}, measure.Equivalent, measure.OfRuns, false, "within 20%"},
-		{"single runs, a great fall", one(result("local", "peer", 10, 956e6)), one(result("local", "peer", 10, 600e6)), Options{}, measure.Worse, measure.OfSingles, true, "single runs, which are taken to differ by 12%"},
+		{"single runs, a great fall", one(result("local", "peer", 10, 956e6)), one(result("local", "peer", 10, 600e6)), Options{}, measure.Worse, measure.OfSingles, true, "single runs, with an assumed standard deviation of 12%"},
 		{"a single run that carried nothing", one(result("local", "peer", 10, 47e6)), one(result("local", "peer", 10, 0)), Options{}, measure.Worse, measure.OfSingles, true, "beyond 2%; nothing passed after"},
 		{"a single run, and nothing before", one(result("local", "peer", 10, 0)), one(result("local", "peer", 10, 47e6)), Options{}, measure.Improved, measure.OfSingles, false, "nothing passed before"},
-		{"three runs of two sessions", one(result("local", "peer", 10, 201e6, 200e6, 199e6)), one(result("local", "peer", 10, 186e6, 185e6, 184e6)), Options{}, measure.Undecided, measure.OfRuns, false, "indicative: 3 against 3 runs, which are taken to differ by 3%"},
-		{"one run below few", one(result("local", "peer", 10, 201e6, 200e6, 199e6)), one(result("local", "peer", 10, 160e6)), Options{}, measure.Undecided, measure.OfRuns, false, "indicative: 1 against 3 runs, which are taken to differ by 12%"},
+		{"three runs of two sessions", one(result("local", "peer", 10, 201e6, 200e6, 199e6)), one(result("local", "peer", 10, 186e6, 185e6, 184e6)), Options{}, measure.Undecided, measure.OfRuns, false, "indicative: 3 against 3 runs, with an assumed standard deviation of 3%"},
+		{"one run below few", one(result("local", "peer", 10, 201e6, 200e6, 199e6)), one(result("local", "peer", 10, 160e6)), Options{}, measure.Undecided, measure.OfRuns, false, "indicative: 1 against 3 runs, with an assumed standard deviation of 12%"},
 		{"five runs that vary", one(result("local", "peer", 10, 900e6, 700e6, 800e6, 750e6, 850e6)), one(result("local", "peer", 10, 850e6, 650e6, 790e6, 800e6, 810e6)), Options{}, measure.Undecided, measure.OfRuns, false, "the runs of a side vary by up to 30.8%: longer runs (-t 30)"},
 		{"single runs, what runs differ by", one(result("local", "peer", 10, 956e6)), one(result("local", "peer", 10, 900e6)), Options{}, measure.Undecided, measure.OfSingles, false, "indicative"},
 		{"a week that varies, a day within it", docs("local", "peer", 900e6, 800e6, 950e6, 700e6, 850e6), docs("local", "peer", 790e6), Options{}, measure.Undecided, measure.OfResults, false, "more results"},
-		{"a steady week, a bad day", docs("local", "peer", 900e6, 902e6, 899e6, 901e6, 900e6), docs("local", "peer", 790e6), Options{}, measure.Undecided, measure.OfResults, false, "indicative: 1 against 5 results, which are taken to differ by 12%"},
+		{"a steady week, a bad day", docs("local", "peer", 900e6, 902e6, 899e6, 901e6, 900e6), docs("local", "peer", 790e6), Options{}, measure.Undecided, measure.OfResults, false, "indicative: 1 against 5 results, with an assumed standard deviation of 12%"},
 		{"a steady week, a day far below", docs("local", "peer", 900e6, 902e6, 899e6, 901e6, 900e6), docs("local", "peer", 590e6), Options{}, measure.Worse, measure.OfResults, true, "indicative: 1 against 5 results"},
 		{"a steady week, bad days", docs("local", "peer", 900e6, 902e6, 899e6, 901e6, 900e6), docs("local", "peer", 790e6, 791e6, 792e6), Options{}, measure.Worse, measure.OfResults, true, "3 against 5 results"},
 		{"a run that carried nothing", one(result("local", "peer", 10, 956e6, 955e6, 957e6)), one(result("local", "peer", 10, 0, 0, 0)), Options{}, measure.Worse, measure.OfRuns, true, "beyond 2%"},
@@ -87,7 +87,7 @@ func TestSeveralMachines(t *testing.T) {
 	mixed[0].EndPoints[0].Facts.Hostname, mixed[1].EndPoints[0].Facts.Hostname = new("alpha"), new("beta")
 	mixed[2].EndPoints[0].Facts.Hostname = new("alpha")
 	x := Of(mixed, one(result("local", "local", 10, 2e10)), Options{})
-	if got := strings.Join(x.Warnings, "; "); !strings.Contains(got, "before, local is several machines (alpha / beta): choose one by --host") {
+	if got := strings.Join(x.Warnings, "; "); !strings.Contains(got, "before: local is the name of several machines (alpha / beta): choose one with --host") {
 		t.Error(got)
 	}
 }
@@ -186,8 +186,8 @@ func TestMatching(t *testing.T) {
 		warning       string
 	}{
 		{"by name", both("local", "peer"), both("local", "peer"), 2, 0, ""},
-		{"by the machines' names", named(mesh2("a", "b"), "x", "y"), named(mesh2("c", "d"), "x", "y"), 1, 0, "before it was a -> b, after it is c -> d"},
-		{"by who ran it", named(both("local", "10.0.0.2"), "x", "y"), named(both("local", "10.0.0.3"), "x", "z"), 2, 0, "before it was local -> 10.0.0.2"},
+		{"by the machines' names", named(mesh2("a", "b"), "x", "y"), named(mesh2("c", "d"), "x", "y"), 1, 0, "it was a -> b before, and is c -> d after"},
+		{"by who ran it", named(both("local", "10.0.0.2"), "x", "y"), named(both("local", "10.0.0.3"), "x", "z"), 2, 0, "it was local -> 10.0.0.2 before"},
 		{"another machine of the same name", named(both("local", "peer"), "x", "y"), named(both("local", "peer"), "x", "z"), 2, 0, "peer is another machine: it was y, and is z"},
 		{"other pairs of a mesh are not the same", mesh("a", "b", "c"), mesh("a", "b", "d"), 2, 8, ""},
 		{"another protocol", result("local", "peer", 10, 1e9), udp, 0, 2, ""},
@@ -318,7 +318,7 @@ func TestGuardrails(t *testing.T) {
 				worse += g.Name
 			}
 		}
-		if worse != "" && !strings.Contains(x.Reason, "worse beside the rate: "+worse) {
+		if worse != "" && !strings.Contains(x.Reason, "guardrails worse: "+worse) {
 			t.Errorf("%s: %s", tt.name, x.Reason)
 		}
 		if worse != tt.worse || x.Regression != (worse != "") || x.Outcome != measure.Equivalent {

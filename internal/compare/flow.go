@@ -71,13 +71,13 @@ func settingsOf(d *measure.Document, c *measure.Cell) []setting {
 		refusing("streams", strconv.Itoa(c.Streams), unit.Plural(c.Streams, "stream")),
 		refusing("window", pairText(c.Window), worded(c.Window != measure.Pair{}, pairText(c.Window)+" window")),
 		refusing("length", pairText(lengthOf(c)), worded(lengthOf(c) != measure.Pair{}, pairText(lengthOf(c))+" length")),
-		refusing("rate", rateText(s.Rate), worded(s.Rate > 0, rateText(s.Rate)+" asked for")),
+		refusing("rate", rateText(s.Rate), worded(s.Rate > 0, rateText(s.Rate)+" requested")),
 		refusing("highest rate", rateText(s.MaxRate), ""),
 		refusing("request rate", perSecondText(s.PerSecond), worded(s.PerSecond > 0, perSecondText(s.PerSecond))),
 		refusing("flows at once", strconv.Itoa(max(c.AtOnce, 1)), worded(c.AtOnce > 1, strconv.Itoa(c.AtOnce)+" flows at once")),
 		refusing("one connection", yesNo(s.Duplex), worded(s.Duplex, "one connection")),
 		refusing("data compared", yesNo(s.Verify), worded(s.Verify, "data compared")),
-		refusing("MSS asked", numberOr(s.MSS, "default"), ""),
+		refusing("MSS requested", numberOr(s.MSS, "default"), ""),
 		refusing("CPUs", cpusText(s), ""),
 	}
 	return append(all, softSettings(d, c)...)
@@ -95,12 +95,12 @@ func softSettings(d *measure.Document, c *measure.Cell) []setting {
 		{name: "threads of the sender at CPUs", value: placesOf(c, true)},
 		{name: "threads of the receiver at CPUs", value: placesOf(c, false)},
 		{name: "engine", value: s.Engine},
-		{name: "ramp left out", value: yesNo(!s.NoRamp)},
+		{name: "omitted start", value: yesNo(!s.NoRamp)},
 		{name: "DSCP", value: strconv.Itoa(s.DSCP)},
 		{name: "no delay (Nagle off)", value: yesNo(s.NoDelay)},
 		{name: "IP version", value: familyOf(c)},
 		{name: "packets captured", value: yesNo(s.Capture > 0)},
-		{name: "beside other clients", value: yesNo(s.Together)},
+		{name: "with other clients", value: yesNo(s.Together)},
 		{name: "opened by", value: map[bool]string{true: "sender", false: "receiver"}[s.DialFrom]},
 		{name: "thru", value: d.Thru},
 		{name: "gates overruled (--force)", value: yesNo(d.Forced)},
@@ -142,7 +142,7 @@ func pairText(p measure.Pair) string {
 
 func rateText(bps int64) string {
 	if bps <= 0 {
-		return "as fast as it goes"
+		return "not limited"
 	}
 	return unit.Rate(float64(bps))
 }
@@ -151,7 +151,7 @@ func perSecondText(rate float64) string {
 	if !(rate > 0) {
 		return "back to back"
 	}
-	return stat.ThreeDigits(rate) + " requests/s a stream"
+	return stat.ThreeDigits(rate) + " requests/s per stream"
 }
 
 func spanText(ns int64) string {

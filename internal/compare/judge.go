@@ -41,10 +41,10 @@ func newContest(p matched, o Options) *contest {
 		x.Reason = "not measured before: " + before.why
 	case len(x.b) == 0:
 		x.Failed = true
-		x.Reason = "measured before, and not after: " + after.why
+		x.Reason = "measured before, but not after: " + after.why
 	case refused >= 0 && !o.Anyway:
 		s := x.Settings[refused]
-		x.Reason = fmt.Sprintf("%s: %s before, %s after; figures of different things (--anyway compares them)", s.Name, s.Before, s.After)
+		x.Reason = fmt.Sprintf("%s: %s before, %s after; the figures are not comparable (--anyway compares them)", s.Name, s.Before, s.After)
 	default:
 		x.Outcome = measure.Undecided
 		x.guards = guardsOf(p)
@@ -194,7 +194,7 @@ func (x *contest) judge(level, barPct float64) (differs bool) {
 	d, found := x.difference(level)
 	x.ChangePct = x.percent(d.Mean)
 	if !found {
-		x.Reason = "too little was measured for an interval: " + x.advice()
+		x.Reason = "too few values for an interval: " + x.advice()
 		return false
 	}
 	up, down := math.Log1p(barPct/100), math.Log1p(-min(barPct, 99)/100)
@@ -248,7 +248,7 @@ func (x *contest) stalled() string {
 	if len(words) == 0 {
 		return ""
 	}
-	return strings.Join(words, ", ") + ": find out why before rates are compared"
+	return strings.Join(words, ", ") + ": find the reason before you compare rates"
 }
 
 // percent returns the change of a logarithm; nil if the value before is zero, of which there is no share.
@@ -268,7 +268,7 @@ func (x *contest) words(barPct float64) string {
 		text = "within " + bar
 	case measure.Undecided:
 		least := -stat.PctOfLog(x.d.Low - x.d.Mean + math.Log1p(-min(barPct, 99)/100))
-		text = fmt.Sprintf("whether it is beyond %s cannot be told, a fall by %s could: %s", bar, unit.Percent(math.Ceil(least)), x.advice())
+		text = fmt.Sprintf("undecided whether it is beyond %s; a fall by %s would be detected: %s", bar, unit.Percent(math.Ceil(least)), x.advice())
 	default:
 		text = "beyond " + bar
 	}
@@ -283,7 +283,7 @@ func (x *contest) words(barPct float64) string {
 	case x.Indicative:
 		text += fmt.Sprintf("; indicative: %d against %d %s", len(x.b), len(x.a), x.Basis)
 	case x.Basis == measure.OfRuns:
-		text += "; of one session each: what differs from day to day is not in it"
+		text += "; one session each, so variation from day to day is not included"
 	}
 	return text
 }
@@ -295,9 +295,9 @@ func (x *contest) fewText() string {
 		values = "single runs"
 	}
 	if min(len(x.a), len(x.b)) >= leastValues {
-		return fmt.Sprintf("%s, which are taken to differ by %d%% from session to session (standard deviation)", values, stat.SessionSpreadPct)
+		return fmt.Sprintf("%s, with an assumed standard deviation of %d%% from session to session", values, stat.SessionSpreadPct)
 	}
-	return fmt.Sprintf("%s, which are taken to differ by %d%% (standard deviation)", values, stat.RunSpreadPct)
+	return fmt.Sprintf("%s, with an assumed standard deviation of %d%%", values, stat.RunSpreadPct)
 }
 
 // enoughRuns is the number beyond which other conditions show more than more runs.
@@ -307,15 +307,15 @@ const enoughRuns = 5
 func (x *contest) advice() string {
 	switch {
 	case x.Basis == measure.OfResults:
-		return "more results would tell"
+		return "more results would decide"
 	case x.family != flows:
-		return "several results each side would tell (spans, such as last-week and today)"
+		return "several results on each side would decide (spans, such as last-week and today)"
 	case min(len(x.a), len(x.b)) >= leastValues && x.d.Own < stat.LeastDetectable(len(x.a), len(x.b), true, 0.95):
-		return "more runs of one session tell little more; several results each side would (spans, such as last-week and today)"
+		return "more runs of one session add little; several results on each side would decide (spans, such as last-week and today)"
 	case min(len(x.a), len(x.b)) >= enoughRuns:
-		return fmt.Sprintf("the runs of a side vary by up to %s: longer runs (-t 30) on a quiet path would tell, or several results each side", unit.Percent(100*max(spanOf(x.a), spanOf(x.b))))
+		return fmt.Sprintf("the runs of a side vary by up to %s: longer runs (-t 30) on a quiet path, or several results on each side, would decide", unit.Percent(100*max(spanOf(x.a), spanOf(x.b))))
 	}
-	return "more runs would tell (--repeat 5)"
+	return "more runs would decide (--repeat 5)"
 }
 
 // spanOf returns by how much the highest value exceeds the lowest, relative to the lowest.
@@ -353,7 +353,7 @@ func unevenness(logs []float64, basis string) string {
 	}
 	if basis == measure.OfRuns {
 		if low, high, found := stat.TwoGroups(rates); found {
-			return fmt.Sprintf("the runs fall into two groups, one at %s of the other: their mean is of neither", unit.Percent(100*low/high))
+			return fmt.Sprintf("the runs fall into two groups, one at %s of the other: their mean describes neither", unit.Percent(100*low/high))
 		}
 		return ""
 	}

@@ -183,7 +183,7 @@ func isBaseline(c *measure.Cell) bool { return c.Baseline && !ofTuning(c) }
 func (p matched) renamed() (all []string) {
 	was, is := directionText(p.before.from, p.before.to), directionText(p.after.from, p.after.to)
 	if was != is {
-		all = append(all, "before it was "+was+", after it is "+is)
+		all = append(all, "it was "+was+" before, and is "+is+" after")
 	}
 	for i, name := range []string{p.after.from, p.after.to} {
 		if x, y := p.before.hosts[i], p.after.hosts[i]; x != "" && y != "" && x != y {

@@ -85,7 +85,7 @@ func Propose(all []measure.Inventory) (Ladder, error) {
 	var best Ladder
 	most := -1
 	for i := range ends[:min(len(ends), mostFirst)] {
-		l := rungs(ends[i], slices.Delete(slices.Clone(ends), i, i+1), all, "no virtual machine that runs and tells an address is")
+		l := rungs(ends[i], slices.Delete(slices.Clone(ends), i, i+1), all, "no running virtual machine with a known address is")
 		if n := l.worth(); n > most {
 			best, most = l, n
 		}
@@ -110,11 +110,11 @@ func nothingToPropose(all []measure.Inventory) error {
 	}
 	from := strings.Join(sources(all), ", ")
 	if len(run) == 0 {
-		return fault.Failf("start some", "place: no virtual machine of %s runs", from)
+		return fault.Failf("start a virtual machine", "place: choosing end points: no virtual machine of %s runs", from)
 	}
 	const most = 5
 	some := strings.Join(run[:min(len(run), most)], " ")
-	return fault.Failf("name those that are to be measured, as the plan or the network knows them: "+some, "place: %s does not tell the addresses of the virtual machines that run", from)
+	return fault.Failf("name the machines to measure, by plan name or network address: "+some, "place: choosing end points: %s does not report the addresses of its running virtual machines", from)
 }
 
 // fullWorth is the worth of a ladder with all rungs, between two hosts in one VLAN.
@@ -178,7 +178,7 @@ func rungs(a lain, others []lain, all []measure.Inventory, nobody string) Ladder
 	}
 	for i, o := range others {
 		if !used[o.end.Name] {
-			o.end.What += ": " + cmp.Or(lies[i].Kind, "how it lies to "+a.end.Name+" is not known")
+			o.end.What += ": " + cmp.Or(lies[i].Kind, "its relation to "+a.end.Name+" is not known")
 			l.Spare = append(l.Spare, o.end)
 		}
 	}

@@ -75,7 +75,7 @@ func TestFillRefuses(t *testing.T) {
 	v.Guests[1].Name = "web-1"
 	v.Guests[4].Power = "off"
 	for word, want := range map[string]string{
-		"web-1": "web-1 fits several machines: web-1 (vsphere://vc1) and web-1 (vsphere://vc1)", "web-9": "web-9 is no virtual machine that runs in vsphere://vc1", "127.0.0.1": "is no virtual machine", "": "is no virtual",
+		"web-1": "web-1 matches several machines: web-1 (vsphere://vc1) and web-1 (vsphere://vc1)", "web-9": "web-9 is not a running virtual machine of vsphere://vc1", "127.0.0.1": "is not a running virtual machine", "": "is no virtual",
 	} {
 		_, err := Fill([]string{word}, []measure.Inventory{v}, never)
 		if err == nil || !strings.Contains(err.Error(), want) || fault.Hint(err) == "" || fault.Code(err) != fault.Usage {
@@ -100,7 +100,7 @@ func TestPropose(t *testing.T) {
 	if l, err = Propose([]measure.Inventory{v}); err != nil || show(l) != "same machine: my-vm-1,my-vm-1; same host: none; same VLAN: none; other data center: my-vm-1,my-vm-1-2" {
 		t.Errorf("%s %v", show(l), err)
 	}
-	if w := l.Rungs[1].Why; w != "no virtual machine that runs and tells an address is on esx2 too" {
+	if w := l.Rungs[1].Why; w != "no running virtual machine with a known address is on esx2 too" {
 		t.Error(w)
 	}
 	kvm := measure.Inventory{Source: "kvm1", Guests: []measure.Guest{{Name: "web"}, {Name: "db"}, {Name: "old", Power: "off"}}}

@@ -112,11 +112,11 @@ func (k claim) strength() int {
 func (k claim) contradicted() string {
 	switch {
 	case k.otherUUID && k.mac:
-		return "a MAC address of it is that of %s, whose UUID is another"
+		return "it has a MAC address of %s, but a different UUID"
 	case k.otherUUID:
-		return "its address is that of %s, whose UUID is another"
+		return "it has the address of %s, but a different UUID"
 	case k.addr && !k.uuid && k.otherMACs:
-		return "its address is that of %s, whose MAC addresses are others"
+		return "it has the address of %s, but different MAC addresses"
 	}
 	return ""
 }
@@ -150,14 +150,14 @@ func Match(s Subject, all []measure.Inventory) (*measure.Placement, string) {
 	case best == nil:
 		return nil, s.notFound(all)
 	case len(rivals) > 0:
-		return nil, fmt.Sprintf("%s fits %s alike (by %s)", s.Name, names(append([]found{*best}, rivals...)), strings.Join(best.by(), " and "))
+		return nil, fmt.Sprintf("%s matches %s equally (by %s)", s.Name, names(append([]found{*best}, rivals...)), strings.Join(best.by(), " and "))
 	}
 	if best.claim.uuid && best.otherMACs && !s.Inside { // a copy, or a restored one, keeps the UUID
-		return nil, fmt.Sprintf("its UUID is that of %s in %s, whose MAC addresses are others: one may be a copy of the other", best.name(), best.in.Source)
+		return nil, fmt.Sprintf("it has the UUID of %s in %s, but different MAC addresses: one may be a copy of the other", best.name(), best.in.Source)
 	}
 	for _, c := range candidates {
 		if !best.claim.uuid && c.claim.uuid && !same(*best, c) {
-			return nil, fmt.Sprintf("its UUID is that of %s, its MAC address that of %s", c.name(), best.name())
+			return nil, fmt.Sprintf("it has the UUID of %s, but the MAC address of %s", c.name(), best.name())
 		}
 	}
 	return s.placement(*best), ""
@@ -180,7 +180,7 @@ func (s Subject) search(all []measure.Inventory) (may []found, doubt string) {
 		case why != "":
 			doubted(k, why, c.name()+" in "+c.in.Source)
 		case !c.runs():
-			doubted(k, "%s in %s has its %s, and does not run", c.name(), c.in.Source, inWords(k))
+			doubted(k, "%s in %s has its %s, but does not run", c.name(), c.in.Source, inWords(k))
 		default:
 			may = append(may, found{c, k})
 		}
@@ -259,9 +259,9 @@ func (s Subject) notFound(all []measure.Inventory) string {
 	}
 	switch {
 	case len(all) == 0:
-		return "no hypervisor was asked"
+		return "no hypervisor was queried"
 	case len(by) == 0:
-		return "it tells no UUID, no MAC address and no IP address to know it by"
+		return "it reports no UUID, MAC address or IP address to identify it"
 	}
 	last := by[len(by)-1]
 	if len(by) > 1 {
@@ -269,7 +269,7 @@ func (s Subject) notFound(all []measure.Inventory) string {
 	}
 	why := fmt.Sprintf("no virtual machine or host of %s has its %s", strings.Join(sources(all), ", "), last)
 	if s.UUID == "" {
-		why += " (its UUID is not known: root reads it, where the machine has one)"
+		why += " (its UUID is not known: only root can read it, if the machine has one)"
 	}
 	return why
 }

@@ -29,7 +29,7 @@ func TestMatch(t *testing.T) {
 		"not root":                 {Subject{Name: "a", MACs: []string{mac(1)}}, plain, "web-1 by mac", ""},
 		"an address alone":         {Subject{Name: "a", Addrs: []string{"10.0.0.1"}}, plain, "web-1 by address", ""},
 		"in a container":           {Subject{Name: "a", Inside: true, UUID: uuid(1), MACs: []string{"02:42:ac:11:00:02"}, Addrs: []string{"172.17.0.2/16"}}, plain, "web-1 by uuid", ""},
-		"a copy that is elsewhere": {Subject{Name: "a", UUID: uuid(1), MACs: []string{mac(77)}, Addrs: []string{"10.0.0.1"}}, plain, "", "its UUID is that of web-1 in vsphere://vc1, whose MAC addresses are others"},
+		"a copy that is elsewhere": {Subject{Name: "a", UUID: uuid(1), MACs: []string{mac(77)}, Addrs: []string{"10.0.0.1"}}, plain, "", "it has the UUID of web-1 in vsphere://vc1, but different MAC addresses"},
 		"on a macvtap, not root": {Subject{Name: "a", MACs: []string{mac(1)}}, change(func(v *measure.Inventory) {
 			f := v.Hosts[0].Facts
 			f.Interfaces = append(f.Interfaces, measure.Interface{Name: "macvtap0", Kind: new("macvtap"), MAC: new(mac(1))})
@@ -41,18 +41,18 @@ func TestMatch(t *testing.T) {
 		"a vCenter twice":       {subject("a", 1), []measure.Inventory{testbed(), other}, "web-1 by uuid,mac,address", ""},
 		"a clone with its UUID": {subject("a", 1), change(func(v *measure.Inventory) { v.Guests[4].UUID = uuid(1) }), "web-1 by uuid,mac,address", ""},
 		"a clone, not root there": {Subject{Name: "a", UUID: uuid(1)}, change(func(v *measure.Inventory) { v.Guests[4].UUID = uuid(1) }), "",
-			"a fits web-1 (vsphere://vc1) and web-9 (vsphere://vc1) alike (by uuid)"},
+			"a matches web-1 (vsphere://vc1) and web-9 (vsphere://vc1) equally (by uuid)"},
 		"one address in two data centers": {Subject{Name: "a", Addrs: []string{"10.0.0.1"}}, change(func(v *measure.Inventory) { v.Guests[4].Addrs[0] = "10.0.0.1" }), "",
-			"fits web-1 (vsphere://vc1) and web-9 (vsphere://vc1) alike (by address)"},
-		"an address of a stranger": {Subject{Name: "a", MACs: []string{mac(77)}, Addrs: []string{"10.0.0.1"}}, plain, "", "its address is that of web-1 in vsphere://vc1, whose MAC addresses are others"},
-		"a UUID of another":        {Subject{Name: "a", UUID: uuid(77), MACs: []string{mac(1)}}, plain, "", "a MAC address of it is that of web-1 in vsphere://vc1, whose UUID is another"},
+			"matches web-1 (vsphere://vc1) and web-9 (vsphere://vc1) equally (by address)"},
+		"an address of a stranger": {Subject{Name: "a", MACs: []string{mac(77)}, Addrs: []string{"10.0.0.1"}}, plain, "", "it has the address of web-1 in vsphere://vc1, but different MAC addresses"},
+		"a UUID of another":        {Subject{Name: "a", UUID: uuid(77), MACs: []string{mac(1)}}, plain, "", "it has a MAC address of web-1 in vsphere://vc1, but a different UUID"},
 		"UUID here, MAC there": {Subject{Name: "a", UUID: uuid(1), MACs: []string{mac(5)}}, change(func(v *measure.Inventory) { v.Guests[4].UUID = "" }), "",
-			"its UUID is that of web-1, its MAC address that of web-9"},
-		"it is off":         {subject("a", 1), change(func(v *measure.Inventory) { v.Guests[0].Power = "off" }), "", "web-1 in vsphere://vc1 has its MAC address, and does not run"},
+			"it has the UUID of web-1, but the MAC address of web-9"},
+		"it is off":         {subject("a", 1), change(func(v *measure.Inventory) { v.Guests[0].Power = "off" }), "", "web-1 in vsphere://vc1 has its MAC address, but does not run"},
 		"its copy is off":   {Subject{Name: "a", UUID: uuid(1)}, change(func(v *measure.Inventory) { v.Guests[4].UUID, v.Guests[4].Power = uuid(1), "off" }), "web-1 by uuid", ""},
 		"a host":            {Subject{Name: "a", UUID: uuid(102), MACs: []string{mac(122)}, Via: mac(122)}, plain, "esx2 by uuid,mac", ""},
 		"a host by address": {Subject{Name: "a", Addrs: []string{"192.0.2.3"}}, plain, "esx3 by address", ""},
-		"no inventory":      {subject("a", 1), nil, "", "no hypervisor was asked"},
+		"no inventory":      {subject("a", 1), nil, "", "no hypervisor was queried"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, why := Match(c.s, c.all)

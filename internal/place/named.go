@@ -35,14 +35,14 @@ func named(word string, all []measure.Inventory, reached func(string) bool) (lai
 	fits = once(fits)
 	switch {
 	case len(fits) == 0:
-		return lain{}, fault.Usagef("name it as the hypervisor does, or by an address that it tells there: thru inventory "+sources(all)[0]+" lists them",
-			"%s is no virtual machine that runs in %s", word, strings.Join(sources(all), ", "))
+		return lain{}, fault.Usagef("use its name or address from `thru inventory "+sources(all)[0]+"`",
+			"%s is not a running virtual machine of %s", word, strings.Join(sources(all), ", "))
 	case len(fits) > 1:
-		hint := "name it by an address that only one of them has"
+		hint := "use an address that only one of them has"
 		if len(addr) > 0 {
-			hint = "name it as the hypervisor does"
+			hint = "use its name in the hypervisor"
 		}
-		return lain{}, fault.Usagef(hint, "%s fits several machines: %s", word, places(fits))
+		return lain{}, fault.Usagef(hint, "%s matches several machines: %s", word, places(fits))
 	}
 	c := fits[0]
 	at := ""

@@ -34,7 +34,7 @@ func Relate(a, b Placed, all []measure.Inventory) (r measure.Relation, why strin
 			return r, "", true
 		}
 	}
-	return r, fmt.Sprintf("%s and %s: nothing tells how their networks and data centers lie to each other", hostOf(a.At), hostOf(b.At)), false
+	return r, fmt.Sprintf("%s and %s: the relation of their networks and data centers is not known", hostOf(a.At), hostOf(b.At)), false
 }
 
 // machine names what an end point is.
@@ -155,9 +155,9 @@ func onOneNetwork(a, b Placed, all []measure.Inventory) (kind, why string) {
 	case ok && group:
 		return measure.SameVLAN, fmt.Sprintf("%sport group %s and subnet %s at both", hosts, network(x), net)
 	case ok && (x.VLAN == y.VLAN || untagged(x) && untagged(y)):
-		return measure.SameVLAN, fmt.Sprintf("%sby their subnet %s alone", hosts, net)
+		return measure.SameVLAN, fmt.Sprintf("%sby their subnet %s only", hosts, net)
 	case one && !told && !trunk && x.Site == y.Site && x.Network != "" && x.Network == y.Network && x.VLAN == y.VLAN:
-		return measure.SameVLAN, fmt.Sprintf("%sby the name of their network alone: %s", hosts, network(x))
+		return measure.SameVLAN, fmt.Sprintf("%sby the name of their network only: %s", hosts, network(x))
 	}
 	return "", ""
 }
