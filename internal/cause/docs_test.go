@@ -50,7 +50,7 @@ func causesPage() string {
 	for _, x := range diagnose.Experiments() {
 		fmt.Fprintf(&b, "- `%s`: %s (%s)\n", x.ID, x.Title, x.Time)
 	}
-	b.WriteString("\n## Causes that only a file transfer has\n\nA test moves memory to memory, and knows none of them; `thru transfer` does ([transfer.md](transfer.md)).\n")
+	b.WriteString("\n## Causes of file transfers only\n\nA test moves data from memory to memory and has none of them; `thru transfer` has ([transfer.md](transfer.md)).\n")
 	for _, r := range transfer.Causes() {
 		causeEntry(&b, r, "")
 	}
@@ -60,10 +60,10 @@ func causesPage() string {
 func causeEntry(b *strings.Builder, r diagnose.Rule, judged string) {
 	inside := ""
 	if r.Unseen != "" { // why it is not certain if the host was not queried
-		inside = "likely at most, as long as nobody asked whether its host " + r.Unseen
+		inside = "at most likely, unless the hypervisor shows whether its host " + r.Unseen
 	}
-	entry(b, r.Cause, r.Title, [][2]string{{"Seen by", r.Seen}, {"Told apart by", r.Distinction}, {"Remedy", r.Fix}, {"Effect", r.Effect}, {"Source", r.Source},
-		{"From inside a guest", inside}, {"Judged for", judged}, {"Experiments", quoted(r.Tests)}, {"Brings along", quoted(r.Brings)}}...)
+	entry(b, r.Cause, r.Title, [][2]string{{"Seen by", r.Seen}, {"Distinguished by", r.Distinction}, {"Fix", r.Fix}, {"Effect", r.Effect}, {"Source", r.Source},
+		{"Inside a guest", inside}, {"Judged for", judged}, {"Experiments", quoted(r.Tests)}, {"Root of", quoted(r.Brings)}}...)
 }
 
 // protocols returns those that a rule is judged for.
@@ -90,7 +90,7 @@ func gatesPage() string {
 	var b strings.Builder
 	b.WriteString("## The gates\n")
 	for _, r := range Gates() {
-		entry(&b, r.ID, r.Title, [][2]string{{"Judged", r.About}, {"Fails", r.Fails}, {"Warns", r.Warns}, {"Why", r.Why}, {"Source", r.Source}, {"Remedy", r.Fix},
+		entry(&b, r.ID, r.Title, [][2]string{{"Judged", r.About}, {"Fails", r.Fails}, {"Warns", r.Warns}, {"Why", r.Why}, {"Source", r.Source}, {"Fix", r.Fix},
 			{"Cause", r.Cause}, {"Checklist", strings.Join(r.Checklist, ", ")}}...)
 	}
 	return b.String()

@@ -146,7 +146,7 @@ func TestPathChanges(t *testing.T) {
 	for _, f := range Of(one(path(9000, 0, true)), one(path(1500, 1, false)), Options{}).Facts {
 		got = append(got, fmt.Sprintf("%s %s: %s -> %s", f.Of, f.Name, f.Before, f.After))
 	}
-	want := "local -> peer path MTU: 9000 -> 1500; local -> peer routers on the way: 0 -> 1; local -> peer SACK: on -> off"
+	want := "local -> peer path MTU: 9000 -> 1500; local -> peer routers on the path: 0 -> 1; local -> peer SACK: on -> off"
 	if strings.Join(got, "; ") != want {
 		t.Errorf("%q, want %q", strings.Join(got, "; "), want)
 	}

@@ -105,7 +105,7 @@ func WithoutSamples(d *Document) *Document {
 		c.Cells[i].Runs = runs
 	}
 	if left > 0 {
-		c.Missing = append(list(d.Missing), NotChecked{Fact: "samples", Why: "left out of this document: --samples keeps them"})
+		c.Missing = append(list(d.Missing), NotChecked{Fact: "samples", Why: "this document omits them; --samples keeps them"})
 	}
 	return &c
 }

@@ -32,7 +32,7 @@ func Decode(text []byte) (*Document, error) {
 	case head.Schema == nil:
 		return nil, errors.New("it names no schema")
 	case *head.Schema != Schema && *head.Schema != schema1:
-		return nil, fmt.Errorf("its schema is %.40q, this thru reads %q and %q", *head.Schema, Schema, schema1)
+		return nil, fmt.Errorf("its schema is %.40q; this version of thru reads %q and %q", *head.Schema, Schema, schema1)
 	}
 	s := scale{from: json.NewDecoder(bytes.NewReader(text)), left: alwaysMay + mostTimes*len(text), fields: map[reflect.Type]map[string]reflect.Type{}}
 	if err := s.value(reflect.TypeFor[Document](), 0); err != nil {
@@ -80,7 +80,7 @@ type scale struct {
 // take subtracts memory that a value will need, and returns an error where none is left.
 func (s *scale) take(bytes uintptr) error {
 	if s.left -= int(bytes); s.left < 0 {
-		return errors.New("it holds more than a result of its length")
+		return errors.New("it decodes to more than a result of its length can hold")
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (s *scale) value(t reflect.Type, deep int) error {
 		return s.array(t, deep)
 	}
 	if token != nil && t != nil && (t.Kind() == reflect.Struct || t.Kind() == reflect.Map || t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8) {
-		return fmt.Errorf("%.20q stands where a %s belongs", fmt.Sprint(token), t.Kind())
+		return fmt.Errorf("it has %.20q instead of a %s", fmt.Sprint(token), t.Kind())
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (s *scale) object(t reflect.Type, deep int) error {
 	switch {
 	case t == nil, t.Kind() == reflect.Struct, t.Kind() == reflect.Map:
 	default:
-		return fmt.Errorf("an object stands where a %s belongs", t.Kind())
+		return fmt.Errorf("it has an object instead of a %s", t.Kind())
 	}
 	for s.from.More() {
 		key, err := s.from.Token()
@@ -146,7 +146,7 @@ func (s *scale) object(t reflect.Type, deep int) error {
 
 func (s *scale) array(t reflect.Type, deep int) error {
 	if t != nil && t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
-		return fmt.Errorf("an array stands where a %s belongs", t.Kind())
+		return fmt.Errorf("it has an array instead of a %s", t.Kind())
 	}
 	var of reflect.Type
 	if t != nil {

@@ -22,8 +22,8 @@ type Delta struct {
 
 // Reasons for an unknown delta.
 const (
-	notRead  = "the kernel gives no such counter at both ends of the measured time"
-	wasReset = "the counter went back in the measured time: it was reset"
+	notRead  = "the kernel does not report this counter at both the start and the end of the measured time"
+	wasReset = "the counter decreased in the measured time: it was reset"
 )
 
 // DeltaOf returns the delta between two readings; nil stands for a missing reading.

@@ -118,7 +118,7 @@ func FewSamples(source string, span, every time.Duration) (n NotChecked, ok bool
 	return NotChecked{
 		Fact: CountersOf(source),
 		Why: "the test took " + seconds(span) + ", a sample covers " + seconds(every) +
-			": fewer than two lie within it (a test of " + seconds(3*every) + " has two for certain)",
+			": fewer than two are within the test (a test of " + seconds(3*every) + " always has two)",
 	}, true
 }
 

@@ -14,7 +14,7 @@ func TestFewSamples(t *testing.T) {
 		want  string
 	}{
 		{10 * time.Second, every, "the test took 10 s, a sample covers 20 s: fewer than two"},
-		{39*time.Second + 970*time.Millisecond, every, "took 40 s, a sample covers 20 s: fewer than two lie within it (a test of 60 s has"},
+		{39*time.Second + 970*time.Millisecond, every, "took 40 s, a sample covers 20 s: fewer than two are within the test (a test of 60 s always has"},
 		{40 * time.Second, every, ""},
 		{3 * time.Second, time.Second, ""},
 		{time.Second, 0, ""}, // nothing is known of the samples

@@ -10,10 +10,10 @@ import (
 func TestWords(t *testing.T) {
 	v := NewVocabulary()
 	for key, want := range map[string]string{
-		"guests.nics.uplink": "uplink in use of each adapter", "guests.disks.size_bytes": "size of each virtual disk", "clock_ahead_ns": "clock there",
-		"port_groups.lab net.failover": "teaming of port group lab net", "interface.rx_ring_drops": "drops of the receive ring of each network card", "interfaces.vmnic0.rings": "rings of vmnic0",
+		"guests.nics.uplink": "uplink in use of each adapter", "guests.disks.size_bytes": "size of each virtual disk", "clock_ahead_ns": "clock offset",
+		"port_groups.lab net.failover": "teaming of port group lab net", "interface.rx_ring_drops": "receive ring drops of each network card", "interfaces.vmnic0.rings": "rings of vmnic0",
 		"nics.Network adapter 1.mac": "MAC address of Network adapter 1", "guests": "VMs", "guests.web.xml": "guests.web.xml", "guests.web": "VM web", "guests.tools": "tools",
-		"settings_changed.drivers": "drivers of the settings that are not default", "hosts.vmkernel_ports": "VMkernel ports of hosts", "what nobody knows": "what nobody knows", "bins": "bins", "security.security_modules": "security modules of the system", "cgroup.quota_cpus": "CPU quota", "interfaces.eth0.speed_bps": "speed of eth0", "cpu.max_hz": "highest clock", "clock.synchronised": "synchronisation of the clock", "a.b": "a.b", "": "",
+		"settings_changed.drivers": "drivers of the non-default settings", "hosts.vmkernel_ports": "VMkernel ports of hosts", "what nobody knows": "what nobody knows", "bins": "bins", "security.security_modules": "security modules of the system", "cgroup.quota_cpus": "CPU quota", "interfaces.eth0.speed_bps": "speed of eth0", "cpu.max_hz": "maximum clock", "clock.synchronised": "synchronisation of the clock", "a.b": "a.b", "": "",
 	} {
 		if got := v.Words(key); got != want {
 			t.Errorf("%q: %q, want %q", key, got, want)
@@ -64,7 +64,7 @@ func TestVocabularyRow(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]string{
-		"firewall.nft_tables": "firewall rules", "machine.uuid": "UUID of the machine", "machine": "make and model", "load.processes": "processes of others",
+		"firewall.nft_tables": "firewall rules", "machine.uuid": "UUID of the machine", "machine": "make and model", "load.processes": "other processes",
 		"interfaces.bond0.100.rings.rx": "receive ring", "interfaces.eth0.pci.usable_bps": "PCIe usable rate", "interfaces.eth0.port": "port", "ram.huge_pages": "ram huge pages",
 	} {
 		if got := v.Title(key); got != want {

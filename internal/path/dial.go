@@ -55,7 +55,7 @@ func connect(ctx context.Context, d Dial, greet func(*link) error) (*link, error
 		}
 		skipped = append(skipped, fmt.Sprintf("%s: %v", target, err))
 	}
-	return nil, fault.Failf("let TCP and UDP of these ports through the firewall, or move them: thru serve --data-ports FIRST-LAST",
+	return nil, fault.Failf("let the firewall pass TCP and UDP to these ports, or use others: thru serve --data-ports FIRST-LAST",
 		"path: no connection for the probe: %s", strings.Join(skipped, "; "))
 }
 
@@ -68,7 +68,7 @@ func (d Dial) dialer() (*net.Dialer, error) {
 	}
 	a, err := netip.ParseAddr(d.Source)
 	if err != nil {
-		return nil, fault.Usagef("--bind wants an address of this host, such as 10.0.0.1", "path: binding to %q: %w", d.Source, err)
+		return nil, fault.Usagef("set --bind to an address of this host, such as 10.0.0.1", "path: binding to %q: %w", d.Source, err)
 	}
 	dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, 0))
 	return dialer, nil
@@ -84,7 +84,7 @@ func dialOne(ctx context.Context, d Dial, dialer *net.Dialer, target string, lim
 	}
 	c, err := dialer.DialContext(ctx, network, target)
 	if errors.Is(err, syscall.EADDRNOTAVAIL) && d.Source != "" {
-		return nil, fault.Failf("--bind wants an address of this host; see `ip addr`", "path: dialling from %s: %w", d.Source, err)
+		return nil, fault.Failf("set --bind to an address of this host; `ip addr` lists them", "path: dialling from %s: %w", d.Source, err)
 	}
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (l *link) hear() (h hello, cookie []byte, err error) {
 	}
 	cookie, err = hex.DecodeString(h.Cookie)
 	if err != nil || len(cookie) != cookieSize {
-		return h, nil, fmt.Errorf("path: the other end says cookie %q, which is not 8 bytes in hexadecimal", h.Cookie)
+		return h, nil, fmt.Errorf("path: the other end sent cookie %q, which is not 8 bytes in hexadecimal", h.Cookie)
 	}
 	return h, cookie, h.check()
 }

@@ -136,7 +136,7 @@ func (d *direction) facts(to *measure.DirectionFacts, note func(fact, why string
 	}
 	silence := ""
 	if d.blocked {
-		silence = "no datagram (UDP) comes through"
+		silence = "no datagram (UDP) arrives"
 	}
 	if why := cmp.Or(silence, d.header); why != "" {
 		add("hops", why)
@@ -157,7 +157,7 @@ func (d *direction) hops(to *measure.DirectionFacts, add func(fact, why string))
 		}
 	}
 	if to.Hops = hopsOf(most); to.Hops == nil {
-		add("hops", fmt.Sprintf("they left with TTL %d and came with %d: something sets it anew", sock.ProbeTTL, most))
+		add("hops", fmt.Sprintf("they left with TTL %d and arrived with %d: a device on the path rewrites it", sock.ProbeTTL, most))
 	}
 }
 
@@ -168,7 +168,7 @@ func (d *direction) marks(to *measure.DirectionFacts, add func(fact, why string)
 			to.Marks = append(to.Marks, measure.Mark{Sent: tos >> 2, Seen: seen >> 2, ECNSent: tos & 3, ECNSeen: seen & 3})
 			continue
 		}
-		add("dscp", fmt.Sprintf("no datagram with DSCP %d and ECN %d came, others did", tos>>2, tos&3))
+		add("dscp", fmt.Sprintf("no datagram with DSCP %d and ECN %d arrived, but others did", tos>>2, tos&3))
 	}
 }
 
@@ -180,9 +180,9 @@ func (d *direction) mtu(to *measure.DirectionFacts, silence string, add func(fac
 	why := cmp.Or(silence, d.noDF)
 	switch {
 	case why == "" && d.search == nil:
-		why = "the sender does not know the MTU of its interface: " + cmp.Or(d.noMTU, "its kernel does not say")
+		why = "the sender does not know the MTU of its interface: " + cmp.Or(d.noMTU, "its kernel does not report it")
 	case why == "" && !d.search.confirmed:
-		why = cmp.Or(d.stopped, "the search came to no end: datagrams of any size get lost")
+		why = cmp.Or(d.stopped, "the search did not finish: datagrams of any size are lost")
 	}
 	if why != "" {
 		add("mtu", why)

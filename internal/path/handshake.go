@@ -110,7 +110,7 @@ func (t tcpState) synackSeen(s sock.Stack, sent *measure.SYN) (syn *measure.SYN,
 // (tcp_sync_mss in net/ipv4/tcp_output.c).
 func (t tcpState) peerMSS(s sock.Stack) (mss int, exact bool, why string) {
 	if t.info.SendMSS == nil || t.info.PMTU == nil {
-		return 0, false, "the kernel does not say"
+		return 0, false, "the kernel does not report it"
 	}
 	mss = int(*t.info.SendMSS) + t.timestamps()
 	header := 20 + 20
@@ -120,11 +120,11 @@ func (t tcpState) peerMSS(s sock.Stack) (mss int, exact bool, why string) {
 	own := int(*t.info.PMTU) - header
 	switch {
 	case s.MTUProbing == nil || *s.MTUProbing:
-		return 0, false, "net.ipv4.tcp_mtu_probing bounds it first"
+		return 0, false, "net.ipv4.tcp_mtu_probing limits it first"
 	case t.info.SendWnd == nil || int(*t.info.SendMSS) >= int(*t.info.SendWnd)/2:
-		return mss, false, "the peer's first window hides it: the kernel sends no segment above half of it"
+		return mss, false, "the peer's first window hides it: the kernel sends no segment larger than half of that window"
 	case mss >= own:
-		return mss, false, fmt.Sprintf("this end's own MTU hides it: it is %d bytes at least", mss)
+		return mss, false, fmt.Sprintf("this end's own MTU hides it: it is at least %d bytes", mss)
 	}
 	return mss, true, ""
 }

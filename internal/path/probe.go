@@ -65,7 +65,7 @@ func Look(ctx context.Context, d Dial) (measure.Path, error) {
 		return measure.Path{}, err
 	}
 	defer p.link.conn.Close()
-	p.stopped = "no thru answers there: only what this end sees of the handshake is known"
+	p.stopped = "no thru answers there: only this end's view of the handshake is known"
 	p.route(ctx)
 	p.handshake()
 	return p.finish(), nil
@@ -114,7 +114,7 @@ func (p *probe) meet(ctx context.Context) {
 		p.path.SeenAs = own
 	}
 	if p.path.Back.Route = h.Route; h.Route == nil {
-		p.note("back.route", cmp.Or(h.NoRoute, "the other end does not say"))
+		p.note("back.route", cmp.Or(h.NoRoute, "the other end does not report it"))
 	}
 	if h.UDP == 0 {
 		p.noUDP = "the other end has no socket for datagrams: " + h.NoUDP
@@ -145,7 +145,7 @@ func (p *probe) directions(w route) {
 
 // stop stores why the other end cannot answer any more; the first reason counts.
 func (p *probe) stop(err error) {
-	p.stopped = cmp.Or(p.stopped, "the connection of the probe ended before: "+err.Error())
+	p.stopped = cmp.Or(p.stopped, "the connection of the probe ended early: "+err.Error())
 }
 
 // handshake fills in the TCP options at both ends.
@@ -153,7 +153,7 @@ func (p *probe) handshake() {
 	stack, tcp := sock.ReadStack(), p.link.tcp
 	p.path.Forward.Congestion, p.path.Back.Congestion = said(tcp.congestion), said(p.hello.Control)
 	if !tcp.known() && p.hello.SYNSeen == nil && p.hello.Answered == nil {
-		p.note("handshake", "neither end's system tells the options of TCP")
+		p.note("handshake", "neither end's system reports TCP options")
 		return
 	}
 	h := &measure.Handshake{SYNSent: tcp.synSent(stack), SYNSeen: p.hello.SYNSeen, SYNACKSent: p.hello.Answered}
@@ -195,7 +195,7 @@ func (p *probe) roundTrips() {
 	}
 	p.path.RTT, p.path.Clock = distribution(trips), clockOffset(trips)
 	if p.path.Clock == nil {
-		p.note("clock_offset", "the other end's clock was set meanwhile")
+		p.note("clock_offset", "the other end's clock was set during the probe")
 	}
 	p.settle += min(time.Duration(p.path.RTT.P90)/2, time.Second)
 }
@@ -237,7 +237,7 @@ func (p *probe) volley(ctx context.Context, small int, settle time.Duration) boo
 	r, err := p.link.ask(request{Volley: &v}, 2*settle+time.Second)
 	switch {
 	case err == nil && (r.Unknown || r.Report == nil):
-		err = errors.New("thru there is too old for it")
+		err = errors.New("the thru version there is too old for it")
 	case err == nil:
 		err = r.Report.check(there, back)
 	}
@@ -248,7 +248,7 @@ func (p *probe) volley(ctx context.Context, small int, settle time.Duration) boo
 	own.TooBig, own.Router = p.udp.said()
 	p.forward.take(own, r.Report.Got)
 	if r.Report.NoPeer {
-		p.back.unasked = "the other end sends datagrams only to where one came from, and none came"
+		p.back.unasked = "the other end sends datagrams only in reply, and none arrived there"
 		return true
 	}
 	p.back.unasked = ""
@@ -265,16 +265,16 @@ func (p *probe) ports(ctx context.Context) {
 	const fact = "source_ports"
 	switch {
 	case p.dial.Quick:
-		p.note(fact, "a quick probe leaves it out")
+		p.note(fact, "a quick probe omits it")
 	case p.udp == nil || p.stopped != "":
 	case p.forward.blocked || p.back.blocked:
-		p.note(fact, "datagrams (UDP) do not come through both ways")
+		p.note(fact, "datagrams (UDP) do not arrive in both directions")
 	default:
 		s, err := probePorts(ctx, p.udp, p.link.local.Addr(), p.dial.Device, 2*p.settle) // an echo takes a full round trip
 		if p.path.Ports = s; err != nil {
 			p.note(fact, err.Error())
 		} else if s == nil {
-			p.note(fact, "too few datagrams of other source ports came back")
+			p.note(fact, "too few datagrams of other source ports were returned")
 		}
 	}
 }
@@ -290,11 +290,11 @@ func (p *probe) finish() measure.Path {
 		why   string
 	}{
 		{"handshake", p.path.Handshake != nil, ""},
-		{"handshake.syn_sent", h.SYNSent != nil, "this system does not tell the options of TCP"},
+		{"handshake.syn_sent", h.SYNSent != nil, "this system does not report TCP options"},
 		{"handshake.syn_seen", h.SYNSeen != nil, p.hello.NoSYN},
-		{"handshake.synack_sent", h.SYNACKSent != nil, "the other end's system does not tell the options of TCP"},
-		{"handshake.synack_seen", h.SYNACKSeen != nil, "this system does not tell the options of TCP"},
-		{"handshake.rtt_ns", h.RTTNs != nil, "the kernel does not say, or the first SYN went lost"},
+		{"handshake.synack_sent", h.SYNACKSent != nil, "the other end's system does not report TCP options"},
+		{"handshake.synack_seen", h.SYNACKSeen != nil, "this system does not report TCP options"},
+		{"handshake.rtt_ns", h.RTTNs != nil, "the kernel does not report it, or the first SYN was lost"},
 		{"rtt_idle", p.path.RTT != nil, ""}, {"clock_offset", p.path.Clock != nil, ""}, {"source_ports", p.path.Ports != nil, p.noUDP},
 	}
 	for _, f := range facts {
@@ -323,5 +323,5 @@ func (p *probe) absent(fact string, known bool, why string) {
 	if slices.ContainsFunc(p.path.Missing, func(m measure.NotChecked) bool { return m.Covers(fact) }) {
 		return
 	}
-	p.note(fact, cmp.Or(why, "it was not told"))
+	p.note(fact, cmp.Or(why, "it was not reported"))
 }

@@ -234,7 +234,7 @@ func (a *answerer) answer(ctx context.Context, payload []byte) error {
 		return err
 	}
 	if a.volleys++; a.volleys > maxVolleys {
-		return fmt.Errorf("path: more than %d volleys were asked for", maxVolleys)
+		return fmt.Errorf("path: the other end requested more than %d volleys", maxVolleys)
 	}
 	rep := a.volley(ctx, *q.Volley)
 	return writeJSON(a.conn, reply{Report: &rep})

@@ -33,5 +33,5 @@ func (t tcpState) ofMTU() string {
 	if t.info.PMTU == nil || t.info.SendMSS == nil {
 		return ""
 	}
-	return fmt.Sprintf("TCP there takes the path for %d bytes, and sends segments of %d", *t.info.PMTU, *t.info.SendMSS)
+	return fmt.Sprintf("TCP there assumes a path MTU of %d bytes, and sends segments of %d", *t.info.PMTU, *t.info.SendMSS)
 }

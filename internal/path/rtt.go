@@ -91,14 +91,14 @@ func (p pinger) receive(r *bufio.Reader) ([]trip, error) {
 			return trips, err
 		}
 		if kind != framePong || len(payload) != pongSize {
-			return trips, fmt.Errorf("path: a message of kind %q and %d bytes where a ping's echo was due", kind, len(payload))
+			return trips, fmt.Errorf("path: a message of kind %q and %d bytes instead of a ping's echo", kind, len(payload))
 		}
 		number := binary.BigEndian.Uint32(payload)
 		select {
 		case start := <-p.began:
 			<-p.free
 			if number&^uint32(lastPing) != want {
-				return trips, fmt.Errorf("path: the echo of ping %d where that of %d was due", number&^uint32(lastPing), want)
+				return trips, fmt.Errorf("path: the echo of ping %d instead of %d", number&^uint32(lastPing), want)
 			}
 			trips = append(trips, trip{
 				began: start.UnixNano(), took: int64(now.Sub(start)),

@@ -89,11 +89,11 @@ const mostNextHops = 64
 func (h *hello) check() error {
 	_, err := netip.ParseAddr(h.Seen)
 	if err != nil || h.UDP < 0 || h.UDP > 65535 || h.Claim < 0 || h.Claim > 1<<20 || h.Learned < 0 || h.Learned > 1<<20 {
-		return fmt.Errorf("path: the other end says address %q, UDP port %d, MTU %d, %d learned", h.Seen, h.UDP, h.Claim, h.Learned)
+		return fmt.Errorf("path: the other end sent invalid values: address %q, UDP port %d, MTU %d, %d learned", h.Seen, h.UDP, h.Claim, h.Learned)
 	}
 	for _, s := range []*measure.SYN{h.SYNSeen, h.Answered} {
 		if s != nil && (s.MSS != nil && (*s.MSS < 0 || *s.MSS > 65535) || s.WindowScale != nil && (*s.WindowScale < 0 || *s.WindowScale > 255)) {
-			return errors.New("path: the other end says an MSS or a window scale that no segment can hold")
+			return errors.New("path: the other end sent an invalid MSS or window scale")
 		}
 	}
 	words := []*string{&h.NoUDP, &h.Headers, &h.NoRoute, &h.TCP, &h.NoSYN, &h.Control}
@@ -186,11 +186,11 @@ func (v volley) check() error {
 	for _, s := range v.Send {
 		total += s.Copies
 		if s.Copies < 1 || s.Copies > maxShots || s.Size < 0 || s.Size > maxPacket || s.TOS < 0 || s.TOS > 255 {
-			return fmt.Errorf("path: a volley of %d datagrams of %d bytes with TOS %d was asked for", s.Copies, s.Size, s.TOS)
+			return fmt.Errorf("path: the other end requested an invalid volley: %d datagrams of %d bytes with TOS %d", s.Copies, s.Size, s.TOS)
 		}
 	}
 	if total > maxShots || v.GapUs < 0 || v.GapUs > maxGapUs || v.SettleUs < 0 || v.SettleUs > maxSettleUs || v.Sent < 0 || v.Sent > maxShots {
-		return fmt.Errorf("path: a volley of %d datagrams against %d was asked for, %d us apart, %d us to wait", total, v.Sent, v.GapUs, v.SettleUs)
+		return fmt.Errorf("path: the other end requested an invalid volley: %d datagrams against %d, %d us apart, %d us to wait", total, v.Sent, v.GapUs, v.SettleUs)
 	}
 	return nil
 }
@@ -203,16 +203,16 @@ func (r *report) check(shots []shot, sent []shot) error {
 		most += s.Copies
 	}
 	if r.Sent < 0 || r.Sent > most || r.Waited < 0 || r.Waited > maxSettleUs*10 || r.Router < 0 || r.Router > maxPacket {
-		return fmt.Errorf("path: the other end reports %d datagrams of %d, %d us of waiting, an MTU of %d", r.Sent, most, r.Waited, r.Router)
+		return fmt.Errorf("path: the other end reports invalid values: %d datagrams of %d, %d us of waiting, an MTU of %d", r.Sent, most, r.Waited, r.Router)
 	}
 	for _, i := range r.Refused {
 		if i < 0 || i >= len(sent) {
-			return fmt.Errorf("path: the other end reports on shot %d of %d", i, len(sent))
+			return fmt.Errorf("path: the other end reports an invalid shot: %d of %d", i, len(sent))
 		}
 	}
 	for _, a := range r.Got {
 		if a.Shot < 0 || a.Shot >= len(shots) || a.TOS < -1 || a.TOS > 255 || a.TTL < -1 || a.TTL > 255 || a.Frag < 0 {
-			return fmt.Errorf("path: the other end reports an arrival %+v of %d shots", a, len(shots))
+			return fmt.Errorf("path: the other end reports an invalid arrival: %+v of %d shots", a, len(shots))
 		}
 	}
 	return nil
@@ -260,7 +260,7 @@ func readFrame(r *bufio.Reader) (kind byte, payload []byte, err error) {
 	}
 	payload = make([]byte, binary.BigEndian.Uint16(head[1:]))
 	if _, err := io.ReadFull(r, payload); err != nil {
-		return 0, nil, fmt.Errorf("path: a message is cut: %w", err)
+		return 0, nil, fmt.Errorf("path: reading a message: it is incomplete: %w", err)
 	}
 	return head[0], payload, nil
 }
@@ -272,7 +272,7 @@ func readJSON(r *bufio.Reader, v any) error {
 		return err
 	}
 	if kind != frameJSON {
-		return fmt.Errorf("path: a message of kind %q where JSON was due", kind)
+		return fmt.Errorf("path: a message of kind %q instead of JSON", kind)
 	}
 	return decode(payload, v)
 }

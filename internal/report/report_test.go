@@ -389,7 +389,7 @@ func TestReadJSONRefuses(t *testing.T) {
 		{"other schema", `{"schema":"thru.result/3"}`, `"thru.result/3"`},
 		{"no schema", `{"start":{"version":"iperf 3.12"}}`, "no schema"},
 		{"no object", `[1]`, "cannot unmarshal"},
-		{"wrong type", `{"schema":"thru.result/1","cells":{}}`, "an object stands where a slice belongs"},
+		{"wrong type", `{"schema":"thru.result/1","cells":{}}`, "it has an object instead of a slice"},
 		{"two documents", `{"schema":"thru.result/1"} {}`, "after top-level value"},
 		{"too large", `{"schema":"thru.result/1"}` + strings.Repeat(" ", MaxDocument), "64 MiB"},
 	}
