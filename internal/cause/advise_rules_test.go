@@ -200,9 +200,9 @@ func TestOnlySaid(t *testing.T) {
 		"refused": {func(e *measure.EndPoint) {
 			e.Knobs = []measure.KnobState{{Knob: "tcp-rmem", Value: "4096 131072 262144", Refused: "not root"}}
 		}, "not root", "net.ipv4.tcp_rmem"},
-		"no such knob": {func(e *measure.EndPoint) { e.Knobs = []measure.KnobState{{Knob: "sack", Value: "1"}} }, "no such setting at b", "net.ipv4.tcp_rmem"},
+		"no such knob": {func(e *measure.EndPoint) { e.Knobs = []measure.KnobState{{Knob: "sack", Value: "1"}} }, "does not find this setting at b", "net.ipv4.tcp_rmem"},
 		"a stored one": {func(*measure.EndPoint) {}, "", "net.ipv4.tcp_rmem"},
-		"it has gone":  {func(e *measure.EndPoint) { e.Lost = "the connection ended" }, "no longer there", "net.ipv4.tcp_rmem"},
+		"it has gone":  {func(e *measure.EndPoint) { e.Lost = "the connection ended" }, "no longer reachable", "net.ipv4.tcp_rmem"},
 	} {
 		d := advisedPair(finds("receive-window", measure.AtReceiver), small)
 		x.change(&d.EndPoints[1])

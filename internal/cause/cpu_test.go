@@ -18,7 +18,7 @@ func TestSenderCPU(t *testing.T) {
 		{"beside the receiver's window", []hostsEdit{sending(97, 1), func(h *hosts) { h.sender.Streams[0].TCP.RwndLimitedUs = new(uint64(1_600_000)) }}, "likely", ""},
 		{"link full", []hostsEdit{sending(97, 1), linkShare(96)}, "no", "link is full"},
 		{"link not full", []hostsEdit{sending(97, 1), linkShare(94)}, "certain", ""},
-		{"rate asked for", []hostsEdit{sending(97, 1), func(h *hosts) { h.cell.Spec.Rate = 4e9 }}, "no", "asked for"},
+		{"rate asked for", []hostsEdit{sending(97, 1), func(h *hosts) { h.cell.Spec.Rate = 4e9 }}, "no", "requested rate"},
 		{"other programs", []hostsEdit{sending(48, 50), onCore(0, 1), func(h *hosts) { h.sender.Base.CPUs[0].User = 99 }}, "certain", "other programs take the sender's CPU 0"},
 		{"other programs anywhere", []hostsEdit{sending(48, 50), func(h *hosts) { coresOf(h.sender, measure.CPU{User: 60, System: 40}); h.sender.Base.CPUs[2].User = 99 }}, "certain", "other programs take the sender's CPUs"},
 		{"both ends on one CPU", []hostsEdit{sending(54, 44), reading(44, 46), onCore(1, 1), sameMachine}, "certain", "both ends share it"},

@@ -24,7 +24,7 @@ func TestFix(t *testing.T) {
 	}{
 		{"a window", linux, func(h *scene.Host) scene.Fix { return scene.Window(h, 25_000_000, false) }, "sysctl -w net.ipv4.tcp_rmem='4096 131072 75000000'", ""},
 		{"a send buffer", linux, func(h *scene.Host) scene.Fix { return scene.Window(h, 25_000_000, true) }, "sysctl -w net.ipv4.tcp_wmem='4096 16384 75000000'", ""},
-		{"a window that is allowed", linux, func(h *scene.Host) scene.Fix { return scene.Window(h, 1_000_000, false) }, "", "allows 3 MiB a connection already"},
+		{"a window that is allowed", linux, func(h *scene.Host) scene.Fix { return scene.Window(h, 1_000_000, false) }, "", "already allows 3 MiB per connection"},
 		{"a window of an unknown host", nil, func(h *scene.Host) scene.Fix { return scene.Window(h, 1_000_000, false) }, "sysctl -w net.ipv4.tcp_rmem='4096 131072 3000000'", ""},
 		{"a window of an unknown system", system("plan9"), func(h *scene.Host) scene.Fix { return scene.Window(h, 1_000_000, false) }, "", "977 KiB"},
 		{"a window beyond all bounds", nil, func(h *scene.Host) scene.Fix { return scene.Window(h, 1<<62, false) }, "sysctl -w net.ipv4.tcp_rmem='4096 131072 3221176320'", ""},

@@ -79,7 +79,7 @@ func smallLink(s *scene.Subject) {
 
 func linkCases() []ruleCase {
 	return []ruleCase{
-		{"host-facts", none_, func(s *scene.Subject) { s.Ends[0].Facts = nil }, "no agent", ""},
+		{"host-facts", none_, func(s *scene.Subject) { s.Ends[0].Facts = nil }, "no thru agent", ""},
 		{"link-up", pass_, nil, "with carrier", ""},
 		{"link-up", fail_, on(func(f ff, i ii, p pp) { i.Up = new(false) }), "is down", "ip link set dev ens1f0 up"},
 		{"link-up", fail_, on(func(f ff, i ii, p pp) { i.Carrier = new(false) }), "no carrier", ""},
@@ -101,7 +101,7 @@ func linkCases() []ruleCase {
 		{"link-errors", pass_, on(func(f ff, i ii, p pp) { i.Errors["rx_crc_errors"] = 3 }), "3 packets", ""},
 		{"link-errors", none_, gap("interfaces.ens1f0.error_counters", func(f ff, i ii, p pp) { i.Errors = nil }), "because of a test", ""},
 		{"link-errors", none_, on(func(f ff, i ii, p pp) { i.Errors, i.Kind = nil, nil }), "error counters of ens1f0: not read", ""}, // an older agent
-		{"link-load", pass_, nil, "quiet", ""},
+		{"link-load", pass_, nil, "carried no other traffic", ""},
 		{"link-load", none_, gap("load.interfaces", func(f ff, i ii, p pp) {}), "because of a test", ""},
 		{"link-load", warn_, on(func(f ff, i ii, p pp) {
 			f.Load.Interfaces = []measure.InterfaceLoad{{Name: "ens1f0", RxBps: 1, TxBps: 2e9}}
@@ -230,15 +230,15 @@ func pathCases() []ruleCase {
 		{"hops", warn_, on(func(f ff, i ii, p pp) { p.Back.Hops = new(3) }), "routers on the path: 0 forward, 3 back", ""},
 		{"hops", none_, gap("back.hops", func(f ff, i ii, p pp) { p.Back.Hops = nil }), "because of a test", ""},
 		{"several-ways", pass_, nil, "16 source ports", ""},
-		{"several-ways", warn_, on(func(f ff, i ii, p pp) { p.Ports.Directions, p.Ports.By = 2, "delay" }), "2 ways", ""},
+		{"several-ways", warn_, on(func(f ff, i ii, p pp) { p.Ports.Directions, p.Ports.By = 2, "delay" }), "2 different paths", ""},
 		{"several-ways", warn_, on(func(f ff, i ii, p pp) {
 			p.Ports.Directions, p.Ports.By, p.Ports.Groups = 2, "delay", []measure.PortGroup{{Ports: []int{40001, 40002}, RTTNs: 1e6}, {Ports: []int{40003}, RTTNs: 3e6}}
 		}), "40001 40002 in 1.00 ms; 40003 in 3.00 ms", ""},
 		{"several-ways", warn_, on(func(f ff, i ii, p pp) { p.Forward.Route = twoHops(measure.HashLayer3) }), "2 next hops towards peer (10.0.0.1 by e0, 10.0.1.1 by e1), chosen by addresses only", "sysctl -w net.ipv4.fib_multipath_hash_policy=1"},
-		{"several-ways", pass_, on(func(f ff, i ii, p pp) { p.Forward.Route = twoHops(measure.HashLayer4) }), "no different ways; local has 2 next hops", ""},
+		{"several-ways", pass_, on(func(f ff, i ii, p pp) { p.Forward.Route = twoHops(measure.HashLayer4) }), "take the same path; local has 2 next hops", ""},
 		{"several-ways", none_, gap("source_ports", func(f ff, i ii, p pp) { p.Ports = nil }), "because of a test", ""},
 		{"tcp-proxy", pass_, nil, "handshake took 200", ""},
-		{"tcp-proxy", warn_, func(s *scene.Subject) { wan(s); s.Path.Handshake.RTTNs = new(int64(3e5)) }, "data takes 19", ""},
+		{"tcp-proxy", warn_, func(s *scene.Subject) { wan(s); s.Path.Handshake.RTTNs = new(int64(3e5)) }, "data takes at least 19", ""},
 	}
 }
 
@@ -311,15 +311,15 @@ func tcpCases() []ruleCase {
 		{"congestion-control", warn_, func(s *scene.Subject) { wan(s); s.Ends[0].Facts.Congestion = new("dctcp") }, "dctcp", ""},
 		{"congestion-control", none_, gap("congestion_control", func(f ff, i ii, p pp) { f.Congestion = nil }), "because of a test", ""},
 		{"qdisc", pass_, nil, "mq fq_codel", ""},
-		{"qdisc", pass_, on(func(f ff, i ii, p pp) { i.Qdisc = new("tbf") }), "may hold the rate", ""},
+		{"qdisc", pass_, on(func(f ff, i ii, p pp) { i.Qdisc = new("tbf") }), "may limit the rate", ""},
 		{"qdisc", warn_, func(s *scene.Subject) { face(*s, 0).Qdisc, s.LinkBps = new("tbf fq_codel"), 10e9 }, "tbf, which may limit the rate to less than the wanted 10.0 Gb/s", "tc -s qdisc show dev ens1f0"},
 		{"qdisc", pass_, func(s *scene.Subject) { face(*s, 0).Qdisc, s.LinkBps = new("mq fq_codel"), 10e9 }, "mq fq_codel", ""},
 		{"qdisc", pass_, func(s *scene.Subject) { // perhaps not on the traffic's path
 			face(*s, 0).Qdisc, s.LinkBps, s.Ends[0].Route = new("cake"), 10e9, nil
-		}, "may hold the rate", ""},
+		}, "may limit the rate", ""},
 		{"qdisc", warn_, on(func(f ff, i ii, p pp) { i.Qdisc = new("htb netem") }), "netem", "tc qdisc del dev ens1f0 root"},
 		{"qdisc", warn_, on(func(f ff, i ii, p pp) { i.Qdisc = new("netem") }), "netem", "tc qdisc del dev ens1f0 root"},
-		{"tcp-carry-over", pass_, wan, "TCP keeps", "tcp_no_metrics_save=1"},
+		{"tcp-carry-over", pass_, wan, "TCP starts with cached metrics", "tcp_no_metrics_save=1"},
 		{"tcp-carry-over", gone_, nil, "", ""},
 	}
 }
@@ -458,10 +458,10 @@ func hostCases() []ruleCase {
 		{"cpu-load", pass_, nil, "1.5%", ""},
 		{"cpu-load", warn_, on(func(f ff, i ii, p pp) {
 			f.Load.CPUPct, f.Load.Top = new(33.0), []measure.ProcessLoad{{PID: 812, Name: "ffmpeg", CPUPct: 250}}
-		}), "33% of the CPUs are busy, most by ffmpeg (process 812", "see what process 812 (ffmpeg) does"},
+		}), "33% of the CPUs are busy, most by ffmpeg (process 812", "check process 812 (ffmpeg)"},
 		{"cpu-load", warn_, on(func(f ff, i ii, p pp) {
 			f.Load.CPUPct, f.Load.Top = new(99.5), []measure.ProcessLoad{{PID: 7, Name: "x; reboot", CPUPct: 8}}
-		}), "99.5% of the CPUs are busy; the busiest process is x; reboot (process 7, 8% of one)", ""},
+		}), "99.5% of the CPUs are busy; the busiest process is x; reboot (process 7, 8% of one CPU)", ""},
 		{"cpu-load", warn_, on(func(f ff, i ii, p pp) { f.Load.CPUPct = new(99.5) }), "busy; no process takes more than 5% of one", ""},
 		{"cpu-load", warn_, on(func(f ff, i ii, p pp) { f.Load.BusiestPct = new(99.0) }), "one CPU is 99% busy", ""},
 		{"cpu-load", none_, gap("load", func(f ff, i ii, p pp) { f.Load = nil }), "because of a test", ""},

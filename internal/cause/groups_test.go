@@ -81,7 +81,7 @@ func TestAggregateFalls(t *testing.T) {
 		"it rises":              {4, 6, quiet, quiet, "", ""},
 		"it stays":              {6, 5.9, quiet, quiet, "", ""},
 		"queues are not known":  {8, 6, quiet, quiet, "too-few-queues possible", "8 end points a host 6.00 Gb/s: a queue bottleneck is the usual reason"},
-		"one queue of four":     {8, 6, quiet, oneQueue, "rss-not-spreading likely", "100% of the packets of 8 flows came by one queue of 4"},
+		"one queue of four":     {8, 6, quiet, oneQueue, "rss-not-spreading likely", "100% of the packets of 8 flows arrived in one queue of 4"},
 		"interrupts on one CPU": {8, 6, quiet, irqsOnOne, "irq-one-cpu likely", "one CPU of the receiver (0) takes all its packets"},
 		"all CPUs full":         {8, 6, quiet, cpus(99, 99, 98, 97), "too-many-streams likely", "all CPUs of b are full"},
 		"full with four, too":   {8, 6, cpus(99, 99, 98, 97), cpus(99, 99, 98, 97), "too-many-streams possible", ""},
@@ -179,7 +179,7 @@ func TestRungsOfOneDocument(t *testing.T) {
 		low, high, link float64 // Gb/s
 		want            string
 	}{
-		"slow machine":                {5.8, 5.5, 10, "can generate 5.80 Gb/s: it cannot prove a link of 10.0 Gb/s"},
+		"slow machine":                {5.8, 5.5, 10, "can generate only 5.80 Gb/s: it cannot prove a link of 10.0 Gb/s"},
 		"fast machine":                {40, 5.5, 10, ""},
 		"slow, link full":             {11, 9.4, 10, ""},
 		"slow, the link is not known": {6, 5.5, 0, "it cannot prove that the path limits the rate to 5.50 Gb/s, which takes 1.3 times as much"},

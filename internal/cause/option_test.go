@@ -36,7 +36,7 @@ func TestTimestampsOff(t *testing.T) {
 		{"on", "no", "", nil},
 		{"off", "certain beside", "TCP timestamps: off", edits{off}},
 		{"not answered", "certain beside", "far does not offer it", edits{off, func(d *measure.Document) { d.Paths[0].Handshake.SYNACKSent.Timestamps = new(false) }}},
-		{"not answered since it did not arrive", "certain beside", "a device on the way", edits{off, func(d *measure.Document) {
+		{"not answered since it did not arrive", "certain beside", "a device on the path", edits{off, func(d *measure.Document) {
 			d.Paths[0].Handshake.SYNSeen.Timestamps, d.Paths[0].Handshake.SYNACKSent.Timestamps = new(false), new(false)
 		}}},
 		{"not offered", "certain beside", "near does not offer it", edits{off, func(d *measure.Document) { d.Paths[0].Handshake.SYNSent.Timestamps = new(false) }}},

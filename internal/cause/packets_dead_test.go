@@ -49,7 +49,7 @@ func TestOutageInPackets(t *testing.T) {
 		{"the window was closed", nearSender, []capturesEdit{uneven, standsStill(2*time.Second, 1800*time.Millisecond), closedFor(18)}, map[string]string{"slow-reader": "certain", "loss": "possible"}},
 		{"a program that pauses, seen at the receiver", nearReceiver, []capturesEdit{uneven, standsStill(2*time.Second, 1800*time.Millisecond)}, map[string]string{"loss": "possible"}},
 	})
-	for text, long := range map[string]time.Duration{"was dead for 1.8": 1800 * time.Millisecond, "any more from second 2.0 on, for 8": 9 * time.Second} {
+	for text, long := range map[string]time.Duration{"was down for 1.8": 1800 * time.Millisecond, "acknowledged from second 2.0 on, for 8": 9 * time.Second} {
 		d := filmed(nearSender, uneven, standsStill(2*time.Second, long))
 		Diagnose(d)
 		x := d.Findings[0]
@@ -78,11 +78,11 @@ func TestDeadPackets(t *testing.T) {
 		})
 	}
 	for want, edit := range map[string]capturesEdit{
-		"a SYN was sent to 10.0.0.2:5201 6 times and never answered":         opened(func(c *measure.Connection) { c.SYN.Again = someSegments(5, 2) }),
-		"a SYN was sent to 10.0.0.2:5201 and never answered":                 opened(func(c *measure.Connection) {}),
-		"refused: 10.0.0.2:5201 answered the SYN with RST":                   opened(func(c *measure.Connection) { c.Acks = measure.Direction{Packets: 1, RST: someSegments(1, 2)} }),
-		"data was sent 6 times and never acknowledged":                       nothing(0),
-		"nothing was acknowledged: the next data was sent 6 times": nothing(200),
+		"a SYN was sent to 10.0.0.2:5201 6 times and never answered": opened(func(c *measure.Connection) { c.SYN.Again = someSegments(5, 2) }),
+		"a SYN was sent to 10.0.0.2:5201 and never answered":         opened(func(c *measure.Connection) {}),
+		"refused: 10.0.0.2:5201 answered the SYN with RST":           opened(func(c *measure.Connection) { c.Acks = measure.Direction{Packets: 1, RST: someSegments(1, 2)} }),
+		"data was sent 6 times and never acknowledged":               nothing(0),
+		"nothing was acknowledged: the next data was sent 6 times":   nothing(200),
 	} {
 		d := filmed(nearSender, edit)
 		Diagnose(d)
@@ -102,9 +102,9 @@ func TestQueueOnWhichDirection(t *testing.T) {
 		edit       capturesEdit
 		from, text string
 	}{
-		"back":  {nearBoth, back, "10.0.0.2", "on the way back"},
-		"there": {nearBoth, there, "10.0.0.1", "on the way holds"},
-		"one":   {nearSender, func(*captures) {}, "10.0.0.1", "there or back"},
+		"back":  {nearBoth, back, "10.0.0.2", "in the reverse direction"},
+		"there": {nearBoth, there, "10.0.0.1", "on the path limits"},
+		"one":   {nearSender, func(*captures) {}, "10.0.0.1", "in one of the directions"},
 	} {
 		d := filmed(x.places, roundTrip(20*ms, 60*ms), x.edit)
 		Diagnose(d)

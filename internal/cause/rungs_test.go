@@ -23,7 +23,7 @@ func TestRungs(t *testing.T) {
 		docs  []*measure.Document
 		first []string // part of the first finding's summary of each; "" is none about a generator
 	}{
-		"slow machine below a link":         {[]*measure.Document{alone(5.8e9, 0), path(5.5e9, 10e9)}, []string{"", "can generate 5.80 Gb/s: it cannot prove a link of 10.0 Gb/s"}},
+		"slow machine below a link":         {[]*measure.Document{alone(5.8e9, 0), path(5.5e9, 10e9)}, []string{"", "can generate only 5.80 Gb/s: it cannot prove a link of 10.0 Gb/s"}},
 		"fast machine below a link":         {[]*measure.Document{alone(40e9, 0), path(5.5e9, 10e9)}, []string{"", ""}},
 		"slow machine, and the link full":   {[]*measure.Document{alone(11e9, 0), path(9.4e9, 10e9)}, []string{"", ""}},
 		"two paths, of which none is below": {[]*measure.Document{path(900e6, 1e9), path(5.5e9, 10e9)}, []string{"", ""}},

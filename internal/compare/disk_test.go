@@ -47,7 +47,7 @@ func TestDisks(t *testing.T) {
 	if random.Figure != "iops" || random.Place != "/srv" || random.From != "local" || random.Basis != measure.OfSingles || random.Outcome != measure.Worse || !strings.Contains(random.Reason, "single runs") {
 		t.Errorf("%+v", random)
 	}
-	if c := cellOf(t, x, "sequential read, blocks of 128 KiB"); c.Figure != "bytes_per_s" || c.Baseline || !strings.Contains(c.Reason, "several results each side") {
+	if c := cellOf(t, x, "sequential read, blocks of 128 KiB"); c.Figure != "bytes_per_s" || c.Baseline || !strings.Contains(c.Reason, "several results on each side") {
 		t.Errorf("%+v", c)
 	}
 	if c := cellOf(t, x, "sequential read of /dev/shm"); !c.Baseline {

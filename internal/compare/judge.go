@@ -268,7 +268,7 @@ func (x *contest) words(barPct float64) string {
 		text = "within " + bar
 	case measure.Undecided:
 		least := -stat.PctOfLog(x.d.Low - x.d.Mean + math.Log1p(-min(barPct, 99)/100))
-		text = fmt.Sprintf("undecided whether it is beyond %s; a fall by %s would be detected: %s", bar, unit.Percent(math.Ceil(least)), x.advice())
+		text = fmt.Sprintf("a change beyond %s is neither shown nor excluded; a fall by %s would be detected: %s", bar, unit.Percent(math.Ceil(least)), x.advice())
 	default:
 		text = "beyond " + bar
 	}

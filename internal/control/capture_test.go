@@ -156,7 +156,7 @@ func TestCaptures(t *testing.T) {
 			t.Errorf("%s: %q: the packets go with the session", a.name, calls)
 		}
 	}
-	if w := strings.Join(doc.Cells[0].Warnings, "\n"); !strings.Contains(w, "captured: 7 packets at local") && !strings.Contains(w, "captured: ") {
+	if w := strings.Join(doc.Cells[0].Warnings, "\n"); !strings.Contains(w, "a capture ran: 7 packets at local") && !strings.Contains(w, "a capture ran: ") {
 		t.Errorf("nothing says that the figures are with a capture: %q", w)
 	}
 	for _, e := range doc.EndPoints {

@@ -75,7 +75,7 @@ func TestFillRefuses(t *testing.T) {
 	v.Guests[1].Name = "web-1"
 	v.Guests[4].Power = "off"
 	for word, want := range map[string]string{
-		"web-1": "web-1 matches several machines: web-1 (vsphere://vc1) and web-1 (vsphere://vc1)", "web-9": "web-9 is not a running virtual machine of vsphere://vc1", "127.0.0.1": "is not a running virtual machine", "": "is no virtual",
+		"web-1": "web-1 matches several machines: web-1 (vsphere://vc1) and web-1 (vsphere://vc1)", "web-9": "web-9 is not a running virtual machine of vsphere://vc1", "127.0.0.1": "is not a running virtual machine", "": "is not a running virtual",
 	} {
 		_, err := Fill([]string{word}, []measure.Inventory{v}, never)
 		if err == nil || !strings.Contains(err.Error(), want) || fault.Hint(err) == "" || fault.Code(err) != fault.Usage {
@@ -104,7 +104,7 @@ func TestPropose(t *testing.T) {
 		t.Error(w)
 	}
 	kvm := measure.Inventory{Source: "kvm1", Guests: []measure.Guest{{Name: "web"}, {Name: "db"}, {Name: "old", Power: "off"}}}
-	if _, err := Propose([]measure.Inventory{kvm}); err == nil || !strings.Contains(err.Error(), "kvm1 does not tell the addresses") || !strings.HasSuffix(fault.Hint(err), ": web db") {
+	if _, err := Propose([]measure.Inventory{kvm}); err == nil || !strings.Contains(err.Error(), "kvm1 does not report the addresses") || !strings.HasSuffix(fault.Hint(err), ": web db") {
 		t.Errorf("none tells its address: %v (%s)", err, fault.Hint(err))
 	}
 	for i := range v.Guests {

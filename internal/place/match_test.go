@@ -37,7 +37,7 @@ func TestMatch(t *testing.T) {
 		"the other byte order":  {Subject{Name: "a", UUID: measure.SwapUUID(uuid(1))}, plain, "web-1 by uuid", ""},
 		"nowhere":               {subject("a", 77), plain, "", "no virtual machine or host of vsphere://vc1 has its UUID, MAC address or IP address"},
 		"nowhere, not root":     {Subject{Name: "a", MACs: []string{mac(77)}}, plain, "", "has its MAC address (its UUID is not known"},
-		"says nothing":          {Subject{Name: "a", Addrs: []string{"127.0.0.1"}}, plain, "", "tells no UUID"},
+		"says nothing":          {Subject{Name: "a", Addrs: []string{"127.0.0.1"}}, plain, "", "reports no UUID"},
 		"a vCenter twice":       {subject("a", 1), []measure.Inventory{testbed(), other}, "web-1 by uuid,mac,address", ""},
 		"a clone with its UUID": {subject("a", 1), change(func(v *measure.Inventory) { v.Guests[4].UUID = uuid(1) }), "web-1 by uuid,mac,address", ""},
 		"a clone, not root there": {Subject{Name: "a", UUID: uuid(1)}, change(func(v *measure.Inventory) { v.Guests[4].UUID = uuid(1) }), "",

@@ -50,11 +50,11 @@ func TestRelate(t *testing.T) {
 		"a trunk":                   {at("a", in("esx1", "east", "pg-1", "dvs", "p", "trunk 0-4094")), at("b", in("esx2", "east", "pg-1", "dvs", "p", "trunk 0-4094")), measure.SameSite, "esx1 and esx2 in east"},
 		"a trunk and one subnet":    {at("a", in("esx1", "east", "pg-1", "dvs", "p", "trunk 0-4094"), "10.1.0.1/24"), at("b", in("esx2", "east", "pg-1", "dvs", "p", "trunk 0-4094"), "10.1.0.2/24"), measure.SameVLAN, "and subnet 10.1.0.0/24 at both"},
 		"a private VLAN":            {at("a", in("esx1", "east", "pg-1", "dvs", "p", "private 105 of 100"), "10.1.0.1/24"), at("b", in("esx2", "east", "pg-1", "dvs", "p", "private 105 of 100"), "10.1.0.2/24"), measure.SameSite, "esx1 and esx2 in east"},
-		"NAT of two hosts":          {at("a", natted("kvm1"), "192.168.122.5/24"), at("b", natted("kvm2"), "192.168.122.6/24"), "", "kvm1 and kvm2: nothing tells"},
-		"containers of two hosts":   {boxed(lone("a", "kvm1", "172.17.0.2/16")), boxed(lone("b", "kvm2", "172.17.0.2/16")), "", "kvm1 and kvm2: nothing tells"},
+		"NAT of two hosts":          {at("a", natted("kvm1"), "192.168.122.5/24"), at("b", natted("kvm2"), "192.168.122.6/24"), "", "kvm1 and kvm2: the relation"},
+		"containers of two hosts":   {boxed(lone("a", "kvm1", "172.17.0.2/16")), boxed(lone("b", "kvm2", "172.17.0.2/16")), "", "kvm1 and kvm2: the relation"},
 		"a name alone":              {at("a", in("esx1", "east", "", "s1", "VM Network", "0")), at("b", in("esx2", "east", "", "s2", "VM Network", "0")), measure.SameVLAN, "by the name of their network only: VM Network"},
 		"hosts that nobody manages": {lone("a", "kvm1", "10.3.0.1/24"), lone("b", "kvm2", "10.3.0.2/24"), measure.SameVLAN, "kvm1 and kvm2, by their subnet 10.3.0.0/24 only"},
-		"nothing in common":         {lone("a", "kvm1", "10.3.0.1/24"), lone("b", "kvm2", "10.4.0.2/24"), "", "kvm1 and kvm2: nothing tells"},
+		"nothing in common":         {lone("a", "kvm1", "10.3.0.1/24"), lone("b", "kvm2", "10.4.0.2/24"), "", "kvm1 and kvm2: the relation"},
 		"two vCenters":              {placed("a", 1, v), at("b", vc2), measure.OtherSite, "data centers east and north, as vsphere://vc1 and vsphere://vc2 name them"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,11 +39,11 @@ func TestBlocks(t *testing.T) {
 		outcome   string
 		reason    string
 	}{
-		{"faster", blocksOrder, steady, faster, 0, measure.Improved, "another boot too"},
+		{"faster", blocksOrder, steady, faster, 0, measure.Improved, "such as a reboot"},
 		{"there and back", backOrder, steady, faster, 3, measure.Improved, "measured again at the end, a changed by"},
 		{"slower", blocksOrder, faster, steady, 0, measure.Worse, "beyond 2%"},
 		{"the same", blocksOrder, steady, steady, 0, measure.Equivalent, "within 2%"},
-		{"a path that has changed by itself", backOrder, []float64{5.00, 5.02, 4.98, 9.51, 9.49, 9.50}, faster, 3, measure.Undecided, "has changed meanwhile"},
+		{"a path that has changed by itself", backOrder, []float64{5.00, 5.02, 4.98, 9.51, 9.49, 9.50}, faster, 3, measure.Undecided, "the path changed during the comparison"},
 		{"too few", blocksOrder, steady[:1], faster[:1], 0, measure.Undecided, "needs 2 of one of them"},
 		{"nothing of one", blocksOrder, steady, nil, 0, measure.Undecided, "has no run"},
 	} {

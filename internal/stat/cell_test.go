@@ -365,8 +365,8 @@ func TestCeilingSources(t *testing.T) {
 			f["esx2"].Interfaces[0].SpeedBps, f["local"] = nil, nil
 		}, Link{}, 0, "interface eth0 at local is not described; interface eth0 at esx2 reports no speed"},
 		{"no routes", edit(func(e *measure.Evidence) { e.Route = nil }), Link{}, 0, "the route between the ends is not known"},
-		{"loopback interface", edit(func(e *measure.Evidence) { e.Route.Interface = "lo" }), Link{}, 0, "the traffic stays on one host"},
-		{"loopback address", edit(func(e *measure.Evidence) { e.PeerAddr = "[::1]:5202" }), Link{}, 0, "the traffic stays on one host"},
+		{"loopback interface", edit(func(e *measure.Evidence) { e.Route.Interface = "lo" }), Link{}, 0, "the traffic stays within one host"},
+		{"loopback address", edit(func(e *measure.Evidence) { e.PeerAddr = "[::1]:5202" }), Link{}, 0, "the traffic stays within one host"},
 		{"IPv6", edit(func(e *measure.Evidence) { e.LocalAddr = "[2001:db8::1]:5202" }), Link{}, 9.2848e9, "interface eth0 at esx2"},
 		{"IPv4 in IPv6", edit(func(e *measure.Evidence) { e.LocalAddr = "[::ffff:192.0.2.1]:5202" }), Link{}, 9.4148e9, "interface eth0 at esx2"},
 		{"path MTU", edit(func(e *measure.Evidence) { e.Streams[1].TCPEnd.PMTU = new(uint32(1400)) }), Link{}, 10e9 * 1348 / 1438, "interface eth0 at esx2"},
@@ -415,7 +415,7 @@ func TestMissing(t *testing.T) {
 			"reconciled": "both ends", "jain_fairness": "", "mean_packet_bytes": "", "rfc6349.transfer_time_ratio": "", "receiver_memory": "",
 		}},
 		{"sender died", func(f *measure.Flow) { f.Sender = nil }, map[string]string{
-			"sender_cpu": "the evidence of the sender did not come", "rtt_idle_ns": "no round trips", "rtt_loaded_ns": "", "bdp_bytes": "",
+			"sender_cpu": "the evidence of the sender did not arrive", "rtt_idle_ns": "no round trips", "rtt_loaded_ns": "", "bdp_bytes": "",
 			"retransmits_segments": "", "rfc6349.tcp_efficiency_pct": "", "rfc6349.buffer_delay_pct": "", "sender_memory": "", "reconciled": "",
 		}},
 		{"no TCP_INFO", func(f *measure.Flow) {
@@ -424,7 +424,7 @@ func TestMissing(t *testing.T) {
 			}
 			f.Sender.Missing = []measure.NotChecked{{Fact: "streams.tcp", Why: "not on this system"}}
 		}, map[string]string{"retransmits_segments": "not on this system", "rfc6349.tcp_efficiency_pct": "not on this system"}},
-		{"old kernel", func(f *measure.Flow) { f.Sender.Streams[1].TCP.BytesSent = nil }, map[string]string{"rfc6349.tcp_efficiency_pct": "no such counter"}},
+		{"old kernel", func(f *measure.Flow) { f.Sender.Streams[1].TCP.BytesSent = nil }, map[string]string{"rfc6349.tcp_efficiency_pct": "does not report this counter"}},
 		{"no host counters", func(f *measure.Flow) {
 			f.Sender.Host, f.Sender.Worker, f.Sender.Missing = nil, nil, []measure.NotChecked{{Fact: "host", Why: "no /proc"}}
 		}, map[string]string{"sender_cpu": "no /proc", "sender_memory": "no /proc"}},
@@ -556,7 +556,9 @@ func TestAskedAndAtOnce(t *testing.T) {
 		}
 	}
 	Summarise(c, nil, Link{})
-	if !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.HasPrefix(w, "reno was requested, but the sender's kernel used cubic") }) {
+	if !slices.ContainsFunc(c.Warnings, func(w string) bool {
+		return strings.HasPrefix(w, "reno was requested, but the sender's kernel used cubic")
+	}) {
 		t.Errorf("warnings %q", c.Warnings)
 	}
 	if c.SenderCPU.PctPerGbps != nil {

@@ -109,7 +109,7 @@ func TestForeignCongestion(t *testing.T) {
 	c.Spec.Congestion = "reno"
 	Summarise(c, nil, Link{})
 	said := strings.Join(c.Warnings, "\n")
-	if strings.Contains(said, "kernel used") || !strings.Contains(said, "it does not say") {
+	if strings.Contains(said, "kernel used") || !strings.Contains(said, "does not report which") {
 		t.Errorf("warnings %q", said)
 	}
 }

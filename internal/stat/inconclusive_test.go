@@ -37,7 +37,7 @@ func TestInconclusive(t *testing.T) {
 		"unstable, and below":           {cell(60, 0, false, 5e9, 7e9), "fail", ""},
 		"unstable, and above":           {cell(98, 0, false, 9.6e9, 9.9e9), "pass", ""},
 		"more than a link can carry":    {cell(120, 95, true, 11e9, 13e9), "fail", "wrong"},
-		"not to its end":                {partial, "open", "not measured to the end"},
+		"not to its end":                {partial, "open", "not measured completely"},
 	} {
 		v := Verdict([]measure.Cell{tt.cell})
 		got := map[bool]string{true: "pass", false: "fail"}[v.Pass]

@@ -42,10 +42,10 @@ func TestPlanVerdict(t *testing.T) {
 		want  string // "pass", "fail" or "" of no verdict
 		says  string
 	}{
-		"many to one, full":             {[]measure.Cell{linked("a", "x", 4.65, face), linked("b", "x", 4.65, face)}, "pass", "filled to 98.94%"},
-		"many to one, not full":         {[]measure.Cell{linked("a", "x", 4, face), linked("b", "x", 4, face)}, "fail", "a -> x takes are filled to 85.11%"},
+		"many to one, full":             {[]measure.Cell{linked("a", "x", 4.65, face), linked("b", "x", 4.65, face)}, "pass", "carry 98.94%"},
+		"many to one, not full":         {[]measure.Cell{linked("a", "x", 4, face), linked("b", "x", 4, face)}, "fail", "a -> x carry 85.11%"},
 		"two pairs of their own, full":  {[]measure.Cell{linked("a", "x", 9.2, face), linked("b", "y", 9.3, face)}, "pass", "97.87%"},
-		"two pairs, one is not":         {[]measure.Cell{linked("a", "x", 9.2, face), linked("b", "y", 5, face)}, "fail", "b -> y takes are filled to 53.19%"},
+		"two pairs, one is not":         {[]measure.Cell{linked("a", "x", 9.2, face), linked("b", "y", 5, face)}, "fail", "b -> y carry 53.19%"},
 		"into a faster port":            {[]measure.Cell{linked("a", "fast", 9.2, face), linked("b", "fast", 9.2, face)}, "pass", "97.87%"},
 		"a stated link that all take":   {[]measure.Cell{linked("a", "x", 3.1, stated), linked("b", "y", 3.1, stated), linked("c", "z", 3.1, stated)}, "pass", "98.94%"},
 		"a mesh of stated links":        {[]measure.Cell{linked("a", "b", 4.6, stated), linked("a", "c", 4.6, stated), linked("b", "a", 4.6, stated), linked("b", "c", 4.6, stated)}, "pass", "97.87%"},

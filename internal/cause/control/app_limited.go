@@ -90,7 +90,7 @@ func tooSmall(f *diagnose.Flow, large *measure.Cell) *diagnose.Outcome {
 	}
 	return diagnose.Likely("the messages of %s are too small: with 1 MiB %s pass", unit.Size(bytes), unit.Rate(diagnose.RateOf(large))).
 		At(measure.Where{Place: measure.AtTool, EndPoint: end.Name}).By(end.Proof("bytes per call", float64(bytes), "bytes")).
-		Gains(f.Receiver.Proof("goodput of messages of 1 MiB, relative to this run", 0, ""), g).
+		Gains(f.Receiver.Proof("goodput of messages of 1 MiB relative to this run", 0, ""), g).
 		Costs(0, "with messages of 1 MiB "+unit.Rate(diagnose.RateOf(large))+" pass", "the same traffic with -l 1M").AddFix(diagnose.Advise(end, do+" in blocks of 64 KiB or more (-l)"))
 }
 

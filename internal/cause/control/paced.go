@@ -58,7 +58,7 @@ func judgePaced(f *diagnose.Flow) *diagnose.Outcome {
 			return diagnose.No("%s carries only %s", other.Spec.Congestion, unit.Rate(diagnose.RateOf(other)))
 		}
 		return diagnose.Likely("%s paces itself: %s carries %s", used, other.Spec.Congestion, unit.Rate(diagnose.RateOf(other))).At(f.Sender.Where()).
-			Gains(f.Receiver.Proof("goodput with "+other.Spec.Congestion+", relative to this run", 0, ""), g).
+			Gains(f.Receiver.Proof("goodput with "+other.Spec.Congestion+" relative to this run", 0, ""), g).
 			Costs(0, other.Spec.Congestion+" carries "+unit.Rate(diagnose.RateOf(other)), "the same traffic with -C "+other.Spec.Congestion).
 			By(pacingProofs(f)...).AddFix(f.UseControl(other.Spec.Congestion))
 	}

@@ -47,7 +47,7 @@ func (s *CapturePoint) WindowLimited() (windowUse, bool) {
 		h.Proof = Above(s.Proof("time with a full receiver's window", h.Pct, "pct", c.Data.Filled.Packets...), RwndBar)
 	default:
 		h.Binds, h.Clear = h.Off <= FitBar, h.Bound > 3*bps
-		h.Proof = s.Proof("goodput, share of what the window allows at this round trip", 100*bps/h.Bound, "pct")
+		h.Proof = s.Proof("goodput relative to what the window allows at this round trip", 100*bps/h.Bound, "pct")
 	}
 	return h, true
 }

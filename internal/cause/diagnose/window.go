@@ -69,7 +69,7 @@ func (f *Flow) windowOver() (float64, measure.Proof, bool) {
 	if cwnd < w || off > FitBar {
 		return 0, measure.Proof{}, true
 	}
-	return 100, f.Sender.Proof("congestion window, relative to the receiver's window", 100*cwnd/w, "pct"), true
+	return 100, f.Sender.Proof("congestion window relative to the receiver's window", 100*cwnd/w, "pct"), true
 }
 
 // windowFull returns the percentage of readings with data to send in which the peer's window was used up.
@@ -151,7 +151,7 @@ func SendBuffer(f *Flow) *Outcome {
 	bar, carried := float64(BlockedBar), s.flight
 	switch more := f.Against(f.Experiment(MoreBuffer)); {
 	case more.Times > GainBar:
-		o.Gains(f.Sender.Proof("goodput with twice the buffer, relative to this run", 0, ""), more)
+		o.Gains(f.Sender.Proof("goodput with twice the buffer relative to this run", 0, ""), more)
 	case s.blocked < BlockedBar || f.FitOf(s.flight) > SendFitBar: // readings of so short a time mean little
 		o.Confidence, bar, carried = measure.Possible, fewBlocked, s.buffer
 	case known && again < 0.01 && base > 0 && loaded < FitsBar*base && s.blocked > 80:

@@ -205,7 +205,7 @@ func staysAtOne(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep) 
 		Cause: "lag-one-member", Confidence: measure.Possible, Where: measure.Where{Place: measure.AtPath, From: cells[0].From, To: cells[0].To},
 		Summary: diagnose.Line(fmt.Sprintf("%s to %s carry the same %s, 1/%.0f of what the link should carry: they may all share one member of a bundle",
 			many(s, 0), many(s, len(s.Counts)-1), unit.Rate(most), members)),
-		Evidence: diagnose.Numbers([]measure.Proof{diagnose.Above(measure.Proof{Counter: "ceiling of the link, relative to the aggregate", Value: c.Bps / most}, 2-flatOver/100.0)}),
+		Evidence: diagnose.Numbers([]measure.Proof{diagnose.Above(measure.Proof{Counter: "ceiling of the link relative to the aggregate", Value: c.Bps / most}, 2-flatOver/100.0)}),
 		Effect:   &measure.Effect{BoundBps: new(most), Text: "one member carries " + unit.Rate(most), From: "link rate: " + c.LinkFrom},
 		Next:     "a test with flows of other hosts and ports; the counters of the members",
 		Fix:      diagnose.Advise(nil, "have the bundle choose a member by address and port (layer3+4) at both of its ends"), Source: "IEEE 802.1AX, 5.2.4; A-09",
@@ -255,7 +255,7 @@ func sharedMember(e *diagnose.End, g *measure.Group, flows int) *measure.Finding
 		Cause: "lag-one-member", Confidence: measure.Likely, Where: e.OnFace(),
 		Summary: diagnose.Line(fmt.Sprintf("%d flows carry %s together, which is what one of the %d members of %s carries: they all share it",
 			g.Hosts[i].Flows, unit.Rate(*bps), n, diagnose.Word(e.FaceName()))),
-		Evidence: diagnose.Numbers([]measure.Proof{diagnose.Above(e.Proof("goodput of all flows, share of one member's ceiling", 100**bps/most, "pct"), memberLow)}),
+		Evidence: diagnose.Numbers([]measure.Proof{diagnose.Above(e.Proof("goodput of all flows relative to one member's ceiling", 100**bps/most, "pct"), memberLow)}),
 		Effect:   &measure.Effect{BoundBps: new(most * float64(n)), Text: fmt.Sprintf("%d members carry %s", n, unit.Rate(most*float64(n))), From: "speeds of the members"},
 		Next:     "the counters of the members (ip -s link)", Fix: route.BundleFix(e.Flow), Source: "IEEE 802.1AX, 5.2.4; A-09",
 	}

@@ -205,7 +205,7 @@ func slowSwitch(f *diagnose.Flow, e *diagnose.End) *diagnose.Outcome {
 		return nil
 	}
 	return diagnose.Possible("two guests of %s reach only %s of the rate of one guest to itself, and their CPUs have time left", HostName(e), unit.Percent(stat.Pct(bps, itself))).
-		By(diagnose.UnderBar(measure.Proof{EndPoint: e.Name, Counter: "goodput, relative to the same test within one guest", Value: stat.Pct(bps, itself), Unit: "pct"}, rungBar))
+		By(diagnose.UnderBar(measure.Proof{EndPoint: e.Name, Counter: "goodput relative to the same test within one guest", Value: stat.Pct(bps, itself), Unit: "pct"}, rungBar))
 }
 
 // againstItself returns the highest rate of a guest of the flow with both ends on it; 0 if that was not measured.

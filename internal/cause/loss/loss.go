@@ -67,7 +67,7 @@ func judgeLoss(f *diagnose.Flow) *diagnose.Outcome {
 		return o
 	}
 	if bbr := f.Against(f.Experiment(diagnose.BbrControl)); bbr.Times > diagnose.GainBar {
-		o.Gains(f.Sender.Proof("goodput with bbr, relative to this run", 0, ""), bbr)
+		o.Gains(f.Sender.Proof("goodput with bbr relative to this run", 0, ""), bbr)
 		o.Confidence = measure.Likely // bbr also carries more past a queue that is too short
 	}
 	settledByDatagrams(f, o, b, again)

@@ -53,7 +53,7 @@ func aboveCeiling(f *diagnose.Flow) *diagnose.Outcome {
 	c := f.Cell.Ceiling
 	if bins := f.Bins(); len(bins) >= 3 && stat.Median(bins) <= c.Bps*BeyondBar/100 {
 		return diagnose.Possible("in single seconds %s is more than a link of %s can carry: they include data that was delayed before", unit.Rate(bps), unit.Rate(float64(c.LinkBps))).
-			By(diagnose.Above(f.Receiver.Proof("goodput, share of the ceiling", share, "pct"), BeyondBar), diagnose.UnderBar(f.Receiver.Proof("goodput of the median second", stat.Median(bins), "bps"), c.Bps*BeyondBar/100)).
+			By(diagnose.Above(f.Receiver.Proof("goodput relative to the ceiling", share, "pct"), BeyondBar), diagnose.UnderBar(f.Receiver.Proof("goodput of the median second", stat.Median(bins), "bps"), c.Bps*BeyondBar/100)).
 			Then("a longer run").AddFix(diagnose.Advise(nil, "measure for longer: delayed data then weighs less")).MarkNotBinding()
 	}
 	guess := "the link is faster, or the rate counts other headers"
@@ -63,7 +63,7 @@ func aboveCeiling(f *diagnose.Flow) *diagnose.Outcome {
 		}
 	}
 	return diagnose.Certain("%s is more than a link of %s can carry at MTU %d (%s): %s", unit.Rate(bps), unit.Rate(float64(c.LinkBps)), c.MTU, unit.Rate(c.Bps), guess).
-		By(diagnose.Above(f.Receiver.Proof("goodput, share of the ceiling", share, "pct"), BeyondBar)).
+		By(diagnose.Above(f.Receiver.Proof("goodput relative to the ceiling", share, "pct"), BeyondBar)).
 		Costs(c.Bps, "a rate above "+unit.Rate(c.Bps)+" proves nothing", fmt.Sprintf("%s at MTU %d, %s", unit.Rate(float64(c.LinkBps)), c.MTU, c.LinkLayer)).
 		AddFix(diagnose.Advise(nil, "state the rate of the link (--link-rate), and check the MTU of both ends and of the path (thru check)"))
 }

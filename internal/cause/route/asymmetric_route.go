@@ -43,12 +43,12 @@ func judgeAsymmetricRoute(f *diagnose.Flow) *diagnose.Outcome {
 	if *direction.Hops == *back.Hops && !sizes {
 		return diagnose.No("routers on the path: %d forward, %d back", *direction.Hops, *back.Hops)
 	}
-	o := diagnose.Likely("the two directions take different routes: %d routers forward, %d back", *direction.Hops, *back.Hops)
+	o := diagnose.Likely("the directions pass different numbers of routers: %d forward, %d back", *direction.Hops, *back.Hops)
 	if *direction.Hops == *back.Hops {
 		o = diagnose.Likely("the two directions take different routes: %d bytes pass forward, %d back", there.Bytes, here.Bytes)
 	}
-	o.By(measure.Proof{EndPoint: f.Receiver.Name, Counter: "routers, forward", Value: float64(*direction.Hops)},
-		measure.Proof{EndPoint: f.Sender.Name, Counter: "routers, back", Value: float64(*back.Hops)}).
+	o.By(measure.Proof{EndPoint: f.Receiver.Name, Counter: "routers forward", Value: float64(*direction.Hops)},
+		measure.Proof{EndPoint: f.Sender.Name, Counter: "routers back", Value: float64(*back.Hops)}).
 		AddFix(diagnose.Advise(nil, "compare the routes of both ends and of the routers between them (traceroute from each end)"))
 	reverse := reverse(f)
 	bps, ok := f.Goodput()
@@ -89,8 +89,8 @@ func packetsAsymmetricRoute(f *diagnose.Flow) *diagnose.Outcome {
 	case there == back:
 		return diagnose.No("routers on the path: %d forward, %d back", there, back)
 	}
-	return diagnose.Likely("the two directions take different routes: %d routers forward, %d back", there, back).MarkNotBinding().
-		By(x.Right.Proof("routers, forward, by the TTL", float64(there), ""), x.Left.Proof("routers, back, by the TTL", float64(back), "")).
+	return diagnose.Likely("the directions pass different numbers of routers: %d forward, %d back", there, back).MarkNotBinding().
+		By(x.Right.Proof("routers forward, by the TTL", float64(there), ""), x.Left.Proof("routers back, by the TTL", float64(back), "")).
 		AddFix(diagnose.Advise(nil, "compare the routes of both ends and of the routers between them (traceroute from each end)"))
 }
 
@@ -111,7 +111,7 @@ func gateHops(sc *scene.Scene) *gate.Finding {
 	case p.Forward.Hops == nil:
 		return gate.Missing(sc, "routers on the path", "forward.hops", "forward")
 	case p.Back.Hops == nil:
-		return gate.Missing(sc, "routers, back", "back.hops", "back")
+		return gate.Missing(sc, "routers back", "back.hops", "back")
 	case *p.Forward.Hops != *p.Back.Hops:
 		return gate.Warn("routers on the path: %d forward, %d back", *p.Forward.Hops, *p.Back.Hops)
 	}

@@ -124,7 +124,7 @@ func scalesOtherwise(f *diagnose.Flow) string {
 func member(f *diagnose.Flow, many *measure.Cell) *diagnose.Outcome {
 	g := f.Against(many)
 	o := diagnose.Likely("%d streams carry %.2g times as much as one: one stream uses one member of a bundle, or has a limit of its own", many.Streams, g.Times).
-		By(diagnose.InTurns(measure.Proof{EndPoint: f.Receiver.Name, Counter: fmt.Sprintf("goodput of %d streams, relative to one", many.Streams)}, g, diagnose.MemberBar), loss.QueueProof(f)).
+		By(diagnose.InTurns(measure.Proof{EndPoint: f.Receiver.Name, Counter: fmt.Sprintf("goodput of %d streams relative to one", many.Streams)}, g, diagnose.MemberBar), loss.QueueProof(f)).
 		Costs(0, fmt.Sprintf("%d streams carry %s", many.Streams, unit.Rate(diagnose.RateOf(many))), "the same traffic with -P "+fmt.Sprint(many.Streams)).
 		AddFix(BundleFix(f))
 	members := math.Round(g.Times)

@@ -144,7 +144,7 @@ func (sc *Scene) BDP() (bytes float64, why string) {
 	case sc.Rate() == 0 && sc.OnOneMachine():
 		return 0, "both ends are on one host"
 	case sc.Rate() == 0:
-		return 0, "the rate of the link is not known (--link-rate)"
+		return 0, "no link rate (--link-rate)"
 	}
 	return stat.BDPBytes(float64(sc.Rate()), sc.RTT()), ""
 }
