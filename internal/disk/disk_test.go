@@ -111,7 +111,7 @@ func checkTest(t *testing.T, got measure.DiskTest, by, where string) {
 	if !strings.HasPrefix(got.Method, by) || got.FileBytes != 8<<20 || got.FreeBytes < 16<<20 || got.FileSystem == "" || got.Mount == "" || got.Options == "" {
 		t.Errorf("%+v", got)
 	}
-	if inMemory := strings.HasPrefix(got.Cache, "not kept out: tmpfs"); where == "memory" && !inMemory {
+	if inMemory := strings.HasPrefix(got.Cache, "not bypassed: tmpfs"); where == "memory" && !inMemory {
 		t.Errorf("in memory the page cache was kept out: %q", got.Cache)
 	}
 	if len(got.Runs) != 4 {
@@ -275,7 +275,7 @@ func TestBesideTheCache(t *testing.T) {
 			c := small(t, folder, measure.DiskByThru)
 			c.noDirect, c.memory, c.Spec.FileBytes, c.Spec.NoMemory = true, tt.memory, tt.asked, true
 			got, err := Measure(t.Context(), c, quiet)
-			if strings.HasPrefix(got.Cache, "not kept out") {
+			if strings.HasPrefix(got.Cache, "not bypassed") {
 				t.Skip("needs a temporary folder that is no memory")
 			}
 			if err != nil || !strings.HasPrefix(got.Cache, tt.said) || got.FileBytes != tt.want || len(got.Runs) != 4 || len(got.Memory) > 0 {
@@ -347,13 +347,13 @@ func TestInterrupted(t *testing.T) {
 // TestRefused: errors in the request are reported before anything is written.
 func TestRefused(t *testing.T) {
 	tests := map[string]func(*measure.DiskSpec){
-		"no pattern":         func(s *measure.DiskSpec) { s.Patterns = []string{"backwards"} },
-		"cannot be measured": func(s *measure.DiskSpec) { s.BlockBytes = 1000 },
-		"too small":          func(s *measure.DiskSpec) { s.FileBytes = 100 },
-		"a step of":          func(s *measure.DiskSpec) { s.RunNs = 0 },
-		"workers cannot":     func(s *measure.DiskSpec) { s.Workers = measure.MostDiskWorkers + 1 },
-		"nothing measures":   func(s *measure.DiskSpec) { s.By = "dd" },
-		"does not fit":       func(s *measure.DiskSpec) { s.BlockBytes = 16 << 20 },
+		"unknown pattern": func(s *measure.DiskSpec) { s.Patterns = []string{"backwards"} },
+		"a block of":      func(s *measure.DiskSpec) { s.BlockBytes = 1000 },
+		"too small":       func(s *measure.DiskSpec) { s.FileBytes = 100 },
+		"a step of":       func(s *measure.DiskSpec) { s.RunNs = 0 },
+		"workers are not": func(s *measure.DiskSpec) { s.Workers = measure.MostDiskWorkers + 1 },
+		"unknown program": func(s *measure.DiskSpec) { s.By = "dd" },
+		"does not fit":    func(s *measure.DiskSpec) { s.BlockBytes = 16 << 20 },
 	}
 	for want, change := range tests {
 		folder := t.TempDir()
@@ -371,7 +371,7 @@ func TestReasons(t *testing.T) {
 	x := &test{conf: Config{Path: "/srv"}}
 	x.Path = "/srv"
 	for reason, hint := range map[error]string{
-		syscall.EROFS: "read-only", syscall.EACCES: "may write", syscall.ENOSPC: "make room", syscall.EDQUOT: "make room", errors.ErrUnsupported: "Linux",
+		syscall.EROFS: "read-only", syscall.EACCES: "may write", syscall.ENOSPC: "free space", syscall.EDQUOT: "free space", errors.ErrUnsupported: "Linux",
 	} {
 		err := x.explain("writing a file in", fmt.Errorf("x: %w", reason))
 		if !errors.Is(err, reason) || !strings.Contains(fault.Hint(err), hint) || !strings.HasPrefix(err.Error(), "disk: writing a file in /srv: ") {

@@ -59,12 +59,12 @@ func TestFioOutput(t *testing.T) {
 
 func TestFioOutputIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                      "said nothing",
-		"fio: no such option":   "said nothing",
-		"{\n":                   "middle",
+		"":                      "did not report",
+		"fio: no such option":   "did not report",
+		"{\n":                   "truncated",
 		"{\n]\n}\n":             "reading its output",
-		"{\n\"jobs\":[]\n}\n":   "0 groups",
-		"{\n\"jobs\":[{}]\n}\n": "nothing was moved",
+		"{\n\"jobs\":[]\n}\n":   "0 job groups",
+		"{\n\"jobs\":[{}]\n}\n": "no data",
 		"{\n\"jobs\":[{\"read\":{\"io_bytes\":-1,\"total_ios\":1}}]\n}\n": "negative",
 	} {
 		states, err := readFio(strings.NewReader(text), func(fioState) {})

@@ -76,7 +76,7 @@ func (r *reading) remark(doc *measure.Document) {
 		doc.Error = &measure.Error{Message: who + ": " + e, ExitCode: 1, Hint: "this is what " + who + " itself reported"}
 	}
 	if r.cut != nil {
-		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the iperf3 document is truncated: %v; thru uses the complete part", r.cut))
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the iperf3 document is damaged: %v; thru uses the complete part", r.cut))
 	} else if r.isPartial() && doc.Error == nil {
 		doc.Warnings = append(doc.Warnings, "the iperf3 document has no end: the test was aborted")
 	}

@@ -192,13 +192,13 @@ func TestReadBroken(t *testing.T) {
 		{"commas too many", strings.ReplaceAll(strings.Replace(tcp31, "}],\n\t\"end\"", "},],\n\t\"end\"", 1), `"sender.example",`, ``), []string{full}, ""},
 		{"one after the other", tcp31 + second + udp36, []string{full, full, "local->10.9.8.2 600000 lost 25/100"}, ""},
 		{"in a list", "[" + tcp31 + "," + second + "]", []string{full, full}, ""},
-		{"twice", tcp31 + tcp31, []string{full}, "taken once"},
-		{"cut, then whole", cut + "\n" + tcp31, []string{full}, "taken once"},
-		{"cut in the end", cut, []string{"local->server.example 8800000 retr 4"}, "breaks off"},
-		{"cut in an interval", tcp31[:strings.Index(tcp31, `"bytes": 1200000`)], []string{"local->server.example 8000000 retr 3"}, "breaks off"},
-		{"cut, then another", cut + "\n" + second, []string{"local->server.example 8800000 retr 4", full}, "breaks off"},
-		{"garbage inside", strings.Replace(tcp31, `"end":	{`, `iperf3: error`, 1), []string{"local->server.example 8800000 retr 4"}, "breaks off"},
-		{"lines without the last", lines[:strings.LastIndex(lines, `{"event":"end"`)], []string{"local->192.0.2.2 1"}, "breaks off"},
+		{"twice", tcp31 + tcp31, []string{full}, "ignored repeated"},
+		{"cut, then whole", cut + "\n" + tcp31, []string{full}, "ignored repeated"},
+		{"cut in the end", cut, []string{"local->server.example 8800000 retr 4"}, "is damaged"},
+		{"cut in an interval", tcp31[:strings.Index(tcp31, `"bytes": 1200000`)], []string{"local->server.example 8000000 retr 3"}, "is damaged"},
+		{"cut, then another", cut + "\n" + second, []string{"local->server.example 8800000 retr 4", full}, "is damaged"},
+		{"garbage inside", strings.Replace(tcp31, `"end":	{`, `iperf3: error`, 1), []string{"local->server.example 8800000 retr 4"}, "is damaged"},
+		{"lines without the last", lines[:strings.LastIndex(lines, `{"event":"end"`)], []string{"local->192.0.2.2 1"}, "is damaged"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			docs, warnings := summarised(t, tt.text)

@@ -79,7 +79,7 @@ func TestIntake(t *testing.T) {
 	if err := in.Take(bus.Spooled{Agent: "UKEY", Name: "web1", ID: "bad", Body: []byte("\x1b[2J{")}); err != nil {
 		t.Errorf("what can never be used comes again for ever: %v", err)
 	}
-	if text := said.String(); !strings.Contains(text, "no result") || strings.Contains(text, "\x1b") {
+	if text := said.String(); !strings.Contains(text, "not a result") || strings.Contains(text, "\x1b") {
 		t.Errorf("said %q", text)
 	}
 }
@@ -95,7 +95,7 @@ func TestIntakeCannotWrite(t *testing.T) {
 			t.Errorf("confirmed, or no hint: %v", err)
 		}
 	}
-	if n := strings.Count(said.String(), "cannot be kept"); n != 1 {
+	if n := strings.Count(said.String(), "cannot store the results"); n != 1 {
 		t.Errorf("said %d times: %q", n, said.String())
 	}
 }

@@ -13,7 +13,7 @@ import (
 // every command.
 func TestRefusedInput(t *testing.T) {
 	blank := bytes.Repeat([]byte{' '}, enough)
-	for name, want := range map[string]string{"-": "the input is no result", "x.json": "x.json is no result"} {
+	for name, want := range map[string]string{"-": "the input is not a result", "x.json": "x.json is not a result"} {
 		if err := (&Source{Name: name, begin: blank}).readable(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -141,7 +141,7 @@ func TestFull(t *testing.T) {
 	}
 	s.set(t, "max_page_count=30")
 	_, err := s.Put(ctx, noisy(2, 1_000_000), "")
-	if err == nil || !strings.Contains(err.Error(), "no room is left") || !strings.Contains(fault.Hint(err), "make room") {
+	if err == nil || !strings.Contains(err.Error(), "disk is full") || !strings.Contains(fault.Hint(err), "free space") {
 		t.Errorf("error %v, hint %q", err, fault.Hint(err))
 	}
 	if all, err := s.Stats(ctx); err != nil || all.Count != 1 {
@@ -177,11 +177,11 @@ func TestTroubles(t *testing.T) {
 		code       int
 		says, hint string
 	}{
-		{sqlite3.SQLITE_IOERR_LOCK, "does not lock files", "on a local disk"}, // NFS without its lock service
-		{sqlite3.SQLITE_IOERR_RDLOCK, "does not lock files", "on a local disk"},
-		{sqlite3.SQLITE_PROTOCOL, "does not lock files", "on a local disk"},
-		{sqlite3.SQLITE_IOERR_SHMMAP, "does not lock files", "on a local disk"},
-		{sqlite3.SQLITE_IOERR_SHMSIZE, "no room is left", "make room"},
+		{sqlite3.SQLITE_IOERR_LOCK, "file locks", "on a local disk"}, // NFS without its lock service
+		{sqlite3.SQLITE_IOERR_RDLOCK, "file locks", "on a local disk"},
+		{sqlite3.SQLITE_PROTOCOL, "file locks", "on a local disk"},
+		{sqlite3.SQLITE_IOERR_SHMMAP, "file locks", "on a local disk"},
+		{sqlite3.SQLITE_IOERR_SHMSIZE, "disk is full", "free space"},
 		{sqlite3.SQLITE_IOERR_FSYNC, "the disk or its file system fails", "dmesg"},
 		{sqlite3.SQLITE_BUSY_SNAPSHOT, "another process", "end that process"},
 		{sqlite3.SQLITE_READONLY_DBMOVED, "cannot be written", "--no-store"},

@@ -223,7 +223,7 @@ func TestStrangeTables(t *testing.T) {
 			if s, err := store.Open(path, o); err == nil {
 				s.Close()
 				t.Errorf("%s: opened with %+v", name, o)
-			} else if !strings.Contains(err.Error(), "no store of thru") || fault.Hint(err) == "" {
+			} else if !strings.Contains(err.Error(), "not a store of thru") || fault.Hint(err) == "" {
 				t.Errorf("%s: %v, hint %q", name, err, fault.Hint(err))
 			}
 		}
@@ -239,7 +239,7 @@ func TestStrangeTables(t *testing.T) {
 // An entry is what Put makes, or the store is damaged.
 func TestForgedEntries(t *testing.T) {
 	for name, c := range map[string]struct{ set, says string }{
-		"id":            {`id = 'x' || char(27) || '[31m'`, "is no id"},
+		"id":            {`id = 'x' || char(27) || '[31m'`, "is not an id"},
 		"another id":    {`entry = json_set(entry, '$.id', '20261122-201530-ffff')`, "the entry of"},
 		"verdict":       {`entry = json_set(entry, '$.verdict', 'pass' || char(10))`, "the verdict of"},
 		"year":          {`entry = json_set(entry, '$.started_at', '9999-12-31T23:59:59-12:00')`, "year 10000"},
@@ -282,25 +282,25 @@ func TestRefused(t *testing.T) {
 			fill(t, path, 3)
 			execute(t, raw(t, path), "PRAGMA user_version=99")
 		}},
-		{"text", "no store of thru", "--store", nil, func(t *testing.T, path string) {
+		{"text", "not a store of thru", "--store", nil, func(t *testing.T, path string) {
 			write(t, path, strings.Repeat("these are somebody's notes\n", 300))
 		}},
-		{"short text", "no store of thru", "--store", nil, func(t *testing.T, path string) { write(t, path, "notes") }},
+		{"short text", "not a store of thru", "--store", nil, func(t *testing.T, path string) { write(t, path, "notes") }},
 		{"another database", "of another program", "--store", nil, func(t *testing.T, path string) {
 			execute(t, raw(t, path), "CREATE TABLE bookmarks (url TEXT)")
 		}},
 		{"another application", "of another program", "--store", nil, func(t *testing.T, path string) {
 			execute(t, raw(t, path), "PRAGMA application_id=7")
 		}},
-		{"damaged head", "no store of thru", "--store", nil, func(t *testing.T, path string) {
+		{"damaged head", "not a store of thru", "--store", nil, func(t *testing.T, path string) {
 			fill(t, path, 3)
 			overwrite(t, path, 0, 64)
 		}},
-		{"damaged", "is damaged", "move it away", nil, func(t *testing.T, path string) {
+		{"damaged", "is damaged", "move the file away", nil, func(t *testing.T, path string) {
 			fill(t, path, 3)
 			overwrite(t, path, 100, 1<<20)
 		}},
-		{"cut off", "is damaged", "move it away", nil, func(t *testing.T, path string) {
+		{"cut off", "is damaged", "move the file away", nil, func(t *testing.T, path string) {
 			fill(t, path, 30)
 			if err := os.Truncate(path, 5000); err != nil {
 				t.Fatal(err)
@@ -334,10 +334,10 @@ func TestDamagedDocument(t *testing.T) {
 	execute(t, raw(t, path), "UPDATE documents SET zstd = x'00112233' WHERE result = 1")
 	execute(t, raw(t, path), "UPDATE results SET entry = '{' WHERE n = 2")
 	s := open(t, path)
-	if _, err := s.Get(context.Background(), ids[0]); err == nil || !strings.Contains(fault.Hint(err), "move it away") {
+	if _, err := s.Get(context.Background(), ids[0]); err == nil || !strings.Contains(fault.Hint(err), "move the file away") {
 		t.Errorf("Get: %v, hint %q", err, fault.Hint(err))
 	}
-	if _, err := s.Entry(context.Background(), ids[1]); err == nil || !strings.Contains(fault.Hint(err), "move it away") {
+	if _, err := s.Entry(context.Background(), ids[1]); err == nil || !strings.Contains(fault.Hint(err), "move the file away") {
 		t.Errorf("Entry: %v, hint %q", err, fault.Hint(err))
 	}
 	if _, err := s.Get(context.Background(), ids[2]); err != nil {

@@ -87,12 +87,12 @@ func TestLibvirtOdd(t *testing.T) {
 	check(t, "added later", []any{g.NICs[1].Name, g.NICs[1].Key, show(g.NICs[1].Model), show(g.NICs[1].Connected)}, []any{"added later: vnet7", "vnet7", nil, false})
 	check(t, "secret", show(g.Disks[0].Path), "rbd:vms/db1:id=libvirt:key=***:auth_supported=cephx")
 	check(t, "adapter of the disk", show(g.Disks[0].Adapter), "virtio-scsi")
-	for _, want := range [][2]string{{"nics.added later: vnet7.*", "added while"}, {"nics.added later: vnet7.network", "no port of a bridge"}, {"uuid", "does not tell"}} {
+	for _, want := range [][2]string{{"nics.added later: vnet7.*", "added while"}, {"nics.added later: vnet7.network", "not a port of a bridge"}, {"uuid", "not in its command line"}} {
 		if !noted(g.NotChecked, want[0], want[1]) {
 			t.Errorf("no note %v in %v", want, g.NotChecked)
 		}
 	}
-	for _, want := range [][2]string{{"guests", "1 of Firecracker"}, {"guests.disks.size_bytes", "not opened"}, {"guests.broken", "could not be read"}} {
+	for _, want := range [][2]string{{"guests", "1 of Firecracker"}, {"guests.disks.size_bytes", "does not open"}, {"guests.broken", "could not be read"}} {
 		if !noted(v.NotChecked, want[0], want[1]) {
 			t.Errorf("no note %v in %v", want, v.NotChecked)
 		}

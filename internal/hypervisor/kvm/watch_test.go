@@ -133,7 +133,7 @@ func TestCountersGone(t *testing.T) {
 	check(t, "a tap that is gone", len(got["vm:web1 vnet0 net.rx_bps"]), 0)
 	close(w.over)
 	series, missing := w.End(t.Context())
-	if len(series) == 0 || !noted(missing, "series.vm:web1", "ended while") {
+	if len(series) == 0 || !noted(missing, "series.vm:web1", "ended during") {
 		t.Errorf("%d series, %v", len(series), missing)
 	}
 }

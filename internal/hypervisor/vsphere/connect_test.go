@@ -68,8 +68,8 @@ func TestAddresses(t *testing.T) {
 		{url: "vsphere://ro@vsphere.local@vc.example:8443", name: "vsphere://ro@vsphere.local@vc.example:8443", addr: "vc.example:8443"},
 		{url: "https://[2001:db8::1]/sdk", user: "ro", name: "vsphere://ro@[2001:db8::1]", addr: "[2001:db8::1]:443"},
 		{url: "vsphere://ro:geheim@vc.example", wrong: "has a password"},
-		{url: "vsphere://ro@", wrong: "names no host"},
-		{url: "vc.example?x=1", wrong: "names no host"},
+		{url: "vsphere://ro@", wrong: "has no host"},
+		{url: "vc.example?x=1", wrong: "has no host"},
 	} {
 		c, u, err := target(Config{URL: tc.url, User: tc.user})
 		if tc.wrong != "" {
@@ -118,7 +118,7 @@ func TestRefusals(t *testing.T) {
 		"changed": {func(c *Config) {
 			c.Insecure, c.Pin = false, func(string, [32]byte) error { return fault.Failf("ask its owner", "pins: %w", changed) }
 		}, "is not accepted: pins: it is another one than before", "ask its owner"},
-		"web":      {func(c *Config) { c.URL = web.Listener.Addr().String() }, "no vCenter and no ESXi host: it answers 404", "port of its web service"},
+		"web":      {func(c *Config) { c.URL = web.Listener.Addr().String() }, "neither a vCenter nor an ESXi host: it answers 404", "port of its web service"},
 		"plain":    {func(c *Config) { c.URL = plain.Listener.Addr().String() }, "it does not speak TLS", "port of its web service"},
 		"other":    {func(c *Config) { c.URL = odd.Listener.Addr().String() }, "it does not speak vim25", "port of its web service"},
 		"starting": {func(c *Config) { c.URL = starting.Listener.Addr().String() }, "may still be starting", ""},
@@ -261,8 +261,8 @@ func TestDirection(t *testing.T) {
 		{get(io.EOF), "it ended the connection before its answer", "try again"},
 		{get(context.DeadlineExceeded), "no answer in time", "firewall"},
 		{fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), "it ended the connection before its answer", "try again"},
-		{get(fmt.Errorf("reading: %w", vimxml.UnmarshalError("expected element type <Envelope> but have <html>"))), "its answer is none of a vSphere server", "proxy"},
-		{&vimxml.SyntaxError{Msg: "illegal character code U+001B", Line: 2}, "its answer is none of a vSphere server", "proxy"},
+		{get(fmt.Errorf("reading: %w", vimxml.UnmarshalError("expected element type <Envelope> but have <html>"))), "its answer is not from a vSphere server", "proxy"},
+		{&vimxml.SyntaxError{Msg: "illegal character code U+001B", Line: 2}, "its answer is not from a vSphere server", "proxy"},
 		{errors.New("other"), "", ""},
 	} {
 		if words, hint := pathWords(tc.err); !strings.HasPrefix(words, tc.words) || (words == "") != (tc.words == "") || !strings.Contains(hint, tc.hint) {

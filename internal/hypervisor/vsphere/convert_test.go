@@ -145,7 +145,7 @@ func TestForms(t *testing.T) {
 	r.text("e", "empty", "it is off")
 	r.text("f", "configs", "")
 	r.text("", "absent", "")
-	want := []measure.NotChecked{{Fact: "a", Why: "the server tells name in a form that is not documented (int32)"}, {Fact: "b", Why: "no permission"},
+	want := []measure.NotChecked{{Fact: "a", Why: "the server reports name in an undocumented form (int32)"}, {Fact: "b", Why: "no permission"},
 		{Fact: "c", Why: "the server refuses it: a general error"}, {Fact: "d", Why: "the server refuses it: InvalidProperty"}, {Fact: "e", Why: "it is off"}, {Fact: "f", Why: noReason}}
 	if diff := cmp.Diff(want, r.gaps); diff != "" {
 		t.Error(diff)

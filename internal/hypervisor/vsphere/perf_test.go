@@ -121,7 +121,7 @@ func TestKeep(t *testing.T) {
 		told("vm-42", "20,yesterday", ready, "0", "1"),
 	} {
 		p.entities[0].odd = nil
-		if p.keep(x); p.entities[0].odd == nil || !strings.HasPrefix(p.missing(p.entities[0], time.Time{}), "not all that it told can be read: ") {
+		if p.keep(x); p.entities[0].odd == nil || !strings.HasPrefix(p.missing(p.entities[0], time.Time{}), "its answer cannot be read fully: ") {
 			t.Errorf("taken: %+v", x)
 		}
 	}
@@ -299,7 +299,7 @@ func TestBusiest(t *testing.T) {
 			t.Errorf("CPU %s: %d samples, want %d", cpu, got, want)
 		}
 	}
-	if left := pruned(p.entities); len(left) != 1 || left[0].Fact != "cpu.usage_pct of esx1" || !strings.Contains(left[0].Why, "of its 256 CPUs the 32") {
+	if left := pruned(p.entities); len(left) != 1 || left[0].Fact != "cpu.usage_pct of esx1" || !strings.Contains(left[0].Why, "of its 256 CPUs, the 32") {
 		t.Errorf("%+v", left)
 	}
 }
@@ -320,7 +320,7 @@ func TestKeptBounded(t *testing.T) {
 	if whole != 150 || single != 50 {
 		t.Errorf("%d samples of the guest, %d of a CPU", whole, single)
 	}
-	if left := p.kept.words("vc"); len(left) != 2 || left[0].Fact != "counters of vc since 2026-03-01 12:00:00" || !strings.Contains(left[0].Why, "single CPUs") || !strings.Contains(left[1].Why, "no more are kept") {
+	if left := p.kept.words("vc"); len(left) != 2 || left[0].Fact != "counters of vc since 2026-03-01 12:00:00" || !strings.Contains(left[0].Why, "single CPUs") || !strings.Contains(left[1].Why, "further samples are omitted") {
 		t.Errorf("%+v", left)
 	}
 }

@@ -160,9 +160,9 @@ func TestSomeMachines(t *testing.T) {
 		after  func(soap.HasFault)
 		why    string
 	}{
-		"folder":  {nil, drop, "are told in full: the account may not see the others"},
+		"folder":  {nil, drop, "in full: the account may not see the others"},
 		"refused": {func(req soap.HasFault) error { return refusedIf(guests(req)) }, nil, "no permission (System.View)"},
-		"memory":  {nil, refuse("config.hardware.memoryMB"), "are told in full"},
+		"memory":  {nil, refuse("config.hardware.memoryMB"), "in full"},
 		"list":    {nil, refuse("vm"), "no permission (System.Read)"},
 	} {
 		t.Run(name, func(t *testing.T) {

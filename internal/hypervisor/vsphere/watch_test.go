@@ -420,7 +420,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for fact, why := range map[string]string{
-		"counters of vm-9999":      "there is no guest and no host of this id",
+		"counters of vm-9999":      "no guest or host has this id",
 		"counters of " + off.Name:  "it is powered off",
 		"counters of " + gone.Name: "it no longer exists",
 	} {

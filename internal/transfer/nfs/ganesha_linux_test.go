@@ -125,8 +125,8 @@ func TestGaneshaVersions(t *testing.T) {
 	}{
 		"3, by nfs":    {[]string{"3"}, New, "", ""},
 		"3, by nfs4":   {[]string{"3"}, NewFour, "no such program or version", "use nfs:// for NFS 3"},
-		"4.0, by nfs":  {[]string{"4.0"}, New, "not its minor version 1, nor NFS 3", "only NFS 3 and 4.1 are spoken here"},
-		"4.0, by nfs4": {[]string{"4.0"}, NewFour, "not its minor version 1", "vers4.1=y"},
+		"4.0, by nfs":  {[]string{"4.0"}, New, "neither 4.1 nor NFS 3", "supports only these"},
+		"4.0, by nfs4": {[]string{"4.0"}, NewFour, "but not 4.1", "vers4.1=y"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := ganesha(t, c.versions...)

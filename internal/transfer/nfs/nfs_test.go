@@ -139,8 +139,8 @@ func TestAccepted(t *testing.T) {
 		want  string
 	}{
 		"success":        {[]uint32{1, 1, 0, 0, 0, 0}, ""},
-		"a call":         {[]uint32{1, 0, 0, 0, 0, 0}, "no reply"},
-		"empty":          {nil, "no reply"},
+		"a call":         {[]uint32{1, 0, 0, 0, 0, 0}, "not a reply"},
+		"empty":          {nil, "not a reply"},
 		"too short":      {[]uint32{1, 1, 0, 0}, "too short"},
 		"no program":     {[]uint32{1, 1, 0, 0, 0, 1}, "no such program"},
 		"garbage":        {[]uint32{1, 1, 0, 0, 0, 4}, "status 4"},

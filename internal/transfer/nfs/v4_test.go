@@ -180,7 +180,7 @@ func TestPatience(t *testing.T) {
 // TestPatienceEnds: a server that always asks for time gets as much as a
 // silence.
 func TestPatienceEnds(t *testing.T) {
-	for code, hint := range map[uint32]string{codeDelay: "", codeGrace: "started a moment ago"} {
+	for code, hint := range map[uint32]string{codeDelay: "", codeGrace: "just started"} {
 		m := &moody{refuse: once(opOpen, code, -1)}
 		cfg := m.serve(t)
 		cfg.Timeout = 400 * time.Millisecond

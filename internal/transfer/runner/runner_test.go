@@ -323,7 +323,7 @@ func TestLeft(t *testing.T) {
 	}
 	os.Remove(target)
 	os.Symlink("/etc/passwd", PartName(target))
-	if _, _, err := NewFile(target, false); err == nil || !strings.Contains(err.Error(), "no file of thru's") {
+	if _, _, err := NewFile(target, false); err == nil || !strings.Contains(err.Error(), "not a file of thru") {
 		t.Errorf("a link was followed: %v", err)
 	}
 }

@@ -37,7 +37,7 @@ func TestCeiling(t *testing.T) {
 		want  string
 	}{
 		"one":     {"http://192.0.2.1/f", Options{}, 0, "the same client against a server in this process, over loopback: "},
-		"two up":  {"ftp://192.0.2.1/f", Options{Upload: true, Many: 2}, 0, "2 of the same clients at once against"},
+		"two up":  {"ftp://192.0.2.1/f", Options{Upload: true, Many: 2}, 0, "2 such clients at once against"},
 		"blocks":  {"nfs://192.0.2.1/e/f", Options{From: Generated}, 64 << 10, "the same client"},
 		"slowest": {"sftp://192.0.2.1/f", Options{Upload: true}, 16, "the same client"},
 	} {

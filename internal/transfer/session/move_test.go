@@ -160,7 +160,7 @@ func TestWhatIsThereStays(t *testing.T) {
 					t.Errorf("%s is %.20q", n, text)
 				}
 			}
-			if said := strings.Join(m.Warnings(), "\n"); strings.Contains(said, "lies beside it") != c.warns {
+			if said := strings.Join(m.Warnings(), "\n"); strings.Contains(said, "keeps the existing file") != c.warns {
 				t.Errorf("said is %q", said)
 			}
 		})

@@ -69,7 +69,7 @@ func TestRedirects(t *testing.T) {
 	if !strings.Contains(strings.Join(s.Info().Details, "\n"), "redirected to") {
 		t.Errorf("%q does not say that it was redirected", s.Info().Details)
 	}
-	if _, err = s.Get(t.Context(), "away", got); err == nil || !strings.Contains(err.Error(), "sends us elsewhere") {
+	if _, err = s.Get(t.Context(), "away", got); err == nil || !strings.Contains(err.Error(), "redirects to another server") {
 		t.Errorf("another host: %v", err)
 	}
 }

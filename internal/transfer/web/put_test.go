@@ -29,7 +29,7 @@ func TestPutRedirected(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, size := range []int{4, 2 << 20} {
-			if err := s.Put(t.Context(), "new", bytes.NewReader(make([]byte, size)), int64(size), false); err == nil || !strings.Contains(err.Error(), "elsewhere") {
+			if err := s.Put(t.Context(), "new", bytes.NewReader(make([]byte, size)), int64(size), false); err == nil || !strings.Contains(err.Error(), "redirects") {
 				t.Errorf("%d, %d bytes: %v", status, size, err)
 			}
 		}
