@@ -111,7 +111,7 @@ func checkTest(t *testing.T, got measure.DiskTest, by, where string) {
 	if !strings.HasPrefix(got.Method, by) || got.FileBytes != 8<<20 || got.FreeBytes < 16<<20 || got.FileSystem == "" || got.Mount == "" || got.Options == "" {
 		t.Errorf("%+v", got)
 	}
-	if inMemory := strings.HasPrefix(got.Cache, "not bypassed: tmpfs"); where == "memory" && !inMemory {
+	if inMemory := strings.HasPrefix(got.Cache, "not kept out: tmpfs"); where == "memory" && !inMemory {
 		t.Errorf("in memory the page cache was kept out: %q", got.Cache)
 	}
 	if len(got.Runs) != 4 {
@@ -275,7 +275,7 @@ func TestBesideTheCache(t *testing.T) {
 			c := small(t, folder, measure.DiskByThru)
 			c.noDirect, c.memory, c.Spec.FileBytes, c.Spec.NoMemory = true, tt.memory, tt.asked, true
 			got, err := Measure(t.Context(), c, quiet)
-			if strings.HasPrefix(got.Cache, "not bypassed") {
+			if strings.HasPrefix(got.Cache, "not kept out") {
 				t.Skip("needs a temporary folder that is no memory")
 			}
 			if err != nil || !strings.HasPrefix(got.Cache, tt.said) || got.FileBytes != tt.want || len(got.Runs) != 4 || len(got.Memory) > 0 {

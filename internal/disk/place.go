@@ -43,7 +43,7 @@ func (t *test) place() error {
 	}
 	switch {
 	case s.inMemory: // Linux 6.6 accepts O_DIRECT there without effect
-		t.Cache = "not bypassed: " + kind + " is in memory itself"
+		t.Cache = "not kept out: " + kind + " is in memory itself"
 		t.memory = memoryShare(t.conf.Host)
 		return t.size(memoryFile)
 	case refused == nil && !s.deaf:
