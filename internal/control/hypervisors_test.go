@@ -167,7 +167,7 @@ func TestBeneathFails(t *testing.T) {
 		reason string // in not_checked of the document or of the inventory
 		placed bool
 	}{
-		"too short a test":      {&fakeSource{every: 20 * time.Second}, hypervisorLimits{}, "", "a sample covers 20 s: fewer than two lie within it", true},
+		"too short a test":      {&fakeSource{every: 20 * time.Second}, hypervisorLimits{}, "", "a sample covers 20 s: fewer than two are within the test", true},
 		"the inventory fails":   {&fakeSource{fails: fault.Failf("give it one that may read", "vsphere: the account may not")}, hypervisorLimits{}, "does not tell what lies below the end points: vsphere: the account may not (give it one that may read)", "the account may not", false},
 		"the inventory hangs":   {&fakeSource{hangs: quit}, short, "does not tell what lies below the end points: it took longer than 50.0 ms", "took longer", false},
 		"counters cannot begin": {&fakeSource{blind: errors.New("no such counter")}, hypervisorLimits{}, "does not tell what its hosts do meanwhile: no such counter", "no such counter", true},
