@@ -18,10 +18,10 @@ import (
 )
 
 type checkCmd struct {
-	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST (one connection, which an iperf3 -s -1 takes for its client), or ssh://[USER@]HOST[:PORT] (Linux; ESXi, FreeBSD, illumos, macOS: facts alone); without it this machine alone."`
+	EndPoint string `arg:"" optional:"" name:"end-point" help:"A joined name, HOST[:PORT], iperf3://HOST (one connection: it ends an iperf3 -s -1), or ssh://[USER@]HOST[:PORT] (Linux; only facts of ESXi, FreeBSD, illumos, macOS); without it only this machine."`
 	gateFlags
 	hypervisorFlags
-	List bool `group:"Gates" name:"list" help:"Print all gates with what they judge, and end."`
+	List bool `group:"Gates" name:"list" help:"List all gates and what they check, and exit."`
 	Port int  `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
 	formFlags
 	wholeFlag
@@ -32,15 +32,15 @@ type checkCmd struct {
 // takes implements asks.
 func (*checkCmd) takes() (string, map[string]option.Flag) {
 	return "streams version4 version6 bind bind-dev data-addr link-rate", map[string]option.Flag{
-		"streams":   {Help: "Parallel connections that are planned."},
-		"link-rate": {Group: "Gates", Help: "Rate that the path is wanted to carry, such as 10G (1G/l2: counted in frames, as shapers do)."},
+		"streams":   {Help: "Planned parallel connections."},
+		"link-rate": {Group: "Gates", Help: "Rate that the path should carry, such as 10G (1G/l2: counted in frames, as shapers do)."},
 	}
 }
 
 // gateFlags choose which gates to check.
 type gateFlags struct {
-	Only []string `group:"Gates" name:"only" placeholder:"GATE" list:"thru check --list" help:"Only these gates (thru check --list)."`
-	Skip []string `group:"Gates" name:"skip" placeholder:"GATE" list:"thru check --list" help:"All but these gates."`
+	Only []string `group:"Gates" name:"only" placeholder:"GATE" list:"thru check --list" help:"Check only these gates (thru check --list)."`
+	Skip []string `group:"Gates" name:"skip" placeholder:"GATE" list:"thru check --list" help:"Skip these gates."`
 }
 
 // gating converts the flags to control.Gating and refuses unknown ids.

@@ -38,24 +38,24 @@ type grammar struct {
 	Color string `name:"color" enum:"auto,always,never" default:"auto" help:"Colour: auto (a terminal, without $$NO_COLOR), always, never."`
 
 	Test      testCmd      `cmd:"" help:"Measure a path: both directions, CPU of both ends, and what the figures mean."`
-	Check     checkCmd     `cmd:"" help:"Is this host, and the path to an end point, fit to be measured? What is not, and what to do."`
-	Explain   explainCmd   `cmd:"" help:"Why is it not more? Makes the tests that tell, of an end point, or reads what was kept: results, or captures (pcap, pcapng)."`
-	Tune      tuneCmd      `cmd:"" help:"Change one setting at a time, measure what it brings, keep it or put it back; --dry-run: advice alone, --rollback: undo it."`
-	Ladder    ladderCmd    `cmd:"" help:"Measure rung by rung: 1, 2, 4, 8 streams, with the default window and 800K, and what each layer costs."`
+	Check     checkCmd     `cmd:"" help:"Check whether this host and the path to an end point are fit to be measured, and what to fix."`
+	Explain   explainCmd   `cmd:"" help:"Explain what limits the rate: run experiments with an end point, or read results or captures (pcap, pcapng)."`
+	Tune      tuneCmd      `cmd:"" help:"Change one setting at a time, measure the gain, keep or revert it; --dry-run: only advice, --rollback: undo."`
+	Ladder    ladderCmd    `cmd:"" help:"Measure what each layer costs, rung by rung: 1, 2, 4, 8 streams with the default window and with 800K."`
 	Run       runCmd       `cmd:"" help:"Run a plan: sweeps, matrices and many hosts at once, from a file."`
 	Plan      planCmd      `cmd:"" help:"Write a plan file to start from, or check one."`
 	Serve     serveCmd     `cmd:"" help:"Make this host an end point that others can measure with."`
 	IPerf3    iperf3Cmd    `cmd:"" name:"iperf3" passthrough:"" help:"The command line and output of iperf3, for old scripts: alias iperf3='thru iperf3'."`
-	Join      joinCmd      `cmd:"" help:"Keep a join string (from stdin) under a name."`
-	Control   controlCmd   `cmd:"" help:"Be the controller of a fleet: hosts come to it, and those who run tests find them here."`
-	Hosts     hostsCmd     `cmd:"" help:"List the hosts of a fleet, and what they are doing."`
-	Inventory inventoryCmd `cmd:"" help:"What is there: virtual machines, their hosts and networks, of vCenter, ESXi or QEMU, and what stands out."`
-	Disk      diskCmd      `cmd:"" help:"What does the disk below a folder give? Reading and writing, in order and at random, here or at an end point."`
-	Transfer  transferCmd  `cmd:"" help:"Move a file by a real protocol (ftp, sftp, smb, nfs, rsync, http), and say which layer holds it up: disk, network, protocol or client."`
-	Report    reportCmd    `cmd:"" help:"Show a result that was kept, as text, page, Markdown, CSV or JSON; check who signed a page."`
-	History   historyCmd   `cmd:"" help:"List the results that are kept; export, import, remove them."`
-	Compare   compareCmd   `cmd:"" help:"What changed between results: the figures with their doubt, and which fact beside them. A regression ends with exit code 3."`
-	Help      helpCmd      `cmd:"" help:"Print a page of the documentation; without a topic the list of them, by question."`
+	Join      joinCmd      `cmd:"" help:"Store a join string (from stdin) under a name."`
+	Control   controlCmd   `cmd:"" help:"Run the controller of a fleet: hosts connect to it, and operators find them there."`
+	Hosts     hostsCmd     `cmd:"" help:"List the hosts of a fleet and what they are doing."`
+	Inventory inventoryCmd `cmd:"" help:"List virtual machines, their hosts and networks, from vCenter, ESXi or QEMU, and anomalies."`
+	Disk      diskCmd      `cmd:"" help:"Measure the disk of a folder: sequential and random reads and writes, here or at an end point."`
+	Transfer  transferCmd  `cmd:"" help:"Transfer a file by a real protocol (ftp, sftp, smb, nfs, rsync, http), and name the layer that limits it: disk, network, protocol or client."`
+	Report    reportCmd    `cmd:"" help:"Show a stored result as text, page, Markdown, CSV or JSON; check who signed a page."`
+	History   historyCmd   `cmd:"" help:"List, export, import and remove stored results."`
+	Compare   compareCmd   `cmd:"" help:"Show what changed between results: figures with their uncertainty, and facts of the hosts. A regression ends with exit code 3."`
+	Help      helpCmd      `cmd:"" help:"Print a page of the documentation; without a topic, the list of pages by question."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
 

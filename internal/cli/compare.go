@@ -20,12 +20,12 @@ import (
 )
 
 type compareCmd struct {
-	Before string `arg:"" help:"What was: an id of thru history, last~1, a span such as last-week or 2026-11-01..2026-11-07, a run, or a file (of thru or iperf3)."`
-	After  string `arg:"" help:"What is, by the same words: last, today."`
+	Before string `arg:"" help:"Baseline: an id of thru history, last~1, a span such as last-week or 2026-11-01..2026-11-07, a run, or a file (of thru or iperf3)."`
+	After  string `arg:"" help:"New result, in the same form: last, today."`
 	filterFlags
-	Bar    string `name:"bar" default:"2%" placeholder:"PCT" help:"A change within it is none (default 2%)."`
-	Anyway bool   `name:"anyway" help:"Compare although settings differ that make other things of the figures."`
-	FailOn string `name:"fail-on" enum:"rate,any" default:"rate" placeholder:"rate|any" help:"What ends with exit code 3: a rate that got worse, or also CPU, round trip, loss or latency (default rate)."`
+	Bar    string `name:"bar" default:"2%" placeholder:"PCT" help:"Smallest change that counts (default 2%)."`
+	Anyway bool   `name:"anyway" help:"Compare although settings differ that change what the figures mean."`
+	FailOn string `name:"fail-on" enum:"rate,any" default:"rate" placeholder:"rate|any" help:"What ends with exit code 3: only a worse rate (default), or any worse figure: CPU, round trip, loss or latency too."`
 	JSON   bool   `group:"Form" name:"json" help:"Print one JSON document (thru help comparison)."`
 	HTML   string `group:"Form" name:"html" type:"newfile" placeholder:"FILE" help:"Write one page to hand over, signed by this host."`
 
@@ -34,16 +34,16 @@ type compareCmd struct {
 
 // Help explains the outcomes.
 func (compareCmd) Help() string {
-	return `Flows are paired by what they measure. Of one result each side every run is a value,
-of a span every result is one; so one run a side tells little: thru test --repeat 5.
+	return `Flows are paired by what they measure. With one result on each side every run is a value,
+with a span every result is one. One run on each side shows little: thru test --repeat 5.
 
   improved, worse  the whole 95% interval of the change is beyond the bar
-  equivalent       it is within
-  undecided        neither: it takes more runs, or more results
+  equivalent       the whole interval is within the bar
+  undecided        neither: measure more runs, or more results
   not compared     settings differ, or a side has no figure
 
-A regression ends with exit code 3, and where nothing could be compared, or a flow
-that was measured before has failed, it is 1.`
+A regression ends with exit code 3. If nothing could be compared, or a flow of the
+baseline has failed, it is 1.`
 }
 
 // Run compares two results, or two periods of results.

@@ -21,23 +21,23 @@ import (
 
 type controlCmd struct {
 	Port    int      `short:"p" placeholder:"PORT" help:"Port for hosts and operators (default 5200)."`
-	Bind    []string `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses to listen at (default: all)."`
-	BindDev string   `name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF to listen at."`
-	Name    string   `name:"name" default:"fleet" help:"What the fleet is called in the join strings."`
+	Bind    []string `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses to listen on (default: all)."`
+	BindDev string   `name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF to listen on."`
+	Name    string   `name:"name" default:"fleet" help:"Name of the fleet in the join strings."`
 	State   string   `name:"state" type:"path" placeholder:"DIR" help:"Folder for identity, names and results (default: thru/control in the user's state folder)."`
 	Results string   `name:"results" type:"path" placeholder:"DIR" help:"Folder for results that hosts deliver (default: results in the state folder)."`
 	Rotate  bool     `name:"rotate" help:"Make new secrets and a new certificate first; old join strings no longer work."`
-	JSON    bool     `name:"json" help:"Print one JSON line when ready, and one for each thing that happens."`
+	JSON    bool     `name:"json" help:"Print one JSON line when ready, and one for each event."`
 	natsFlags
 	permitFlags
 }
 
 // permitFlags are the keys that a NATS cluster accepts.
 type permitFlags struct {
-	NATSKeys   []string `group:"NATS cluster" name:"nats-key" type:"path" placeholder:"FILE" help:"Make a key for --nkey in this file, if there is none, print its public part, and end; may be given again."`
-	NATSConfig bool     `group:"NATS cluster" name:"nats-config" help:"Print the part of the servers' configuration that lets these keys in, and end:"`
+	NATSKeys   []string `group:"NATS cluster" name:"nats-key" type:"path" placeholder:"FILE" help:"Create a key for --nkey in this file if there is none, print its public part, and exit. Can be repeated."`
+	NATSConfig bool     `group:"NATS cluster" name:"nats-config" help:"Print the part of the servers' configuration that admits these keys, and exit:"`
 	Agents     []string `group:"NATS cluster" name:"agent" placeholder:"KEY" help:"Public nkey of a host (U...)."`
-	Operators  []string `group:"NATS cluster" name:"operator" placeholder:"KEY" help:"Public nkey of who runs tests."`
+	Operators  []string `group:"NATS cluster" name:"operator" placeholder:"KEY" help:"Public nkey of an operator."`
 	Registries []string `group:"NATS cluster" name:"registry" placeholder:"KEY" help:"Public nkey of a controller."`
 }
 

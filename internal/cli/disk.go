@@ -19,15 +19,15 @@ import (
 )
 
 type diskCmd struct {
-	Path     string        `arg:"" name:"path" help:"Folder whose file system is measured. A file without a name is made in it, of at most half of what is free; nothing of it stays."`
-	EndPoint string        `arg:"" optional:"" name:"end-point" help:"Where that folder is: a name that was joined (thru serve --allow files --files DIR), or ssh://[USER@]HOST[:PORT]; without it on this machine."`
-	Pattern  []string      `group:"What" name:"pattern" placeholder:"PATTERN" help:"Only these: seq-read, rand-read, seq-write, rand-write (default: all)."`
-	Block    int64         `group:"What" name:"block" type:"size" like:"128K or 4K" placeholder:"SIZE" help:"Bytes of each access (default: 128K in order, 4K at random)."`
-	Size     int64         `group:"What" name:"size" type:"size" like:"1G" placeholder:"SIZE" help:"Size of the file (default: 1G past the page cache, else twice the memory; less where there is no room or the disk is slow)."`
+	Path     string        `arg:"" name:"path" help:"Folder of the file system to measure. thru creates an unnamed file in it, of at most half of the free space, and leaves nothing behind."`
+	EndPoint string        `arg:"" optional:"" name:"end-point" help:"Host of that folder: a joined name (thru serve --allow files --files DIR), or ssh://[USER@]HOST[:PORT]; without it this machine."`
+	Pattern  []string      `group:"What" name:"pattern" placeholder:"PATTERN" help:"Measure only these: seq-read, rand-read, seq-write, rand-write (default: all)."`
+	Block    int64         `group:"What" name:"block" type:"size" like:"128K or 4K" placeholder:"SIZE" help:"Bytes of each access (default: 128K sequential, 4K random)."`
+	Size     int64         `group:"What" name:"size" type:"size" like:"1G" placeholder:"SIZE" help:"Size of the file (default: 1G with direct I/O, else twice the memory; less if space is short or the disk is slow)."`
 	Time     time.Duration `group:"What" short:"t" name:"time" type:"time" like:"3s" default:"3s" placeholder:"TIME" help:"Measured time of each step."`
 	By       string        `group:"What" name:"by" placeholder:"METHOD" help:"fio, or thru for its own workers (default: fio where it is installed)."`
-	Workers  int           `group:"What" name:"max-workers" default:"64" placeholder:"N" help:"Workers are doubled up to so many, until the sum rises by less than 5% twice in a row."`
-	NoMemory bool          `group:"What" name:"no-memory" help:"Leave the baseline out: the same over a file in memory, and to nowhere."`
+	Workers  int           `group:"What" name:"max-workers" default:"64" placeholder:"N" help:"Most workers: they are doubled until the total rises by less than 5% twice in a row."`
+	NoMemory bool          `group:"What" name:"no-memory" help:"Skip the baseline: the same with a file in memory, and with /dev/zero and /dev/null."`
 	Port     int           `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
 	formFlags
 	storeFlags

@@ -21,8 +21,8 @@ import (
 const explainTime = 5 * time.Second
 
 type explainCmd struct {
-	What   []string      `arg:"" optional:"" name:"end-point|file" help:"An end point as for test, or files: captures (pcap or pcapng: one, or one of each end), results of thru (--json) and of iperf3 (-J), - for stdin, of a ladder the lowest rung first. A name that was joined is an end point; else a file that exists, and what ends in .json, is a file. Without any: this machine against itself."`
-	Budget time.Duration `group:"How much" name:"budget" type:"time" like:"60 or 2m" none:"a budget of 0 s holds nothing" default:"60s" placeholder:"SECONDS" help:"Time for all tests together, such as 30 or 2m (default: 60)."`
+	What   []string      `arg:"" optional:"" name:"end-point|file" help:"An end point as for test, or files: captures (pcap or pcapng: one, or one of each end), results of thru (--json) and of iperf3 (-J), - for stdin; of a ladder, the lowest rung first. A joined name is an end point; else an existing file, or a name that ends in .json, is a file. Without any: this machine against itself."`
+	Budget time.Duration `group:"How much" name:"budget" type:"time" like:"60 or 2m" none:"a budget of 0 s leaves no time" default:"60s" placeholder:"SECONDS" help:"Time for all tests together, such as 30 or 2m (default: 60)."`
 	flowFlags
 	captureFlags
 	hypervisorFlags
@@ -32,7 +32,7 @@ type explainCmd struct {
 // takes implements asks.
 func (*explainCmd) takes() (string, map[string]option.Flag) {
 	return flowOptions + endOptions + "udp bitrate streams capture-packets " + farOptions, map[string]option.Flag{
-		"udp": {Help: "Explain datagrams; 1 Mb/s a stream unless -b says otherwise."}, "streams": {Help: "Parallel connections (default 1: one shows best what holds it back)."},
+		"udp": {Help: "Explain UDP; 1 Mb/s per stream unless -b is given."}, "streams": {Help: "Parallel connections (default 1, which shows the limit best)."},
 	}
 }
 

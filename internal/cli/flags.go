@@ -28,7 +28,7 @@ type flowFlags struct {
 // trafficFlags are the flags of the commands that measure once.
 type trafficFlags struct {
 	flowFlags
-	Force bool `group:"Output" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
+	Force bool `group:"Output" name:"force" help:"Measure although a gate fails (thru check), and note it in the result."`
 }
 
 // above reads a value above zero. The flag's tags describe it: `like` is an example, `most` the maximum,

@@ -23,14 +23,14 @@ type formFlags struct {
 	Samples  bool   `group:"Output" name:"samples" help:"With --json: also each second of every stream, core and counter."`
 	HTML     string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
 	Markdown string `group:"Output" name:"markdown" type:"newfile" placeholder:"FILE" help:"Also write it as Markdown."`
-	Summary  bool   `group:"Output" name:"summary" help:"With --markdown: the answer alone, at most 40 lines, for a ticket."`
+	Summary  bool   `group:"Output" name:"summary" help:"With --markdown: only the answer, at most 40 lines, for a ticket."`
 	CSV      string `group:"Output" name:"csv" type:"newfile" placeholder:"FILE" help:"Also write all samples as CSV."`
 	JUnit    string `group:"Output" name:"junit" type:"newfile" placeholder:"FILE" help:"Also write what passed and what failed as JUnit XML, for a pipeline."`
 }
 
 // wholeFlag is for commands that print only the answer by default.
 type wholeFlag struct {
-	All bool `group:"Output" name:"all" help:"Print all that is known, not the answer alone."`
+	All bool `group:"Output" name:"all" help:"Print the whole report, not only the answer."`
 }
 
 // showAll returns the command that prints all of the last measurement, or of a stored result.

@@ -24,25 +24,25 @@ import (
 
 // historyCmd works on the stored results.
 type historyCmd struct {
-	List   historyListCmd   `cmd:"" default:"withargs" help:"List them, the newest first: what history does by itself. --help has the filters."`
-	Export historyExportCmd `cmd:"" help:"Write them as JSON lines: a copy to keep, or for another machine."`
-	Import historyImportCmd `cmd:"" help:"Take over what export has written, or documents of --json."`
-	Rm     historyRmCmd     `cmd:"" help:"Remove some."`
-	Prune  historyPruneCmd  `cmd:"" help:"Remove the oldest: by age, number or size."`
+	List   historyListCmd   `cmd:"" default:"withargs" help:"List results, newest first (the default). --help shows the filters."`
+	Export historyExportCmd `cmd:"" help:"Write results as JSON lines: a backup, or for another machine."`
+	Import historyImportCmd `cmd:"" help:"Import what export has written, or documents of --json."`
+	Rm     historyRmCmd     `cmd:"" help:"Remove results."`
+	Prune  historyPruneCmd  `cmd:"" help:"Remove the oldest results: by age, number or size."`
 }
 
 // filterFlags select results.
 type filterFlags struct {
 	storeFile
-	Host    []string `group:"Which" name:"host" placeholder:"NAME" help:"This host took part, by its name as an end point or its own."`
+	Host    []string `group:"Which" name:"host" placeholder:"NAME" help:"Tests with this host, by its name as an end point or its own."`
 	Pair    string   `group:"Which" name:"pair" placeholder:"A..B" help:"Measured from A to B."`
-	Plan    string   `group:"Which" name:"plan" placeholder:"NAME" help:"Of this plan."`
-	Command []string `group:"Which" name:"command" placeholder:"COMMAND" help:"Of thru test, ladder, run, check, explain, tune, disk, transfer or serve."`
+	Plan    string   `group:"Which" name:"plan" placeholder:"NAME" help:"Results of this plan."`
+	Command []string `group:"Which" name:"command" placeholder:"COMMAND" help:"Results of thru test, ladder, run, check, explain, tune, disk, transfer or serve."`
 	Label   []string `group:"Which" name:"label" sep:"none" placeholder:"KEY=VALUE" help:"With this label, of the result or of one of its hosts."`
 	Since   string   `group:"Which" name:"since" placeholder:"WHEN" help:"Not before: 7d, 12h, 2026-11-20, 2026-11-20T15:04, yesterday, last-week."`
 	Until   string   `group:"Which" name:"until" placeholder:"WHEN" help:"Not after."`
-	Verdict string   `group:"Which" name:"verdict" enum:",pass,fail,inconclusive,none" default:"" placeholder:"pass|fail|inconclusive|none" help:"With this verdict; none is without one."`
-	Failed  bool     `group:"Which" name:"failed" help:"Ended by an error."`
+	Verdict string   `group:"Which" name:"verdict" enum:",pass,fail,inconclusive,none" default:"" placeholder:"pass|fail|inconclusive|none" help:"With this verdict; none: without a verdict."`
+	Failed  bool     `group:"Which" name:"failed" help:"Ended with an error."`
 }
 
 // filter converts the flags to a store.Filter.
@@ -75,9 +75,9 @@ func (f filterFlags) filter(now time.Time) (store.Filter, error) {
 
 // historyListCmd lists results.
 type historyListCmd struct {
-	Words []string `arg:"" optional:"" name:"word" help:"What title, hosts, plan or labels hold; a span such as today or 2026-11-01..2026-11-07."`
+	Words []string `arg:"" optional:"" name:"word" help:"Word in title, hosts, plan or labels; or a span such as today or 2026-11-01..2026-11-07."`
 	filterFlags
-	Limit int  `group:"Output" name:"limit" default:"50" placeholder:"N" help:"At most so many (default 50)."`
+	Limit int  `group:"Output" name:"limit" default:"50" placeholder:"N" help:"Most results to list (default 50)."`
 	JSON  bool `group:"Output" name:"json" help:"Print them as one JSON document."`
 }
 
@@ -174,7 +174,7 @@ func printJSON(w io.Writer, v any) error {
 
 // historyExportCmd writes results as JSON lines.
 type historyExportCmd struct {
-	File string `arg:"" optional:"" name:"file" help:"Where they go (default: stdout). A file that exists is left alone."`
+	File string `arg:"" optional:"" name:"file" help:"Output file (default: stdout). An existing file is not overwritten."`
 	filterFlags
 }
 
@@ -225,7 +225,7 @@ func exportTo(ctx context.Context, path string, s store.Store, f store.Filter) (
 
 // historyImportCmd imports results.
 type historyImportCmd struct {
-	Files []string `arg:"" name:"file" help:"What export has written, or a document of --json; - is stdin."`
+	Files []string `arg:"" name:"file" help:"Output of export, or a document of --json; - is stdin."`
 	storeFile
 }
 
@@ -257,7 +257,7 @@ func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
 
 // historyRmCmd removes results.
 type historyRmCmd struct {
-	IDs []string `arg:"" name:"id" help:"Of thru history; the first 6 characters or more, where they tell it from all others; last, last~1."`
+	IDs []string `arg:"" name:"id" help:"Id of thru history, or its first 6 or more characters if they are unique; last, last~1."`
 	storeFile
 	Yes bool `name:"yes" help:"Do not ask."`
 }
@@ -279,9 +279,9 @@ func (c *historyRmCmd) Run(ctx context.Context, e *env) error {
 
 // historyPruneCmd removes the oldest results.
 type historyPruneCmd struct {
-	Older string `name:"older" placeholder:"TIME" help:"Those that are older, such as 90d or 12w."`
-	Keep  int    `name:"keep" placeholder:"N" help:"All but the newest so many."`
-	Bytes int64  `name:"max-bytes" type:"size" like:"500M" placeholder:"SIZE" help:"The oldest, until the file is at most so large, such as 500M."`
+	Older string `name:"older" placeholder:"TIME" help:"Remove results older than this, such as 90d or 12w."`
+	Keep  int    `name:"keep" placeholder:"N" help:"Keep only the newest N."`
+	Bytes int64  `name:"max-bytes" type:"size" like:"500M" placeholder:"SIZE" help:"Remove the oldest until the file has at most this size, such as 500M."`
 	storeFile
 	Yes bool `name:"yes" help:"Do not ask."`
 }

@@ -19,9 +19,9 @@ import (
 )
 
 type hostsCmd struct {
-	Controller string `arg:"" optional:"" name:"controller" help:"Name of the controller (thru join), or CONTROLLER/NAME for one host and its facts; may be left out where one is kept."`
+	Controller string `arg:"" optional:"" name:"controller" help:"Name of the controller (thru join), or CONTROLLER/NAME for one host and its facts; may be left out if only one is joined."`
 	Facts      bool   `name:"facts" help:"Also ask each host for its facts: system, CPUs, memory, interfaces."`
-	Forget     string `name:"forget" placeholder:"NAME" help:"Forget a host: the name is free for another one."`
+	Forget     string `name:"forget" placeholder:"NAME" help:"Forget a host, and free its name for another one."`
 	Watch      bool   `name:"watch" help:"Print the list again whenever it changes, until Ctrl-C."`
 	JSON       bool   `name:"json" help:"Print JSON."`
 	natsFlags

@@ -11,7 +11,7 @@ import (
 
 // hypervisorFlags name the hypervisors that may run the end points of a test.
 type hypervisorFlags struct {
-	Hypervisor []string `group:"Below the end points" name:"hypervisor" sep:"none" placeholder:"URL" help:"Say which virtual machines the end points are, and what their hosts do meanwhile: vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi), or an end point that runs QEMU. Repeat for more."`
+	Hypervisor []string `group:"Hypervisors" name:"hypervisor" sep:"none" placeholder:"URL" help:"Find the virtual machines of the end points, and read their hosts during the test: vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi), or an end point that runs QEMU. Can be repeated."`
 	vsphereFlags
 }
 
@@ -63,6 +63,6 @@ func (r *planRun) closeHypervisors() {
 
 // vsphereFlags are the login options of a vCenter's or an ESXi host's web service.
 type vsphereFlags struct {
-	PasswordStdin bool `group:"Login" name:"password-stdin" help:"vsphere: read the password from the first line of stdin (else: THRU_PASSWORD, else it is asked for)."`
-	Insecure      bool `group:"Login" name:"insecure" help:"vsphere: accept any certificate (default: one that the system trusts, else the one that was kept at the first contact)."`
+	PasswordStdin bool `group:"Login" name:"password-stdin" help:"vsphere: read the password from the first line of stdin (default: THRU_PASSWORD, else a prompt)."`
+	Insecure      bool `group:"Login" name:"insecure" help:"vsphere: accept any certificate (default: one that the system trusts, else that of the first contact)."`
 }

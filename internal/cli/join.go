@@ -18,8 +18,8 @@ import (
 )
 
 type joinCmd struct {
-	Name    string `arg:"" optional:"" help:"Name to keep it under."`
-	Replace bool   `help:"Replace what is kept under this name."`
+	Name    string `arg:"" optional:"" help:"Name to store it under."`
+	Replace bool   `help:"Replace the entry of this name."`
 	Remove  bool   `help:"Forget the name."`
 	List    bool   `help:"List the names (no secrets)."`
 	JSON    bool   `name:"json" help:"Print JSON."`

@@ -23,16 +23,16 @@ import (
 )
 
 type ladderCmd struct {
-	What     string   `arg:"" optional:"" name:"end-point|plan" help:"An end point as for test, whose path is one rung; or a plan file with rungs. A name that was joined is an end point; else a file that exists, and what ends in .yaml, is a plan. Without any: the rung of this machine against itself."`
-	More     []string `arg:"" optional:"" name:"end-points" help:"More end points: --hypervisor says how each lies to the first, and so which rung it makes."`
+	What     string   `arg:"" optional:"" name:"end-point|plan" help:"An end point as for test (one rung), or a plan file with rungs. A joined name is an end point; else an existing file, or a name that ends in .yaml, is a plan. Without any: the rung of this machine against itself."`
+	More     []string `arg:"" optional:"" name:"end-points" help:"More end points: --hypervisor finds where each is placed, and so which rung it forms with the first."`
 	SameHost string   `group:"Rungs" name:"same-host" type:"once" placeholder:"A,B" help:"Two end points on one hypervisor: what its virtual switch carries."`
 	SameLAN  string   `group:"Rungs" name:"same-lan" type:"once" placeholder:"A,C" help:"Two end points on different hypervisors of one LAN."`
 	Across   string   `group:"Rungs" name:"across" type:"once" placeholder:"A,D" help:"Two end points in different data centers: what their interconnect carries. With any of these the first end point is also measured against itself."`
-	VCPUs    bool     `group:"Rungs" name:"vcpus" help:"How the rate grows with the CPUs: 1, 2, 4 and 8 of them (the vCPU study), on this machine or to an end point."`
+	VCPUs    bool     `group:"Rungs" name:"vcpus" help:"Measure how the rate scales with 1, 2, 4 and 8 CPUs (vCPU study), on this machine or with an end point."`
 	trafficFlags
 	hypervisorFlags
 	Port   int  `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
-	DryRun bool `group:"Run" name:"dry-run" help:"Of rungs and plans: print what would run, and for how long."`
+	DryRun bool `group:"Run" name:"dry-run" help:"With rungs or a plan: print what would run, and for how long."`
 	runFlags
 }
 
@@ -120,7 +120,7 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 
 // takes implements asks.
 func (*ladderCmd) takes() (string, map[string]option.Flag) {
-	return flowOptions + "repeat precision reverse interval " + farOptions, map[string]option.Flag{"reverse": {Help: "From the end point to here; of a rung, from the second to the first."}}
+	return flowOptions + "repeat precision reverse interval " + farOptions, map[string]option.Flag{"reverse": {Help: "From the end point to here; in a rung, from the second to the first."}}
 }
 
 // read converts the flags to a plan.Request.

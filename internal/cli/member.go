@@ -19,9 +19,9 @@ import (
 
 // memberFlags let an agent serve under a controller.
 type memberFlags struct {
-	Controller string   `group:"Fleet" name:"controller" placeholder:"NAME" help:"Serve under this controller, dialling out: a name of thru join, the join string itself, or - to read it from stdin. Without -p and --bind nothing listens for control here."`
+	Controller string   `group:"Fleet" name:"controller" placeholder:"NAME" help:"Serve under this controller, which this host dials: a name of thru join, the join string itself, or - to read it from stdin. Without -p and --bind no control port is open here."`
 	Name       string   `group:"Fleet" name:"name" help:"Name in the fleet (default: that of the host)."`
-	Label      []string `group:"Fleet" name:"label" sep:"none" placeholder:"KEY=VALUE" help:"Label by which plans choose hosts, such as site=east; may be given again."`
+	Label      []string `group:"Fleet" name:"label" sep:"none" placeholder:"KEY=VALUE" help:"Label that plans select hosts by, such as site=east. Can be repeated."`
 	natsFlags
 }
 

@@ -16,14 +16,14 @@ import (
 
 type planCmd struct {
 	New   planNewCmd   `cmd:"" help:"Write a commented plan to start from."`
-	Check planCheckCmd `cmd:"" help:"Is a plan file right? What is wrong, with line and column, or what it would run."`
+	Check planCheckCmd `cmd:"" help:"Check a plan file: print its errors with line and column, or what it would run."`
 }
 
 type planNewCmd struct {
-	Kind string   `arg:"" help:"What it is for: ladder (what each layer costs), mesh (every host with every other), sweep (streams, windows, sizes), dci (a link between two data centers), or ab, lag, many-to-one, vms, latency, requests, udp, fleet, netqueue (a setting that takes a reboot, A/B)."`
+	Kind string   `arg:"" help:"Kind of plan: ladder (what each layer costs), mesh (every host with every other), sweep (streams, windows, sizes), dci (a link between two data centers), or ab, lag, many-to-one, vms, latency, requests, udp, fleet, netqueue (a setting that takes a reboot, A/B)."`
 	File string   `arg:"" optional:"" help:"Where it goes (default: stdout). A file that exists is left alone."`
-	Ends []string `arg:"" optional:"" name:"end-point" help:"Of a ladder with --from: end points that it is to have, the first one in every rung, by the names or addresses of their virtual machines; without any it chooses some."`
-	From []string `name:"from" sep:"none" placeholder:"URL" help:"Fill the rungs of a ladder by what hypervisors tell: vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi), or an end point that runs QEMU. Repeat for more."`
+	Ends []string `arg:"" optional:"" name:"end-point" help:"For a ladder with --from: its end points, by the names or addresses of their virtual machines, the first one in every rung; without any, thru chooses some."`
+	From []string `name:"from" sep:"none" placeholder:"URL" help:"Fill the rungs of a ladder from a hypervisor: vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi), or an end point that runs QEMU. Can be repeated."`
 	vsphereFlags
 }
 

@@ -18,19 +18,19 @@ import (
 )
 
 type reportCmd struct {
-	Results  []string `arg:"" optional:"" name:"result" help:"Results that are kept: an id of thru history or its first characters, last, last~1, a run, a span such as today; or files: of thru (--json, a page --with-raw), of iperf3 (-J, --json-stream); - is stdin."`
+	Results  []string `arg:"" optional:"" name:"result" help:"Stored results: an id of thru history or its first characters, last, last~1, a run, a span such as today; or files: of thru (--json, a page --with-raw), of iperf3 (-J, --json-stream); - is stdin."`
 	JSON     bool     `group:"Form" name:"json" xor:"form" help:"Print the thru result."`
 	IPerf3   bool     `group:"Form" short:"J" name:"iperf3-json" xor:"form" help:"Print iperf3's JSON."`
 	HTML     string   `group:"Form" name:"html" type:"newfile" placeholder:"FILE" help:"Write one page to hand over, signed by this host."`
-	WithRaw  bool     `group:"Form" name:"with-raw" help:"With --html: the whole result is inside, and thru report FILE reads it back."`
+	WithRaw  bool     `group:"Form" name:"with-raw" help:"With --html: embed the whole result, so that thru report FILE can read it."`
 	Markdown string   `group:"Form" name:"markdown" type:"outfile" placeholder:"FILE" help:"Write it as Markdown, signed; - is stdout."`
-	Summary  bool     `group:"Form" name:"summary" help:"With --markdown: the answer alone, at most 40 lines, for a ticket."`
+	Summary  bool     `group:"Form" name:"summary" help:"With --markdown: only the answer, at most 40 lines, for a ticket."`
 	CSV      string   `group:"Form" name:"csv" type:"outfile" placeholder:"FILE" help:"Write all samples as CSV; - is stdout."`
 	JUnit    string   `group:"Form" name:"junit" type:"outfile" placeholder:"FILE" help:"Write what passed and what failed as JUnit XML; - is stdout."`
 	Samples  bool     `group:"Form" name:"samples" help:"With --json: also each second of every stream, core and counter."`
-	Verify   bool     `group:"Signature" name:"verify" help:"The files are pages or Markdown: who signed them, and were they changed since (exit code 3)?"`
-	Signer   string   `group:"Signature" name:"signer" placeholder:"KEY" help:"With --verify: it must be this key that signed."`
-	MyKey    bool     `group:"Signature" name:"my-key" help:"Print the key with which this host signs."`
+	Verify   bool     `group:"Signature" name:"verify" help:"Check who signed these pages or Markdown files, and whether they were changed since (exit code 3)."`
+	Signer   string   `group:"Signature" name:"signer" placeholder:"KEY" help:"With --verify: require this signing key."`
+	MyKey    bool     `group:"Signature" name:"my-key" help:"Print this host's signing key."`
 	wholeFlag
 	storeFile
 	asked
@@ -38,7 +38,7 @@ type reportCmd struct {
 
 // takes implements asks.
 func (*reportCmd) takes() (string, map[string]option.Flag) {
-	return "link-rate", map[string]option.Flag{"link-rate": {Group: "Form", Help: "Nominal rate of the link, for ceiling and verdict, where the file knows none or another."}}
+	return "link-rate", map[string]option.Flag{"link-rate": {Group: "Form", Help: "Nominal rate of the link, for ceiling and verdict, if the file has none or another."}}
 }
 
 // Run prints stored results, or checks signatures.

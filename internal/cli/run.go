@@ -28,10 +28,10 @@ import (
 
 type runCmd struct {
 	Plan     string   `arg:"" optional:"" name:"plan" help:"A plan file (thru help plan; thru plan new writes one to start from), - for stdin. With --resume it may be left out."`
-	DryRun   bool     `group:"Run" name:"dry-run" help:"Print what would run, and for how long. Connects to nothing, but to a controller whose hosts the plan selects."`
-	Time     string   `group:"Run" short:"t" placeholder:"SECONDS" help:"Every run at most so long, without a ramp, and as few as there can be: to try a plan out before it runs for its figures."`
-	LinkRate []string `group:"Output" name:"link-rate" sep:"," placeholder:"RATE" help:"Nominal rate of the path, such as 10G, instead of the plan's; RUNG=RATE of one rung of a ladder."`
-	Force    bool     `group:"Run" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
+	DryRun   bool     `group:"Run" name:"dry-run" help:"Print what would run, and for how long. Connects only to a controller, if the plan selects its hosts."`
+	Time     string   `group:"Run" short:"t" placeholder:"SECONDS" help:"Try the plan out: limit each run to this time, without a ramp and with the fewest repeats."`
+	LinkRate []string `group:"Output" name:"link-rate" sep:"," placeholder:"RATE" help:"Nominal rate of the path, such as 10G, instead of the plan's; RUNG=RATE for one rung of a ladder."`
+	Force    bool     `group:"Run" name:"force" help:"Measure although a gate fails (thru check), and note it in the result."`
 	formFlags
 	storeFlags
 	runFlags
@@ -40,11 +40,11 @@ type runCmd struct {
 
 // runFlags are the flags of all commands that run a plan.
 type runFlags struct {
-	Only   []string   `group:"Run" name:"only" sep:"none" placeholder:"WORD" help:"Only steps whose label or rung holds the word, or that have the value, such as streams=4; repeat for more. Targets of other steps are left out."`
-	GoOn   bool       `group:"Run" name:"go-on" help:"Measure the other pairs where an end point cannot be reached at the start; the exit code is 1 then."`
-	Resume resumeFlag `group:"Run" name:"resume" help:"Go on with the last run that was interrupted, of this plan if it is named; --resume=RUN with that one."`
+	Only   []string   `group:"Run" name:"only" sep:"none" placeholder:"WORD" help:"Run only steps with the word in label or rung, or with the value, such as streams=4. Targets of other steps are left out. Can be repeated."`
+	GoOn   bool       `group:"Run" name:"go-on" help:"If an end point cannot be reached at the start, measure the other pairs; the exit code is then 1."`
+	Resume resumeFlag `group:"Run" name:"resume" help:"Continue the last interrupted run, of this plan if it is named; --resume=RUN continues that one."`
 	esxFlags
-	Keep string `group:"Output" name:"keep" type:"path" placeholder:"FOLDER" help:"Where the plan and the document are kept while it runs (default: a folder in the state folder, which holds the last 20 runs)."`
+	Keep string `group:"Output" name:"keep" type:"path" placeholder:"FOLDER" help:"Folder of plan and document during the run (default: in the state folder, which holds the last 20 runs)."`
 }
 
 // resumeFlag is a flag with an optional value: --resume, --resume=RUN.

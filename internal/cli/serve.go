@@ -28,22 +28,22 @@ import (
 )
 
 type serveCmd struct {
-	Allow       []string      `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests), tune (change settings of this host, and undo them), which need root; files (below --files: measure the disks, and read, write and remove files); inventory (list the virtual machines of this host, and read their counters)."`
-	TuneOnly    []string      `name:"tune-only" placeholder:"KNOB" help:"With --allow tune: only these (thru help knobs has all)."`
-	Files       []string      `name:"files" placeholder:"DIR" help:"With --allow files: folders below which disks may be measured (a file is written there, without a name, of at most half of what is free), and files moved by thru://."`
-	MaxFile     int64         `name:"max-file" type:"size" like:"16G" default:"16G" placeholder:"SIZE" help:"Upper bound of a file that is written there."`
-	NoAuth      bool          `name:"no-auth" help:"Serve measuring to anybody who can reach the port: for a closed lab."`
+	Allow       []string      `name:"allow" placeholder:"PRIVILEGE" help:"More that a client may do, with a second join string: capture (the packets of its tests) and tune (change settings of this host, and undo them), which need root; files (below --files: measure the disks, and read, write and remove files); inventory (list the virtual machines of this host, and read their counters)."`
+	TuneOnly    []string      `name:"tune-only" placeholder:"KNOB" help:"With --allow tune: only these knobs (thru help knobs lists all)."`
+	Files       []string      `name:"files" placeholder:"DIR" help:"With --allow files: folders below which clients may measure disks (with an unnamed file of at most half of the free space) and transfer files by thru://."`
+	MaxFile     int64         `name:"max-file" type:"size" like:"16G" default:"16G" placeholder:"SIZE" help:"Largest file that a client may write there."`
+	NoAuth      bool          `name:"no-auth" help:"Let anybody who can reach the port measure: for a closed lab."`
 	Port        int           `short:"p" placeholder:"PORT" help:"Control port (default 5200)."`
 	Bind        []string      `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses for control (default: all)."`
 	BindDev     string        `name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF for control and data."`
-	DataAddr    []string      `name:"data-addr" placeholder:"ADDRESS" help:"Addresses for data, if not where control goes."`
+	DataAddr    []string      `name:"data-addr" placeholder:"ADDRESS" help:"Addresses for data (default: those for control)."`
 	DataPorts   string        `name:"data-ports" default:"5202-5233" placeholder:"FIRST-LAST" help:"Ports for data."`
 	State       string        `name:"state" type:"path" placeholder:"DIR" help:"Folder for certificate and secret (default: thru in the user's state folder)."`
 	Rotate      bool          `name:"rotate" help:"Make a new secret and certificate first; old join strings no longer work."`
 	MaxRate     int64         `name:"max-rate" type:"rate" like:"1G or 500M" placeholder:"RATE" help:"Upper bound of a test's rate, such as 1G."`
 	MaxStreams  int           `name:"max-streams" default:"128" help:"Upper bound of a test's streams."`
 	MaxTime     time.Duration `name:"max-time" type:"time" like:"60s or 1h" default:"24h" placeholder:"TIME" help:"Upper bound of a test's measured time."`
-	MaxSessions int           `name:"max-sessions" default:"32" help:"Upper bound of flow ends at a time, of all clients."`
+	MaxSessions int           `name:"max-sessions" default:"32" help:"Upper bound of simultaneous flow ends of all clients."`
 	JSON        bool          `name:"json" help:"Print one JSON line when ready, and one for each test."`
 	memberFlags
 	iperfFlags

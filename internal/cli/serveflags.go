@@ -22,10 +22,10 @@ type iperfFlags struct {
 
 // iperfLogin names the users of iperf3's login, with iperf3's names.
 type iperfLogin struct {
-	Users      string `name:"authorized-users-path" type:"path" placeholder:"FILE" help:"iperf3's file of users: its clients must log in, and iperf2's, which cannot, are not answered."`
-	PrivateKey string `name:"rsa-private-key-path" type:"path" placeholder:"FILE" help:"The private RSA key that opens their logins."`
-	PKCS1      bool   `name:"use-pkcs1-padding" help:"Logins have the older padding, of iperf3 before 3.17."`
-	Skew       int    `name:"time-skew-threshold" default:"10" placeholder:"SECONDS" help:"How far the clock of who logs in may be away."`
+	Users      string `name:"authorized-users-path" type:"path" placeholder:"FILE" help:"iperf3's file of users: its clients must log in; iperf2's, which cannot, are not answered."`
+	PrivateKey string `name:"rsa-private-key-path" type:"path" placeholder:"FILE" help:"Private RSA key that decrypts their logins."`
+	PKCS1      bool   `name:"use-pkcs1-padding" help:"Logins use the padding of iperf3 before 3.17."`
+	Skew       int    `name:"time-skew-threshold" default:"10" placeholder:"SECONDS" help:"Largest clock difference of a login."`
 }
 
 // files returns the function that configures the agent's folders for disk tests and transfers.

@@ -22,13 +22,13 @@ type storeFile struct {
 // keepFlags choose whether and where a result is stored.
 type keepFlags struct {
 	storeFile
-	NoStore bool `group:"History" name:"no-store" help:"Do not keep the result for thru history; so does $$THRU_NO_STORE."`
+	NoStore bool `group:"History" name:"no-store" help:"Do not store the result for thru history (or set $$THRU_NO_STORE)."`
 }
 
 // storeFlags also set the labels of a result.
 type storeFlags struct {
 	keepFlags
-	Label []string `group:"History" name:"label" sep:"none" placeholder:"KEY=VALUE" help:"Name the result, such as site=fra or ticket=4711, to find it by. Can be repeated."`
+	Label []string `group:"History" name:"label" sep:"none" placeholder:"KEY=VALUE" help:"Label the result, such as site=fra or ticket=4711, to find it later. Can be repeated."`
 }
 
 // AfterApply implements kong.AfterApply: it checks the flags before anything is connected.

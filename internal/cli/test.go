@@ -22,7 +22,7 @@ import (
 )
 
 type testCmd struct {
-	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, CONTROLLER/NAME, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]; without it this machine against itself."`
+	EndPoint string `arg:"" optional:"" name:"end-point" help:"A joined name, CONTROLLER/NAME, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]; without it this machine against itself."`
 	iperf3.Document
 	captureFlags
 	hypervisorFlags
@@ -38,7 +38,7 @@ type endFlags struct {
 
 // esxFlags are for end points at ESXi hosts.
 type esxFlags struct {
-	Firewall bool `group:"Ends and directions" name:"esx-firewall" help:"Of ssh://root@ESXI: where its firewall lets nothing in to its iperf3, enable the one rule set that does, and disable it at the end."`
+	Firewall bool `group:"Ends and directions" name:"esx-firewall" help:"For ssh://root@ESXI: if its firewall blocks its iperf3, enable the rule set that opens it, and disable it at the end."`
 }
 
 // Run measures one pair.

@@ -27,31 +27,31 @@ const (
 )
 
 type transferCmd struct {
-	URL        string `arg:"" name:"url" help:"PROTO://[USER@]HOST[:PORT]/PATH with ftp, ftps, sftp, smb, nfs, nfs4, rsync, http or https; of smb the first part of PATH is the share; nfs is version 3, or 4.1 where the server does not offer that, nfs4 is 4.1. Or thru://END-POINT/PATH: along thru's own data plane, with PATH as that host has it (thru serve --allow files --files DIR there)."`
-	Upload     bool   `group:"What" name:"upload" help:"From here to the server (default: from the server to here)."`
-	From       string `group:"What" name:"from" placeholder:"generated|FILE" help:"What is uploaded (default: generated). generated without --upload: it is uploaded first, downloaded, compared and removed."`
-	To         string `group:"What" name:"to" placeholder:"nowhere|memory|FILE" help:"Where a download goes (default: nowhere). With FILE both are measured, without the disk here and with it."`
-	Size       int64  `group:"What" name:"size" type:"size" like:"1G or 64M" placeholder:"SIZE" help:"Bytes of generated data, of each client (default: what lasts 10 s, by a short trial)."`
+	URL        string `arg:"" name:"url" help:"PROTO://[USER@]HOST[:PORT]/PATH with ftp, ftps, sftp, smb, nfs, nfs4, rsync, http or https; with smb the first part of PATH is the share; nfs is version 3, or 4.1 if the server lacks version 3; nfs4 is 4.1. Or thru://END-POINT/PATH: over thru's own data plane, with the path on that host (thru serve --allow files --files DIR there)."`
+	Upload     bool   `group:"What" name:"upload" help:"Upload to the server (default: download from it)."`
+	From       string `group:"What" name:"from" placeholder:"generated|FILE" help:"What to upload (default: generated). generated without --upload: upload it first, download, compare and remove it."`
+	To         string `group:"What" name:"to" placeholder:"nowhere|memory|FILE" help:"Where a download goes (default: nowhere). With FILE, thru measures both, without and with the local disk."`
+	Size       int64  `group:"What" name:"size" type:"size" like:"1G or 64M" placeholder:"SIZE" help:"Bytes of generated data, for each client (default: enough for 10 s, by a short trial)."`
 	Many       int    `group:"What" name:"many" placeholder:"N" default:"1" help:"Clients at once."`
-	Small      int    `group:"What" name:"small" placeholder:"N" help:"Also N files of 64 KiB, one after the other, against the large one: they are uploaded, and removed."`
-	Overwrite  bool   `group:"What" name:"overwrite" help:"Replace a file that is there. At the server with the file of --from, or with --keep; other generated data lies beside it."`
+	Small      int    `group:"What" name:"small" placeholder:"N" help:"Also transfer N files of 64 KiB one after the other, to compare with the large one; they are uploaded and removed."`
+	Overwrite  bool   `group:"What" name:"overwrite" help:"Replace an existing file: at the server only with the file of --from, or with --keep; other generated data takes another name."`
 	Keep       bool   `group:"What" name:"keep" help:"Leave generated data at the server."`
-	NoDisk     bool   `group:"What" name:"no-disk" help:"Do not measure the disk here apart: what it carries is told by the time that the transfer spent in its file."`
-	NoCeiling  bool   `group:"What" name:"no-ceiling" help:"Do not measure the client on this machine alone, which takes up to 3 s."`
-	NoChecksum bool   `group:"What" name:"no-checksum" help:"Leave checksums out: CRC-32C of what passes, and SHA-256 of a file here."`
-	Unread     bool   `group:"What" name:"no-read-back" help:"Do not download what was uploaded to compare it."`
+	NoDisk     bool   `group:"What" name:"no-disk" help:"Do not measure the local disk separately: estimate its rate from the time that the transfer spent in its file."`
+	NoCeiling  bool   `group:"What" name:"no-ceiling" help:"Do not measure the ceiling of the client alone, which takes up to 3 s."`
+	NoChecksum bool   `group:"What" name:"no-checksum" help:"Skip the checksums: CRC-32C of the data, and SHA-256 of a local file."`
+	Unread     bool   `group:"What" name:"no-read-back" help:"Do not download the uploaded file to compare it."`
 
 	Buffer int64         `group:"How" name:"buffer" type:"size" like:"64K or 2000000" most:"1G" placeholder:"SIZE" help:"Socket buffers of data connections, such as 64K or 2000000 (default: the kernel tunes them)."`
 	Block  int64         `group:"How" name:"block" type:"size" like:"128K or 1M" most:"1G" placeholder:"SIZE" help:"Bytes per read and write of the protocol, such as 128K (default: the protocol's own)."`
-	Wait   time.Duration `group:"How" name:"timeout" default:"30s" placeholder:"TIME" help:"Give up after so long without any byte."`
+	Wait   time.Duration `group:"How" name:"timeout" default:"30s" placeholder:"TIME" help:"Give up after this time without any byte."`
 
 	PasswordStdin bool   `group:"Login" name:"password-stdin" help:"Read the password from the first line of stdin (else: THRU_PASSWORD)."`
 	Key           string `group:"Login" short:"i" name:"identity" type:"place" placeholder:"FILE" help:"sftp: private key."`
-	Pin           string `group:"Login" name:"pin" placeholder:"SHA256" help:"Accept this certificate or host key alone."`
+	Pin           string `group:"Login" name:"pin" placeholder:"SHA256" help:"Accept only this certificate or host key."`
 	Insecure      bool   `group:"Login" name:"insecure" help:"Accept any certificate or host key."`
 
-	EndPoint     string        `group:"Ends" name:"end-point" placeholder:"NAME" help:"The agent at the server (thru serve there): what the network carries from memory to memory is measured too (default: of thru:// the one that it names)."`
-	ServerFolder string        `group:"Ends" name:"server-folder" placeholder:"DIR" help:"With --end-point: the folder of the file as that host has it (default: of thru:// the one that it names); its disk is measured (thru serve --allow files --files DIR there)."`
+	EndPoint     string        `group:"Ends" name:"end-point" placeholder:"NAME" help:"Agent at the server (thru serve there), to also measure the network from memory to memory (default: the one that thru:// names)."`
+	ServerFolder string        `group:"Ends" name:"server-folder" placeholder:"DIR" help:"With --end-point: folder of the file on that host, to also measure its disk (thru serve --allow files --files DIR there; default: the one that thru:// names)."`
 	Port         int           `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
 	Time         time.Duration `group:"Ends" short:"t" type:"time" like:"10 or 0.5" default:"5s" placeholder:"SECONDS" help:"How long the network is measured (default 5)."`
 	Force        bool          `group:"Ends" name:"force" help:"Measure the network although a gate fails."`

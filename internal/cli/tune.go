@@ -30,16 +30,16 @@ import (
 const mostAA = 1000
 
 type tuneCmd struct {
-	What     string        `arg:"" optional:"" name:"end-point|result.json" help:"An end point as for test, or a result that was kept, for advice alone. Without it this machine against itself."`
-	DryRun   bool          `group:"Tuning" name:"dry-run" help:"Change nothing: measure, and print what to change, why, what it should bring, the commands and what undoes them."`
+	What     string        `arg:"" optional:"" name:"end-point|result.json" help:"An end point as for test, or a stored result, for advice only. Without it this machine against itself."`
+	DryRun   bool          `group:"Tuning" name:"dry-run" help:"Change nothing: measure, and print what to change, why, the expected gain, the commands, and how to undo them."`
 	Script   string        `group:"Tuning" name:"script" type:"newfile" placeholder:"FILE" help:"With --dry-run: also write the advice as FILE-ENDPOINT.sh, and FILE-ENDPOINT.undo.sh that undoes it."`
-	Yes      bool          `group:"Tuning" name:"yes" help:"Try changes that may cut the connection to a host without asking. They are undone by themselves where it is lost."`
-	Target   int64         `group:"Tuning" name:"target" type:"rate" like:"9G or 950M" none:"a target of nothing is met by anything" placeholder:"RATE" help:"End when each direction carries this much, such as 9G (exit code 3 where it does not, 4 where a busy host could not show it)."`
-	Budget   time.Duration `group:"Tuning" name:"budget" type:"time" like:"5m or 600" none:"a budget of 0 s holds nothing" default:"10m" placeholder:"TIME" help:"Time for all of it, such as 5m (default: 10m). No change is begun that it does not hold, and one under way is undone when it ends."`
+	Yes      bool          `group:"Tuning" name:"yes" help:"Do not ask before changes that may cut the connection to a host. They are reverted if it is lost."`
+	Target   int64         `group:"Tuning" name:"target" type:"rate" like:"9G or 950M" none:"a target of 0 is always met" placeholder:"RATE" help:"Stop when each direction carries this rate, such as 9G (exit code 3 if it does not, 4 if a busy host prevents a verdict)."`
+	Budget   time.Duration `group:"Tuning" name:"budget" type:"time" like:"5m or 600" none:"a budget of 0 s leaves no time" default:"10m" placeholder:"TIME" help:"Time for the whole tuning, such as 5m (default: 10m). No change starts that would exceed it; one under way at its end is reverted."`
 	Only     []string      `group:"Tuning" name:"only" placeholder:"KNOB" list:"thru tune --list" help:"Change only these (thru tune --list)."`
 	Try      []string      `group:"Tuning" name:"try" sep:"none" placeholder:"KNOB=VALUE" help:"Try this setting first: KNOB=VALUE[@END POINT][:INTERFACE], such as tcp-rmem='4096 131072 8388608'@esx2 or gro=on:eth0. Can be repeated."`
-	AA       *int          `group:"Tuning" name:"aa" placeholder:"N" help:"Compare the state N times with itself, and change nothing: how far can the comparisons be trusted?"`
-	Rollback bool          `group:"Tuning" name:"rollback" help:"Undo what thru has changed at the end point (without one: here), by its journal: also after a crash or a boot."`
+	AA       *int          `group:"Tuning" name:"aa" placeholder:"N" help:"Change nothing, and compare the state N times with itself: shows how reliable the comparisons are."`
+	Rollback bool          `group:"Tuning" name:"rollback" help:"Undo what thru has changed at the end point (without one: here), from its journal, also after a crash or reboot."`
 	State    string        `group:"Tuning" name:"state" type:"place" placeholder:"DIR" help:"With --rollback: the state folder of a thru serve that has one of its own."`
 	List     bool          `group:"Tuning" name:"list" help:"Print the knobs of both ends with their values, and which of them can be set."`
 	flowFlags

@@ -154,49 +154,49 @@ func (o *original) commonOptions() []flagRow {
 	return []flagRow{
 		{short: 'p', long: "port", value: needsValue, takes: "PORT", help: "of the server (default 5201)", set: number(&o.port, 1, 65535)},
 		{short: 'f', long: "format", value: needsValue, takes: "[kmgtKMGT]", help: "unit of rates; capitals are bytes", set: o.setFormat},
-		{short: 'I', long: "pidfile", value: needsValue, takes: "FILE", help: "write the process id there", set: text(&o.pidFile)},
+		{short: 'I', long: "pidfile", value: needsValue, takes: "FILE", help: "write the process id to it", set: text(&o.pidFile)},
 		{short: 'F', long: "file", value: needsValue, takes: "FILE", set: refuse("thru measures the network: it sends from memory, and reads and writes no file")},
 		{short: 'V', long: "verbose", help: "more detail", set: on(&o.verbose)},
 		{short: 'J', long: "json", help: "print iperf3's JSON document", set: on(&o.json)},
 		{long: "json-stream", help: "print JSON, a line for each event", set: on(&o.jsonStream)},
 		{long: "json-stream-full-output", help: "with --json-stream: the whole document at the end", set: on(&o.jsonFull)},
-		{long: "logfile", value: needsValue, takes: "FILE", help: "write there instead", set: text(&o.logFile)},
+		{long: "logfile", value: needsValue, takes: "FILE", help: "write the output there", set: text(&o.logFile)},
 		{long: "forceflush", help: "always so: each line is written at once", set: nothing},
-		{long: "timestamps", value: optionalValue, takes: "FORMAT", help: "time before each line, as strftime(3) writes it", set: o.setTimestamps},
-		{short: 'd', long: "debug", value: optionalValue, help: "accepted: errors say their cause anyway", set: nothing},
-		{long: "rcv-timeout", value: needsValue, takes: "MS", help: "accepted: every wait of thru has a bound", set: number(new(int), 100, math.MaxInt32)},
+		{long: "timestamps", value: optionalValue, takes: "FORMAT", help: "time before each line, in strftime(3) format", set: o.setTimestamps},
+		{short: 'd', long: "debug", value: optionalValue, help: "accepted: errors always name their cause", set: nothing},
+		{long: "rcv-timeout", value: needsValue, takes: "MS", help: "accepted: thru limits every wait", set: number(new(int), 100, math.MaxInt32)},
 		{long: "snd-timeout", value: needsValue, takes: "MS", help: "accepted, likewise", set: number(new(int), 0, math.MaxInt32)},
 		{long: "cntl-ka", value: optionalValue, takes: "N/N/N", help: "accepted: a control connection that dies is noticed", set: nothing},
 		{short: 'm', long: "mptcp", set: refuse("thru has no MPTCP")},
 		{short: 'v', long: "version", help: "print the version", set: on(&o.version)},
-		{short: 'h', long: "help", help: "print this", set: on(&o.help)},
+		{short: 'h', long: "help", help: "print this help", set: on(&o.help)},
 	}
 }
 
 func (o *original) serverOptions() []flagRow {
 	return []flagRow{
-		{short: 's', long: "server", help: "be the server", set: on(&o.server)},
-		{short: 'D', long: "daemon", side: ofServer, help: "go on in the background", set: on(&o.daemon)},
-		{short: '1', long: "one-off", side: ofServer, help: "end after one test", set: on(&o.oneOff)},
+		{short: 's', long: "server", help: "run as server", set: on(&o.server)},
+		{short: 'D', long: "daemon", side: ofServer, help: "run in the background", set: on(&o.daemon)},
+		{short: '1', long: "one-off", side: ofServer, help: "exit after one test", set: on(&o.oneOff)},
 		{long: "server-bitrate-limit", value: needsValue, side: ofServer, takes: "RATE[/SECONDS]", help: "bound of a test", set: o.setLimit},
 		{long: "server-max-duration", value: needsValue, side: ofServer, takes: "SECONDS", help: "bound of a test", set: into(&o.maxTime, unit.ParseDuration)},
 		{long: "idle-timeout", value: needsValue, side: ofServer, takes: "SECONDS", help: "accepted: thru needs no restart", set: number(new(int), 1, 86400)},
-		{long: "rsa-private-key-path", value: needsValue, side: ofServer, takes: "FILE", help: "key of the logins", set: text(&o.privateKey)},
+		{long: "rsa-private-key-path", value: needsValue, side: ofServer, takes: "FILE", help: "key that decrypts logins", set: text(&o.privateKey)},
 		{long: "authorized-users-path", value: needsValue, side: ofServer, takes: "FILE", help: "who may log in", set: text(&o.users)},
-		{long: "time-skew-threshold", value: needsValue, side: ofServer, takes: "SECONDS", help: "how far clocks may be apart (default 10)", set: number(&o.skew, 1, 86400)},
+		{long: "time-skew-threshold", value: needsValue, side: ofServer, takes: "SECONDS", help: "largest clock difference (default 10)", set: number(&o.skew, 1, 86400)},
 	}
 }
 
 // clientOptions returns the client's options of server, amount and sockets.
 func (o *original) clientOptions() []flagRow {
 	return []flagRow{
-		{short: 'c', long: "client", value: needsValue, takes: "HOST[%DEV]", help: "be the client of that server", set: o.setHost},
+		{short: 'c', long: "client", value: needsValue, takes: "HOST[%DEV]", help: "run as client of that server", set: o.setHost},
 		{long: "sctp", side: ofClient, set: refuse("thru has no SCTP")},
 		{short: 'X', long: "xbind", value: needsValue, side: ofClient, takes: "NAME", set: refuse("thru has no SCTP")},
 		{long: "nstreams", value: needsValue, side: ofClient, takes: "N", set: refuse("thru has no SCTP")},
-		{long: "connect-timeout", value: needsValue, side: ofClient, takes: "MS", help: "accepted: every wait of thru has a bound", set: number(new(int), 1, math.MaxInt32)},
+		{long: "connect-timeout", value: needsValue, side: ofClient, takes: "MS", help: "accepted: thru limits every wait", set: number(new(int), 1, math.MaxInt32)},
 		{short: 'L', long: "flowlabel", value: needsValue, side: ofClient, takes: "N", set: refuse("thru sets no IPv6 flow label")},
-		{long: "skip-rx-copy", side: ofClient, set: refuse("of an iperf3 server thru asks no such thing; between two thru: thru test --lean")},
+		{long: "skip-rx-copy", side: ofClient, set: refuse("thru cannot request it from an iperf3 server; between two thru: thru test --lean")},
 		{long: "gsro", side: ofClient, help: "always so where it works", set: nothing},
 		{long: "udp-counters-64bit", side: ofClient, help: "always so", set: nothing},
 		{long: "repeating-payload", side: ofClient, set: refuse("what thru sends does not repeat")},

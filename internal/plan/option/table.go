@@ -28,15 +28,15 @@ const (
 // traffic holds the options that choose the kind of traffic.
 var traffic = []Option{
 	{ID: "protocol", Key: OfTraffic, Value: words(func(r *plan.Request) *string { return &r.Protocol }, measure.TCP, measure.UDP),
-		Flags: []Flag{fixed(ofTraffic, "-u --udp", measure.UDP, "Datagrams: loss and where, reordering, jitter; 1 Mb/s a stream unless -b says otherwise.")},
+		Flags: []Flag{fixed(ofTraffic, "-u --udp", measure.UDP, "UDP: packet loss and where, reordering, jitter; 1 Mb/s per stream unless -b is given.")},
 		IPerf: []Flag{fixed("", "-u --udp", measure.UDP, "UDP")}},
 	{ID: "kind", Key: OfTraffic, Value: kind(),
 		Flags: []Flag{
-			fixed(ofTraffic, "--rr", measure.RR, "Requests and responses: latency. -l REQUEST/RESPONSE in bytes (default 1/1); with -u by datagrams."),
-			fixed(ofTraffic, "--crr", measure.CRR, "Connect, request, response, close, again and again."),
+			fixed(ofTraffic, "--rr", measure.RR, "Requests and responses: latency. -l REQUEST/RESPONSE in bytes (default 1/1); with -u over UDP."),
+			fixed(ofTraffic, "--crr", measure.CRR, "Connect, request, response, close, repeatedly."),
 		}},
-	{ID: "latency", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.Latency }), Flags: []Flag{yes(ofTraffic, "--latency", "Also measure latency, on the idle path and beside the traffic.")}},
-	{ID: "rrul", Value: oneOf(func(r *plan.Request, _ string) { r.RRUL, r.Latency = true, true }, "true"), Flags: []Flag{yes(ofTraffic, "--rrul", "As flent's RRUL: four streams up and four down at once, each in a class of its own (DSCP 0, CS1, CS5, EF), and the latency beside them, graded.")}},
+	{ID: "latency", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.Latency }), Flags: []Flag{yes(ofTraffic, "--latency", "Also measure latency, idle and under load.")}},
+	{ID: "rrul", Value: oneOf(func(r *plan.Request, _ string) { r.RRUL, r.Latency = true, true }, "true"), Flags: []Flag{yes(ofTraffic, "--rrul", "Like flent's RRUL: four streams in each direction at once, each with its own DSCP (0, CS1, CS5, EF), and the latency under load, graded.")}},
 	{ID: "search", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.Search }), Flags: []Flag{yes(ofTraffic, "--search", "With -u: find the capacity (RFC 9097), then the highest rate without loss.")}},
 	{ID: "verify", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.Verify }), Flags: []Flag{yes(ofTraffic, "--verify", "Compare every byte at the receiver with what was sent.")}},
 }
@@ -44,21 +44,21 @@ var traffic = []Option{
 // amounts holds the options of rate, amount and duration.
 var amounts = []Option{
 	{ID: "bitrate", Key: OfTraffic, Either: "rate", Value: parsed("500M, 2.5G or 0", unit.ParseRate, func(r *plan.Request, n int64) { r.Rate, r.RateSet, r.TotalRate = n, true, 0 }),
-		Flags: []Flag{flag(ofAmounts, "-b --bitrate --bandwidth", "RATE", "Payload rate of each stream, such as 500M; 0 is as fast as it goes (default: 1M with -u, else 0).")},
-		IPerf: []Flag{reads(evenRate, "-b --bitrate --bandwidth", "RATE", "of each stream; 0 is as fast as it goes (default 1M with -u, else 0)")}},
+		Flags: []Flag{flag(ofAmounts, "-b --bitrate --bandwidth", "RATE", "Payload rate of each stream, such as 500M; 0 is unlimited (default: 1M with -u, else 0).")},
+		IPerf: []Flag{reads(evenRate, "-b --bitrate --bandwidth", "RATE", "of each stream; 0 is unlimited (default 1M with -u, else 0)")}},
 	{ID: "total_bitrate", Key: OfTraffic, Either: "rate", Value: parsed("500M or 2.5G", Positive(unit.ParseRate), func(r *plan.Request, n int64) { r.TotalRate, r.Rate, r.RateSet = n, 0, false }), Flags: []Flag{flag(ofAmounts, "--total-bitrate", "RATE", "Payload rate of all streams together.")}},
 	{ID: "bytes", Key: OfTraffic, Either: "amount", Value: parsed("10G or 64M", Positive(unit.ParseSize), func(r *plan.Request, n int64) { r.Amount, r.Blocks = n, 0 }),
-		Flags: []Flag{flag(ofAmounts, "-n --bytes --num", "SIZE", "End after so many bytes instead of a time.")},
+		Flags: []Flag{flag(ofAmounts, "-n --bytes --num", "SIZE", "End after this many bytes instead of a time.")},
 		IPerf: []Flag{flag("", "-n --bytes", "SIZE", "to send, instead of a time")}},
 	{ID: "blocks", Key: OfTraffic, Either: "amount", Value: parsed("1000", Positive(count), func(r *plan.Request, n int64) { r.Blocks, r.Amount = n, 0 }),
-		Flags: []Flag{flag(ofAmounts, "-k --blockcount", "N", "End after so many calls or datagrams of -l bytes.")},
+		Flags: []Flag{flag(ofAmounts, "-k --blockcount", "N", "End after this many calls or datagrams of -l bytes.")},
 		IPerf: []Flag{reads(manyBlocks, "-k --blockcount", "N", "of blocks to send, instead of a time")}},
-	{ID: "rate", Key: OfTraffic, Value: parsed("1000", perSecond, func(r *plan.Request, n float64) { r.PerSecond = n }), Flags: []Flag{flag(ofAmounts, "--rate", "N", "Requests a second of each stream (default: back to back). A late one counts from when it was due.")}},
+	{ID: "rate", Key: OfTraffic, Value: parsed("1000", perSecond, func(r *plan.Request, n float64) { r.PerSecond = n }), Flags: []Flag{flag(ofAmounts, "--rate", "N", "Requests per second of each stream (default: back to back). A late request counts from its due time.")}},
 	{ID: "streams", Key: OfTraffic, Value: whole(1, measure.MaxStreams, func(r *plan.Request) *int { return &r.Streams }),
 		Flags: []Flag{flag(ofAmounts, "-P --streams --parallel", "N", "Parallel connections (default: half the CPUs of the smaller end, 1 to 8).")},
 		IPerf: []Flag{flag("", "-P --parallel", "N", "streams")}},
 	{ID: "time", Key: OfTraffic, Either: "amount", Value: boundedTime("10s, 0.5 or 1m", measure.MinDuration, measure.MaxDuration, func(r *plan.Request, d time.Duration) { r.Duration, r.Amount, r.Blocks = d, 0, 0 }),
-		Flags: []Flag{flag(ofAmounts, "-t --time", "SECONDS", "Measured time of a run; the ramp comes on top.")},
+		Flags: []Flag{flag(ofAmounts, "-t --time", "SECONDS", "Measured time of a run, after the ramp.")},
 		IPerf: []Flag{reads(endless, "-t --time", "SECONDS", "to send (default 10; 0 until it is ended)")}},
 	{ID: "length", Key: OfTraffic, Value: sizes("64K, 1M or 64K/128K", measure.MaxLength, func(r *plan.Request) *measure.Pair { return &r.Length }),
 		Flags: []Flag{flag(ofAmounts, "-l --length --len", "SIZE", "Bytes per send and receive call, or SEND/RECEIVE (default 128K).")},
@@ -68,13 +68,13 @@ var amounts = []Option{
 		IPerf: []Flag{flag("", "-O --omit", "SECONDS", "at the beginning that are not counted")}},
 	{ID: "repeat", Key: OfPlan, Value: whole(1, 1000, func(r *plan.Request) *int { return &r.Repeat }), Flags: []Flag{orNone(flag(ofAmounts, "--repeat", "N", "Runs of each cell (default 1)."))}},
 	{ID: "precision", Key: OfPlan, Value: parsed("2.5%", share, func(r *plan.Request, pct float64) { r.PrecisionPct = pct }), Flags: []Flag{orNone(flag(ofAmounts, "--precision", "PCT", "Repeat until the 95% interval is this narrow, such as 2.5%: 5 to 15 runs."))}},
-	{ID: "acceptance", Value: truth(func(r *plan.Request) *bool { return &r.Acceptance }), Flags: []Flag{yes(ofAmounts, "--acceptance", "60 s x 5 in both directions, for a record to hand over.")}},
+	{ID: "acceptance", Value: truth(func(r *plan.Request) *bool { return &r.Acceptance }), Flags: []Flag{yes(ofAmounts, "--acceptance", "60 s x 5 in both directions, for an acceptance record.")}},
 }
 
 // ends holds the options of direction and addresses.
 var ends = []Option{
 	{ID: "one_connection", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.OneConnection }), Flags: []Flag{yes(ofEnds, "--one-connection", "With --bidir: both directions on the same connections.")}},
-	{ID: "together", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.Together }), Flags: []Flag{yes(ofEnds, "--together", "Do not queue behind other clients of the end point that say so too.")}},
+	{ID: "together", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.Together }), Flags: []Flag{yes(ofEnds, "--together", "Run at the same time as other clients of the end point with --together.")}},
 	{ID: "direction", Key: OfTraffic, Value: direction(),
 		Flags: []Flag{
 			fixed(ofEnds, "-R --reverse", plan.Reverse, "Only from the end point to here."),
@@ -91,7 +91,7 @@ var ends = []Option{
 	{ID: "client_port", Key: OfTraffic, Value: whole(1, 65535, func(r *plan.Request) *int { return &r.BindPort }),
 		Flags: []Flag{orNone(flag(ofEnds, "--cport", "PORT", "First source port; stream n uses PORT+n."))},
 		IPerf: []Flag{flag("", "--cport", "PORT", "source port of the first stream")}},
-	{ID: "data_address", Value: text("10.0.0.1", func(r *plan.Request) *string { return &r.DataAddr }), Flags: []Flag{flag(ofEnds, "--data-addr", "ADDRESS", "Where data connections go, if not where control goes.")}},
+	{ID: "data_address", Value: text("10.0.0.1", func(r *plan.Request) *string { return &r.DataAddr }), Flags: []Flag{flag(ofEnds, "--data-addr", "ADDRESS", "Address for data connections (default: that for control).")}},
 	{ID: "end_points", Key: OfTraffic, Value: whole(1, 1<<20, func(r *plan.Request) *int { return &r.EndPoints })},
 }
 
@@ -110,7 +110,7 @@ var sockets = []Option{
 		Flags: []Flag{orNone(flag(ofSockets, "-M --set-mss --mss", "BYTES", "Maximum segment size."))},
 		IPerf: []Flag{orNone(flag("", "-M --set-mss", "BYTES", "maximum segment size"))}},
 	{ID: "no_delay", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.NoDelay }),
-		Flags: []Flag{yes(ofSockets, "-N --no-delay --nodelay", "Switch Nagle's algorithm off.")},
+		Flags: []Flag{yes(ofSockets, "-N --no-delay --nodelay", "Disable Nagle's algorithm.")},
 		IPerf: []Flag{yes("", "-N --no-delay", "no Nagle's algorithm")}},
 	{ID: "dscp", Key: OfTraffic, Value: parsed("46, ef or af41", plan.ParseDSCP, func(r *plan.Request, n int) { r.DSCP = n }),
 		Flags: []Flag{flag(ofSockets, "--dscp", "VALUE", "0 to 63, or a name such as ef, af41, cs1.")},
@@ -125,11 +125,11 @@ var cpus = []Option{
 	{ID: "io", Key: OfTraffic, Value: dataPath(),
 		Flags: []Flag{
 			fixed(ofCPU, "-Z --zerocopy", measure.IOSendfile, "Send without copying (sendfile), as iperf3 does."),
-			fixed(ofCPU, "--lean", measure.IOLean, "Copy at neither end: sendfile, and a receiver that drops the data. Shows what the path carries without the hosts' copying."),
+			fixed(ofCPU, "--lean", measure.IOLean, "Copy at neither end: sendfile, and a receiver that discards the data. Shows what the path carries without copying at the hosts."),
 			{Names: "--io", Place: "NAME", Group: ofCPU, Help: "Force a data path: copy, sendfile, lean or portable; with -u gso, mmsg or portable.", Set: forcedPath},
 		},
 		IPerf: []Flag{fixed("", "-Z --zerocopy", measure.IOSendfile, "send without copying")}},
-	{ID: "affinity", Key: OfTraffic, Value: Value{Like: `0, "0,1" or off`, Set: bothCPUs}, Flags: []Flag{{Names: "-A --affinity", Place: "N[,M]", Group: ofCPU, Help: "CPU for the local end, and for the peer's; off leaves both to the scheduler.", Set: localCPU}},
+	{ID: "affinity", Key: OfTraffic, Value: Value{Like: `0, "0,1" or off`, Set: bothCPUs}, Flags: []Flag{{Names: "-A --affinity", Place: "N[,M]", Group: ofCPU, Help: "CPU of the local end, and of the peer; off leaves both to the scheduler.", Set: localCPU}},
 		IPerf: []Flag{served(reads(leadingCPUs, "-A --affinity", "N[,M]", "CPU of this end, and of the server's"))}},
 	{ID: "cpus", Key: OfTraffic, Value: whole(1, 1024, func(r *plan.Request) *int { return &r.CPUs })},
 }
@@ -137,25 +137,25 @@ var cpus = []Option{
 // runs holds the options of reporting and repeating.
 var runs = []Option{
 	{ID: "interval", Value: interval(time.Hour),
-		Flags: []Flag{last(flag(ofOutput, "-i --interval", "SECONDS", "Spacing of the live figures; 0 for none."))},
+		Flags: []Flag{last(flag(ofOutput, "-i --interval", "SECONDS", "Interval of the live figures; 0 for none."))},
 		IPerf: []Flag{served(reads(interval(time.Minute).Set, "-i --interval", "SECONDS", "between reports; 0 for none"))}},
 	{ID: "user", Value: text("anna", func(r *plan.Request) *string { return &r.Login.User }),
-		Flags: []Flag{flag(ofIPerf, "--username", "NAME", "User of an iperf3 server that asks for one; the password comes from IPERF3_PASSWORD or is asked for.")},
+		Flags: []Flag{flag(ofIPerf, "--username", "NAME", "User name for an iperf3 server with logins; the password comes from IPERF3_PASSWORD or a prompt.")},
 		IPerf: []Flag{flag("", "--username", "USER", "to log in; the password is IPERF3_PASSWORD, or asked for")}},
 	{ID: "public_key", Value: text("server.pem", func(r *plan.Request) *string { return &r.Login.PublicKey }),
-		Flags: []Flag{flag(ofIPerf, "--rsa-public-key-path", "FILE", "That server's public RSA key.")},
+		Flags: []Flag{flag(ofIPerf, "--rsa-public-key-path", "FILE", "Public RSA key of that server.")},
 		IPerf: []Flag{flag("", "--rsa-public-key-path", "FILE", "key of the server")}},
 	{ID: "older_padding", Value: truth(func(r *plan.Request) *bool { return &r.Login.PKCS1 }),
-		Flags: []Flag{yes(ofIPerf, "--use-pkcs1-padding", "The older padding, for servers before 3.17.")},
+		Flags: []Flag{yes(ofIPerf, "--use-pkcs1-padding", "Use the padding of iperf3 before 3.17.")},
 		IPerf: []Flag{served(yes("", "--use-pkcs1-padding", "for servers before 3.17: the older padding"))}},
 	{ID: "title", Value: text("uplink", func(r *plan.Request) *string { return &r.Title }), IPerf: []Flag{flag("", "-T --title", "TEXT", "before every line")}},
 	{ID: "extra_data", Value: text("rack 4", func(r *plan.Request) *string { return &r.Extra }), IPerf: []Flag{flag("", "--extra-data", "TEXT", "to keep in the JSON document")}},
 	{ID: "server_output", Value: truth(func(r *plan.Request) *bool { return &r.FarOutput }),
-		Flags: []Flag{yes(ofIPerf, "--get-server-output", "Ask an iperf3 server for what it printed, and keep it in the result.")},
+		Flags: []Flag{yes(ofIPerf, "--get-server-output", "Fetch the output of an iperf3 server, and keep it in the result.")},
 		IPerf: []Flag{yes("", "--get-server-output", "print the server's report too")}},
-	{ID: "link_rate", Key: OfPlan, Value: link(), Flags: []Flag{first(flag(ofOutput, "--link-rate", "RATE", "Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do). Of several rungs: of the topmost, or RUNG=RATE,RUNG=RATE."))}},
+	{ID: "link_rate", Key: OfPlan, Value: link(), Flags: []Flag{first(flag(ofOutput, "--link-rate", "RATE", "Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do). With several rungs: that of the topmost, or RUNG=RATE,RUNG=RATE."))}},
 	{ID: "capture", Flags: []Flag{{Names: "--capture"}}},
-	{ID: "capture_packets", Value: whole(1, measure.MaxCapture, func(r *plan.Request) *int64 { return &r.Capture }), Flags: []Flag{last(flag("Packets", "--capture-packets", "N", "Packets to capture at each end, at most (default 300000)."))}},
+	{ID: "capture_packets", Value: whole(1, measure.MaxCapture, func(r *plan.Request) *int64 { return &r.Capture }), Flags: []Flag{last(flag("Packets", "--capture-packets", "N", "Most packets to capture at each end (default 300000)."))}},
 }
 
 func flag(group, names, place, help string) Flag {
