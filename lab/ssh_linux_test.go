@@ -199,5 +199,5 @@ func TestSSHNetworkCut(t *testing.T) {
 	underWay(t, p, client)
 	p.A.LinkDown(lab.DataDev)
 	checkPartial(t, client)
-	lab.Eventually(t, lossLimit, "no thru runs there", func() bool { return len(pidsOf(p.B, "thru")) == 0 })
+	lab.Eventually(t, lossLimit, "thru does not run there", func() bool { return len(pidsOf(p.B, "thru")) == 0 })
 }

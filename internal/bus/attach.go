@@ -113,7 +113,7 @@ func Attach(ctx context.Context, c AttachConfig, h Handler) (*Post, error) {
 // newPost checks the configuration.
 func newPost(c AttachConfig, h Handler) (*Post, error) {
 	if !validName(c.Name) {
-		return nil, fault.Usagef("name the host with --name: letters, digits and . _ - , up to 64, beginning with a letter or digit", "bus: %q cannot name a host", c.Name)
+		return nil, fault.Usagef("name the host with --name: letters, digits and . _ - , up to 64, beginning with a letter or digit", "bus: %q is not a valid name of a host", c.Name)
 	}
 	for k, v := range c.Labels {
 		if err := CheckLabel(k, v); err != nil {

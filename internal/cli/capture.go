@@ -25,7 +25,7 @@ func (f *captureFlags) packets(r *plan.Request) error {
 	case asked:
 		r.Capture = cmp.Or(r.Capture, measure.DefaultCapture)
 	case r.Capture > 0:
-		return fault.Usagef("add --capture, or --keep FILE", "--capture-packets bounds a capture, and none is asked for")
+		return fault.Usagef("add --capture, or --keep FILE", "--capture-packets needs a capture")
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func (f *captureFlags) keeper(p plan.Plan, ends remote.Pair) (*keeper, error) {
 		return nil, nil
 	}
 	if p.Repeat.Max > 1 {
-		return nil, fault.Clashing("keep the packets of one run", "--keep", "--repeat --precision --acceptance")
+		return nil, fault.Clashing("capture the packets of one run", "--keep", "--repeat --precision --acceptance")
 	}
 	k := &keeper{path: f.Keep, alone: ends.Local == ends.Peer}
 	senders := map[string]bool{}

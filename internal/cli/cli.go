@@ -240,7 +240,7 @@ func newFile(ctx *kong.DecodeContext, to reflect.Value) error {
 		return errors.New("the name of the file is empty")
 	}
 	if path == "-" {
-		return errors.New("it takes a file, and - is none")
+		return errors.New("- is not a file")
 	}
 	to.SetString(kong.ExpandPath(path))
 	return nil

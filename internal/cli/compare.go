@@ -50,7 +50,7 @@ baseline has failed, it is 1.`
 func (c *compareCmd) Run(ctx context.Context, e *env) error {
 	bar, err := unit.ParsePercent(c.Bar)
 	if err != nil || !(bar > 0) || bar > 50 || math.IsNaN(bar) {
-		return fault.Usagef("such as --bar 5%", "--bar %s: no percentage above 0 and up to 50", fault.Short(c.Bar))
+		return fault.Usagef("such as --bar 5%", "--bar %s: not a percentage above 0 and up to 50", fault.Short(c.Bar))
 	}
 	for _, f := range c.files(nil) {
 		if err := writable(f.flag, strings.TrimPrefix(f.file, "-")); err != nil {
@@ -58,7 +58,7 @@ func (c *compareCmd) Run(ctx context.Context, e *env) error {
 		}
 	}
 	if c.JSON && c.Markdown == "-" {
-		return fault.Usagef("name a file for one of them", "two forms go to stdout")
+		return fault.Usagef("name a file for one of them", "two outputs go to stdout")
 	}
 	before, after, err := c.find(ctx, e)
 	if err != nil {

@@ -109,9 +109,9 @@ func (c *controlCmd) fits(nats *bus.NATSConfig) error {
 	case len(c.Agents)+len(c.Operators)+len(c.Registries) > 0:
 		return fault.Usagef("thru control --nats-config --agent KEY ...", "--agent, --operator and --registry are for --nats-config")
 	case nats != nil && (c.Port != 0 || len(c.Bind) > 0 || c.BindDev != "" || c.Rotate):
-		return fault.Clashing("the cluster listens, and the keys are its own", "-p -B --bind-dev --rotate", "--nats")
+		return fault.Clashing("leave it out: the NATS cluster listens, and has its own keys", "-p -B --bind-dev --rotate", "--nats")
 	case !bus.ValidHostName(c.Name):
-		return fault.Usagef("--name takes letters, digits and . _ -", "%q cannot name a fleet", c.Name)
+		return fault.Usagef("--name takes letters, digits and . _ -", "%q is not a valid name of a fleet", c.Name)
 	}
 	return nil
 }
@@ -141,16 +141,16 @@ func (c *controlCmd) keys(e *env) error {
 // permits prints the configuration of a NATS server that accepts the keys.
 func (c *controlCmd) permits(e *env) error {
 	if len(c.Agents)+len(c.Operators)+len(c.Registries) == 0 {
-		return fault.Usagef("thru control --nats-config --agent UA... --operator UB... --registry UC...", "--nats-config wants the public keys to let in")
+		return fault.Usagef("thru control --nats-config --agent UA... --operator UB... --registry UC...", "--nats-config needs the public keys to admit")
 	}
 	for _, key := range slices.Concat(c.Agents, c.Operators, c.Registries) {
 		if len(key) != 56 || key[0] != 'U' { // github.com/nats-io/nkeys: a user's key in base32
-			return fault.Usagef("give the key that begins with U: thru control --nats-key FILE prints it", "this is no public nkey of a user")
+			return fault.Usagef("give the key that begins with U: thru control --nats-key FILE prints it", "not a public nkey of a user")
 		}
 	}
 	all := slices.Sorted(slices.Values(slices.Concat(c.Agents, c.Operators, c.Registries)))
 	if len(slices.Compact(all)) < len(c.Agents)+len(c.Operators)+len(c.Registries) {
-		return fault.Usagef("make a key for each: thru control --nats-key FILE", "a key is named twice: the server takes each for one thing alone")
+		return fault.Usagef("make a key for each: thru control --nats-key FILE", "a key is given twice: the server accepts each for one role only")
 	}
 	_, err := fmt.Fprint(e.Out, bus.NATSUsers(c.Agents, c.Operators, c.Registries))
 	return err
@@ -169,7 +169,7 @@ func (c *controlCmd) openState() (*bus.State, func(), error) {
 	}
 	unlock, err := bus.LockFile(filepath.Join(dir, "control.lock"))
 	if errors.Is(err, bus.ErrLocked) {
-		err = fault.Failf("end that one, or give this one a folder of its own: --state DIR", "cli: another `thru control` has the state folder %s", dir)
+		err = fault.Failf("stop that one, or give this one its own folder: --state DIR", "cli: another `thru control` uses the state folder %s", dir)
 	}
 	if err == nil && c.Rotate {
 		err = state.Rotate()
@@ -209,9 +209,9 @@ func (c *controlCmd) announce(e *env, s controlling) {
 	}
 	fmt.Fprintf(e.Out, "thru %s is the controller %s; results that hosts deliver go to %s\n", e.Version, where, s.Results)
 	if s.Joins != nil {
-		fmt.Fprintf(e.Out, "on each host run `thru join %s`, paste this line (it lets serve here, nothing else), then `thru serve --controller %s`:\n%s\n",
+		fmt.Fprintf(e.Out, "on each host run `thru join %s`, paste this line (it allows serving here, nothing else), then `thru serve --controller %s`:\n%s\n",
 			c.Name, c.Name, s.Joins[bus.PrivilegeAgent])
-		fmt.Fprintf(e.Out, "who runs tests: `thru join %s`, paste this one (it lets measure between all hosts), then `thru hosts %s`:\n%s\n",
+		fmt.Fprintf(e.Out, "as operator run `thru join %s`, paste this line (it allows measuring between all hosts), then `thru hosts %s`:\n%s\n",
 			c.Name, c.Name, s.Joins[bus.PrivilegeOperate])
 	}
 	fmt.Fprintf(e.Out, "ready %s\n", time.Now().Format("15:04:05"))
@@ -254,7 +254,7 @@ func turn(old, now bus.Host, known bool) (kind, text string) {
 	case now.Online && (!known || !old.Online || old.Refused != ""):
 		return "host", "+ " + introduced(now)
 	case !now.Online && known && old.Online:
-		return "gone", "- " + now.Name + " is gone"
+		return "gone", "- " + now.Name + " is offline"
 	case now.Problem != old.Problem && now.Problem != "":
 		return "problem", fmt.Sprintf("! %s: %s", now.Name, now.Problem)
 	}

@@ -23,11 +23,11 @@ type natsFlags struct {
 func (f natsFlags) config() (*bus.NATSConfig, error) {
 	switch key := f.Nkey != "" || f.Creds != ""; {
 	case f.NATS == "" && (key || f.CA != ""):
-		return nil, fault.Usagef("say which: --nats tls://HOST:4222", "--nkey, --creds and --tls-ca are for a NATS cluster, and none is named")
+		return nil, fault.Usagef("name it: --nats tls://HOST:4222", "--nkey, --creds and --tls-ca are for a NATS cluster, and none is named")
 	case f.NATS == "":
 		return nil, nil
 	case !key || f.Nkey != "" && f.Creds != "":
-		return nil, fault.Usagef("give one of --nkey FILE and --creds FILE", "--nats wants to know who we are")
+		return nil, fault.Usagef("give --nkey FILE or --creds FILE", "--nats needs a key or credentials")
 	}
 	return &bus.NATSConfig{URL: f.NATS, CA: f.CA, Nkey: f.Nkey, Creds: f.Creds}, nil
 }

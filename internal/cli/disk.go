@@ -77,7 +77,7 @@ func (c *diskCmd) spec() (measure.DiskSpec, error) {
 		s.Patterns = append(s.Patterns, p)
 	}
 	if c.Workers < 1 {
-		return s, fault.Usagef("take 1 or more", "--max-workers %d: nobody would measure", c.Workers)
+		return s, fault.Usagef("take 1 or more", "--max-workers %d: no worker would measure", c.Workers)
 	}
 	return s, disk.Check(s)
 }
@@ -89,7 +89,7 @@ func (c *diskCmd) folder() (string, error) {
 	}
 	if c.EndPoint != "" && c.EndPoint != control.Local {
 		if !strings.HasPrefix(c.Path, "/") { // relative to which folder of that host is unknown
-			return "", fault.Usagef("thru disk /srv "+c.EndPoint, "%s is no absolute path of that host", c.Path)
+			return "", fault.Usagef("thru disk /srv "+c.EndPoint, "%s is not an absolute path", c.Path)
 		}
 		return c.Path, nil
 	}

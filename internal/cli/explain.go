@@ -86,8 +86,8 @@ func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, err error) {
 	r.Local, r.Peer = control.Local, cmp.Or(endPoint, control.Local)
 	p, err := plan.Explain(r)
 	if err == nil && p.Time() > c.Budget {
-		err = fault.Usagef("a longer --budget, a shorter -t, or one direction: -R or --one-way",
-			"a budget of %s: the traffic that is to be explained takes %s by itself", unit.Duration(int64(c.Budget)), unit.Duration(int64(p.Time())))
+		err = fault.Usagef("take a longer --budget, a shorter -t, or one direction: -R or --one-way",
+			"a budget of %s is too short: the traffic to explain takes %s", unit.Duration(int64(c.Budget)), unit.Duration(int64(p.Time())))
 	}
 	return r, err
 }
@@ -104,7 +104,7 @@ func newTrials(e *env, p plan.Plan, ends remote.Pair, budget time.Duration) *tri
 	if len(p.Steps) == 1 {
 		directions = p.Steps[0].Label
 	}
-	v.Printf("%s: %s, then what tells causes apart; at most %s\n", theEnds(ends), directions, unit.Duration(int64(budget)))
+	v.Printf("%s: %s, then experiments to find the cause; at most %s\n", theEnds(ends), directions, unit.Duration(int64(budget)))
 	return v
 }
 

@@ -31,12 +31,12 @@ func (c *explainCmd) stored(e *env) (bool, error) {
 	}
 	switch {
 	case files == 0 && len(c.What) > 1:
-		return false, fault.Usagef("one after the other", "%d end points are named, and one is explained at a time", len(c.What))
+		return false, fault.Usagef("explain one after the other", "%d end points are named, and explain takes one", len(c.What))
 	case files > 0 && files < len(c.What):
 		return false, fault.Usagef("thru explain END POINT, or thru explain FILE...", "end points and files do not go together")
 	}
 	if others := e.TypedBut(append(formNames(), "--link-rate", "--no-store", "--store")...); files > 0 && len(others) > 0 {
-		return false, fault.Usagef("with files go --link-rate and the forms of output", "%s not go with a file, which is only read", flagsDo(others))
+		return false, fault.Usagef("take only --link-rate and the flags of output with files", "%s not go with a file, which is only read", flagsDo(others))
 	}
 	return files > 0, nil
 }
@@ -67,7 +67,7 @@ func (e *env) isJoined(name string) (joined, exists bool) {
 		return false, exists
 	}
 	if exists {
-		e.Line(name + " is the end point of that name; the file here is ./" + name)
+		e.Line(name + " is taken as the end point of that name; for the file say ./" + name)
 	}
 	return true, exists
 }
@@ -108,7 +108,7 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 		return err
 	}
 	if len(all) > 1 && (c.JSON || c.HTML != "") {
-		return fault.Usagef("name them one at a time: without --json and --html all are printed", "--json and --html take one result, and here are %d", len(all))
+		return fault.Usagef("name them one at a time: without --json and --html all are printed", "--json and --html take one result, and there are %d", len(all))
 	}
 	docs := make([]*measure.Document, len(all))
 	for i, x := range all {
@@ -120,7 +120,7 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	if failed == 0 {
 		return err
 	}
-	err = fault.Failf("", "%d of the results hold no traffic that could be explained", failed)
+	err = fault.Failf("", "%d of the results have no traffic to explain", failed)
 	e.ErrorLines(err)
 	return console.Printed(err)
 }
@@ -160,7 +160,7 @@ func (c *explainCmd) captures(ctx context.Context, e *env, sources []*library.So
 	case n < len(c.What):
 		return nil, fault.Usagef("explain them one after the other", "captures and results do not go together")
 	case n > 2:
-		return nil, fault.Usagef("one capture, or two of one test that were made at both ends", "%d captures are named", n)
+		return nil, fault.Usagef("name one capture, or two of one test, one from each end", "%d captures are named", n)
 	}
 	var files []capture.File
 	for _, s := range sources {

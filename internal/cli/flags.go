@@ -45,7 +45,7 @@ func above[T ~int64](parse func(string) (T, error)) kong.MapperFunc {
 		}
 		v, err := parse(text)
 		if err == nil && v <= 0 {
-			err = errors.New(cmp.Or(tag.Get("none"), "nothing would pass"))
+			err = errors.New(cmp.Or(tag.Get("none"), "it must be above 0"))
 		}
 		if most, _ := parse(tag.Get("most")); err == nil && most > 0 && v > most {
 			err = fmt.Errorf("that is more than %s", tag.Get("most"))
@@ -87,9 +87,9 @@ func refuseEmpty(k *kong.Context) error {
 // noValue refuses a flag without a value. The flag's tag `list` is the command that lists the values.
 func noValue(f *kong.Flag) error {
 	name := flagName(f)
-	hint := "leave " + name + " out, or give it a value; where the shell put one there, it is unset"
+	hint := "leave " + name + " out, or give it a value; a shell variable there is unset"
 	if list := f.Tag.Get("list"); list != "" {
-		hint += "; `" + list + "` names all"
+		hint += "; `" + list + "` lists them"
 	}
 	return fault.Usagef(hint, "%s has no value", name)
 }

@@ -79,14 +79,14 @@ func (f formFlags) wanted() (forms, error) {
 	out := forms{formFlags: f}
 	switch {
 	case f.Samples && !f.JSON:
-		return out, fault.Usagef("--csv FILE has all samples, too", "--samples goes with --json")
+		return out, fault.Usagef("add --json, or write all samples by --csv FILE", "--samples needs --json")
 	case f.Summary && f.Markdown == "":
-		return out, fault.Usagef("name the file: --markdown FILE", "--summary goes with --markdown")
+		return out, fault.Usagef("name the file: --markdown FILE", "--summary needs --markdown")
 	}
 	named := map[string]string{}
 	for _, x := range out.files(nil) {
 		if before := named[x.file]; before != "" && x.file != "" && !isDevice(x.file) {
-			return out, fault.Usagef("a file for each of them", "%s and %s name the same file", before, x.flag)
+			return out, fault.Usagef("name a file for each of them", "%s and %s name the same file", before, x.flag)
 		}
 		named[x.file] = x.flag
 		if err := writable(x.flag, strings.TrimPrefix(x.file, "-")); err != nil {

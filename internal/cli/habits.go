@@ -38,24 +38,24 @@ var (
 
 // rolesAndOutput are the habits about client, server and output.
 var rolesAndOutput = []habit{
-	{"-c --client", both, "", "name the end point alone: thru test {HOST}; where iperf3 serves there, iperf3://{HOST}; iperf, iperf2://{HOST}"},
+	{"-c --client", both, "", "name only the end point: thru test {HOST}; for an iperf3 server iperf3://{HOST}, for iperf2 iperf2://{HOST}"},
 	{"-s --server", both, "serve", "leave it out: `thru serve` is the server"},
-	{"-s --server", both, "", "the server is `thru serve`; for iperf3 and iperf2 clients too: thru serve --iperf"},
-	{"-D --daemon", both, "", "`thru serve` stays in the foreground: leave that to a service manager; as iperf3 does it: thru iperf3 -s -D"},
-	{"-1 --one-off --singleclient", both, "", "`thru serve` serves until it is ended; as iperf3 does it: thru iperf3 -s -1"},
-	{"-f --format", both, "", "leave it out: text takes the unit that fits, --json has plain bit/s"},
+	{"-s --server", both, "", "run `thru serve` as the server; also for iperf3 and iperf2 clients: thru serve --iperf"},
+	{"-D --daemon", both, "", "leave it out: `thru serve` stays in the foreground, for a service manager; as iperf3 does it: thru iperf3 -s -D"},
+	{"-1 --one-off --singleclient", both, "", "leave it out: `thru serve` serves until it is stopped; as iperf3 does it: thru iperf3 -s -1"},
+	{"-f --format", both, "", "leave it out: text chooses the unit, --json has bit/s"},
 	{"--verbose", three, "", "leave it out: all that was measured is in --json and in the report of --html FILE"},
 	{"-V --ipv6_domain", both, "", "for iperf2's -V (IPv6): -6; for iperf3's -V (more detail): --html FILE or --json"},
-	{"-J", three, "", "of a ladder there is thru's own document: --json; for iperf3's: thru test -J"},
+	{"-J", three, "", "take thru's own document of a ladder: --json; for iperf3's: thru test -J"},
 	{"--json-stream --json-stream-full-output", three, "", "for iperf3's lines of JSON: thru test --json-stream; with -J the whole document too; thru's own: --json"},
-	{"--logfile -o --output", both, "", "let the shell write the file: thru test ... > {FILE}; --html FILE writes a report"},
+	{"--logfile -o --output", both, "", "redirect the output: thru test ... > {FILE}; for a report: --html FILE"},
 	{"--forceflush", three, "", "leave it out: every line is written at once"},
-	{"--timestamps", three, "", "leave it out: --json has the time of everything; as iperf3 prints it: thru iperf3 --timestamps"},
-	{"--debug", three, "", "leave it out: an error says its cause and what to do"},
+	{"--timestamps", three, "", "leave it out: --json has all times; as iperf3 prints them: thru iperf3 --timestamps"},
+	{"--debug", three, "", "leave it out: each error names its cause and what to do"},
 	{"--title", three, "", "leave it out: the report names both ends; as iperf3 prints it: thru iperf3 -T {TITLE}"},
 	{"-T --ttl", both, "", "for iperf2's -T (time to live): leave it out, thru has no multicast; for iperf3's -T (title): thru iperf3 -T {TITLE}"},
 	{"--extra-data", three, "", "leave it out, or keep it in the name of the report: --html FILE; in iperf3's JSON: thru iperf3 --extra-data"},
-	{"-v --version", both, "", "say thru version"},
+	{"-v --version", both, "", "run thru version"},
 	{"-I --pidfile --stdin", both, "", "for iperf3's -I (pid file): thru iperf3 -s -I {FILE}; iperf2's -I (send stdin): thru sends from memory only"},
 	{"-e --enhanced", two, "", "leave it out: retransmits, window, RTT, CPU and more are always shown"},
 	{"-E", two, "", "leave it out: retransmits, window, RTT, CPU and more are always shown"},
@@ -63,59 +63,59 @@ var rolesAndOutput = []habit{
 	{"-y --reportstyle", two, "", "for programs: --json"},
 	{"-m --print_mss --mptcp", both, "", "the report shows the MSS (iperf2's -m); thru has no MPTCP (iperf3's -m): measure plain TCP, or with iperf3 itself"},
 	{"--hide-ips", two, "", "leave it out: take joined names (thru join NAME), which the report shows"},
-	{"--sum-only", two, "", "leave it out: thru shows sums, and streams apart only in --json and --html FILE"},
-	{"--histograms --udp-histogram", two, "", "leave it out: --latency and --rr keep the whole distribution"},
+	{"--sum-only", two, "", "leave it out: thru prints sums; each stream is in --json and --html FILE"},
+	{"--histograms --udp-histogram", two, "", "leave it out: --latency and --rr store the whole distribution"},
 }
 
 // trafficHabits are of both programs, or of iperf3 only.
 var trafficHabits = []habit{
-	{"-S --tos", both, "", "the code point is what --dscp takes: {TOS}"},
+	{"-S --tos", both, "", "take the code point: {TOS}"},
 	{"--flowlabel", three, "", "leave it out: thru sets no IPv6 flow label; the kernel gives each connection its own"},
 	{"-L --listenport", both, "", "leave it out: both directions use the connections that this end opens (iperf2's -L), and thru sets no flow label (iperf3's -L)"},
 	{"--xbind", three, "", "leave it out: thru measures TCP and UDP, no SCTP"},
-	{"-X --peer-detect --peerdetect", both, "", "leave it out: the ends of thru always tell their versions (iperf2's -X), and there is no SCTP (iperf3's -X)"},
+	{"-X --peer-detect --peerdetect", both, "", "leave it out: thru's ends always exchange their versions (iperf2's -X), and thru has no SCTP (iperf3's -X)"},
 	{"--sctp --nstreams", three, "", "thru measures TCP and UDP (-u), no SCTP: leave it out, or measure with iperf3 itself"},
 	{"-F --file --fileinput", both, "", "leave it out: thru measures the network, and sends from memory"},
 	{"--fq-rate", both, "", "take -b {RATE}: the kernel paces TCP at that rate"},
-	{"--no-fq-socket-pacing --pacing-timer", three, "", "leave it out: the kernel paces TCP (-b), and UDP goes in bursts of at most 250 us"},
-	{"--connect-timeout --rcv-timeout --snd-timeout --cntl-ka --idle-timeout", three, "", "leave it out: every wait of thru has a bound"},
-	{"--repeating-payload", three, "", "leave it out: what thru sends does not compress; --verify compares every byte"},
+	{"--no-fq-socket-pacing --pacing-timer", three, "", "leave it out: the kernel paces TCP (-b), and thru sends UDP in bursts of at most 250 us"},
+	{"--connect-timeout --rcv-timeout --snd-timeout --cntl-ka --idle-timeout", three, "", "leave it out: thru limits every wait"},
+	{"--repeating-payload", three, "", "leave it out: thru's data does not compress; --verify compares every byte"},
 	{"--udp-counters-64bit", three, "", "leave it out: thru always counts datagrams with 64 bits"},
-	{"--gsro", three, "", "leave it out: GSO and GRO are used where they work; --io mmsg goes without"},
-	{"--skip-rx-copy", three, "", "take --lean: the receiver drops the data without copying it, and the sender copies nothing either"},
+	{"--gsro", three, "", "leave it out: thru uses GSO and GRO where they work; --io mmsg disables them"},
+	{"--skip-rx-copy", three, "", "take --lean: the receiver discards the data without copying it, and the sender does not copy either"},
 }
 
 // oldTraffic is of iperf2 only.
 var oldTraffic = []habit{
-	{"--dualtest", two, "", "both directions at once are --bidir"},
+	{"--dualtest", two, "", "take --bidir for both directions at once"},
 	{"-d", both, "", "for iperf2's -d (both directions at once): --bidir; for iperf3's -d (debug): leave it out"},
 	{"-r --tradeoff", two, "", "leave it out: both directions are measured, one after the other"},
-	{"--full-duplex", two, "", "both directions on one connection are --bidir --one-connection"},
-	{"-C --compatibility", two, "", "leave it out: thru tells by itself what the other end knows; -C NAME is the congestion control here"},
-	{"--bounceback --bounceback-period --bounceback-hold --bounceback-no-quickack", two, "", "requests and responses are --rr, with -l REQUEST/RESPONSE and --rate N a second"},
-	{"--bounceback-congest", two, "", "latency beside traffic is --latency"},
+	{"--full-duplex", two, "", "take --bidir --one-connection for both directions on one connection"},
+	{"-C --compatibility", two, "", "leave it out: thru detects what the other end supports; -C NAME sets the congestion control"},
+	{"--bounceback --bounceback-period --bounceback-hold --bounceback-no-quickack", two, "", "take --rr for requests and responses, with -l REQUEST/RESPONSE and --rate N per second"},
+	{"--bounceback-congest", two, "", "take --latency for latency under load"},
 	{"--trip-times", two, "", "leave it out: --rr and --latency measure round trips, which need no common clock"},
-	{"--isochronous --ipg --burst-size --burst-period", two, "", "thru sends at an even rate, not in frames: -u -b RATE -l SIZE"},
-	{"--connect-only", two, "", "connections one after the other are --crr"},
+	{"--isochronous --ipg --burst-size --burst-period", two, "", "take -u -b RATE -l SIZE: thru sends at an even rate, not in frames"},
+	{"--connect-only", two, "", "take --crr for connections one after the other"},
 	{"--connect-retries", two, "", "leave it out: run thru again when the far end is up"},
-	{"--near-congestion --tcp-write-prefetch --tcp-write-times --tcp-quickack", two, "", "leave it out: the time that a sender is held up in its calls is measured anyway"},
-	{"--tcp-rx-window-clamp", two, "", "take -w SENDER/RECEIVER: a small receive buffer holds the window down"},
-	{"--txdelay-time --txstart-time --no-connect-sync", two, "", "leave it out: all streams start at once, when all are connected; start thru itself at the time"},
-	{"--no-udp-fin", two, "", "leave it out: the ends agree on the end of the test beside the datagrams"},
+	{"--near-congestion --tcp-write-prefetch --tcp-write-times --tcp-quickack", two, "", "leave it out: thru always measures how long a sender blocks in its calls"},
+	{"--tcp-rx-window-clamp", two, "", "take -w SENDER/RECEIVER: a small receive buffer limits the window"},
+	{"--txdelay-time --txstart-time --no-connect-sync", two, "", "leave it out: all streams start together once all are connected; to delay the test, start thru later"},
+	{"--no-udp-fin", two, "", "leave it out: the ends agree on the end of the test over the control connection"},
 	{"--incr-dstip --incr-dstport --incr-srcip --incr-srcport --sum-dstip", two, "", "leave it out: --cport PORT counts source ports up from there; each stream of -P has a port of its own"},
 	{"--local-only", two, "", "leave it out, or bind to the device: --bind-dev DEVICE"},
-	{"--permit-key --permit-key-timeout", two, "", "who may measure is told by the join string: thru join NAME"},
+	{"--permit-key --permit-key-timeout", two, "", "leave it out: the join string admits a client: thru join NAME"},
 	{"-z --realtime", two, "", "leave it out, or start thru with chrt; -A N gives it a CPU"},
-	{"-U --single_udp", two, "", "leave it out: each stream has a thread of its own"},
+	{"-U --single_udp", two, "", "leave it out: each stream has its own thread"},
 	{"-H --ssm-host", two, "", "leave it out: thru has no multicast"},
 	{"--tap-dev", two, "", "leave it out: thru receives by sockets"},
 }
 
 // serveHabits are of iperf servers; the others are for the end that measures.
 var serveHabits = []habit{
-	{"--server-bitrate-limit", three, "serve", "take --max-rate {RATE}, the bound of one test"},
+	{"--server-bitrate-limit", three, "serve", "take --max-rate {RATE}, the limit of one test"},
 	{"--server-max-duration", three, "serve", "take --max-time {SECONDS}"},
-	{"--server-bitrate-limit --server-max-duration --rsa-private-key-path --authorized-users-path --time-skew-threshold", three, "", "it is for the end that serves: thru serve --help"},
+	{"--server-bitrate-limit --server-max-duration --rsa-private-key-path --authorized-users-path --time-skew-threshold", three, "", "give it at the serving end: thru serve --help"},
 }
 
 // habitOf returns the habit of an unknown flag, or nil.
@@ -185,7 +185,7 @@ var algorithms = []string{"cubic", "reno", "bbr", "bbr2", "bbr3", "dctcp", "htcp
 func misread(args []string) error {
 	for i, a := range args[:max(len(args)-1, 0)] {
 		if name := args[i+1]; a == "-Z" && slices.Contains(algorithms, name) {
-			return fault.Usagef("the congestion control is -C "+name, "-Z %s is iperf2's spelling", name)
+			return fault.Usagef("set the congestion control by -C "+name, "-Z %s is iperf2's spelling", name)
 		}
 	}
 	return nil
@@ -208,7 +208,7 @@ func usage(args []string, err error) error {
 	}
 	switch name := dashed(args); {
 	case unknown && name != "":
-		return fault.Usagef("./"+name+" is the file of that name", "%s begins like a flag", name)
+		return fault.Usagef("write ./"+name+" for the file of that name", "%s begins like a flag", name)
 	case unknown:
 		return unknownFlagUsage(all, args, verb, flag, err)
 	case verb == "":
@@ -237,11 +237,11 @@ func badValue(p *kong.ParseError, err error) error {
 	_, number := strconv.ParseFloat(value, 64)
 	switch {
 	case value == "", m[3] != "":
-		return fault.Usagef(hint, "%s takes a value, and none follows", name)
+		return fault.Usagef(hint, "%s needs a value", name)
 	case number == nil && value[0] == '-':
 		return fault.Usagef(hint, "%s takes no negative number such as %s", name, value)
 	case value[0] == '-':
-		return fault.Usagef(hint, "%s takes a value, and %s is a flag", name, value)
+		return fault.Usagef(hint, "%s needs a value, and %s is a flag", name, value)
 	}
 	return fault.Usagef(hint, "%s %s is not a number", name, value)
 }
@@ -272,7 +272,7 @@ func unknownFlagUsage(all *kong.Application, args []string, verb, flag string, e
 	h := habitOf(ownHabits, verb, flag)
 	if h == nil {
 		if h = habitOf(farHabits, verb, flag); verb == "serve" {
-			lead = "leave it out here; at the end that measures: "
+			lead = "leave it out here; at the client: "
 		}
 	}
 	if h != nil {
@@ -290,7 +290,7 @@ func elsewhere(verb, flag string) string {
 	case "":
 		return fmt.Sprintf("begin with a command: thru test %s ...", flag)
 	case "serve":
-		return fmt.Sprintf("leave it out: the end that measures says it, thru test %s ...", flag)
+		return fmt.Sprintf("leave it out here, and give it at the client: thru test %s ...", flag)
 	default:
 		return fmt.Sprintf("for one test: thru test %s ...", flag)
 	}

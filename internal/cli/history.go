@@ -54,7 +54,7 @@ func (f filterFlags) filter(now time.Time) (store.Filter, error) {
 	if f.Pair != "" {
 		from, to, found := strings.Cut(f.Pair, "..")
 		if !found || from == "" || to == "" {
-			return s, fault.Usagef("such as --pair local..peer", "--pair %q: no A..B", fault.Short(f.Pair))
+			return s, fault.Usagef("such as --pair local..peer", "--pair %q is not of the form A..B", fault.Short(f.Pair))
 		}
 		s.Pair = measure.PairName(from, to)
 	}
@@ -91,7 +91,7 @@ type historyList struct {
 // Run lists the stored results.
 func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 	if c.Limit < 1 {
-		return fault.Usagef("such as --limit 50", "--limit %d: no number of results", c.Limit)
+		return fault.Usagef("such as --limit 50", "--limit %d is less than 1", c.Limit)
 	}
 	now := time.Now()
 	f, err := c.filter(now)
@@ -103,7 +103,7 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 	for _, w := range c.Words {
 		if when, err := library.ReadSpan(w, now); err == nil {
 			if !f.Since.IsZero() || !f.Until.IsZero() {
-				return fault.Usagef("give one: a span, or --since and --until", "%s: another time is given too", fault.Named(w))
+				return fault.Usagef("give a span, or --since and --until", "%s is a second time span", fault.Named(w))
 			}
 			f.Since, f.Until = when.Since, when.Until
 			continue
@@ -129,21 +129,21 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 // print writes the table, or why it is empty.
 func (c *historyListCmd) print(e *env, found []store.Entry, more, none bool, now time.Time) error {
 	if none && c.Store != "" {
-		return fault.Failf("without --store the usual one is read", "nothing is kept in %s", c.Store)
+		return fault.Failf("leave --store out for the default file", "%s has no results", c.Store)
 	}
 	if none || len(found) == 0 && len(c.Words) == 0 && c.none() {
-		_, err := fmt.Fprintln(e.Out, "No result is kept yet. Each test keeps its own: thru test, and then thru history.")
+		_, err := fmt.Fprintln(e.Out, "No result is stored yet. Run thru test: it stores its result.")
 		return err
 	}
 	if len(found) == 0 {
-		_, err := fmt.Fprintln(e.Out, "No result fits. `thru history` lists all.")
+		_, err := fmt.Fprintln(e.Out, "No result matches. `thru history` lists all.")
 		return err
 	}
 	width, colour := e.Terminal()
 	w := bufio.NewWriter(e.Out)
 	writeEntries(w, found, width, colour, now)
 	if more {
-		fmt.Fprintf(w, "There are more: --limit %d, or ask for some: --host, --pair, --since.\n", 4*c.Limit)
+		fmt.Fprintf(w, "There are more: raise the --limit, such as %d, or filter by --host, --pair, --since.\n", 4*c.Limit)
 	}
 	return w.Flush()
 }
@@ -203,7 +203,7 @@ func (c *historyExportCmd) Run(ctx context.Context, e *env) error {
 func exportTo(ctx context.Context, path string, s store.Store, f store.Filter) (int, error) {
 	const hint = "name a file that does not exist yet, in a folder that can be written to"
 	if _, err := os.Lstat(path); err == nil {
-		return 0, fault.Failf(hint, "%s is there already", path)
+		return 0, fault.Failf(hint, "%s exists already", path)
 	}
 	out, err := temporaryBeside(path, 0o600)
 	if err != nil {
@@ -246,10 +246,10 @@ func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
 			if bad += got.Bad; err != nil {
 				return fmt.Errorf("%s: %w", fault.Named(from.Name), err)
 			}
-			fmt.Fprintf(e.Out, "%s: %s taken over\n", from.Name, unit.Plural(got.Kept, "result"))
+			fmt.Fprintf(e.Out, "%s: %s imported\n", from.Name, unit.Plural(got.Kept, "result"))
 		}
 		if bad > 0 {
-			return fault.Failf("what could be read is there; the rest is no result of thru", "%s could not be taken over", unit.Plural(bad, "line"))
+			return fault.Failf("check the rest: it is not a result of thru; what could be read is imported", "%s could not be imported", unit.Plural(bad, "line"))
 		}
 		return nil
 	})
@@ -292,12 +292,12 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 	if c.Older != "" {
 		begin, _, werr := library.ReadWhen(c.Older, time.Now())
 		if !library.Ago.MatchString(c.Older) || werr != nil {
-			return fault.Usagef("such as --older 90d", "--older %q is no age", fault.Short(c.Older))
+			return fault.Usagef("such as --older 90d", "--older %q is not an age", fault.Short(c.Older))
 		}
 		r.Age = time.Since(begin)
 	}
 	if c.Keep < 0 || r == (store.Retention{}) {
-		return fault.Usagef("such as --older 90d, --keep 1000 or --max-bytes 500M", "nothing says what may go")
+		return fault.Usagef("give one, such as --older 90d, --keep 1000 or --max-bytes 500M", "no limit is given")
 	}
 	return e.withStore(c.storeFile, store.Options{Existing: true}, func(s store.Store) error {
 		if !c.Yes {

@@ -90,7 +90,7 @@ func (c *hostsCmd) dial(ctx context.Context, e *env, controller string) (string,
 	case err != nil:
 		return "", nil, err
 	case nats != nil && controller != "":
-		return "", nil, fault.Usagef("take one of the name and --nats", "two controllers are named")
+		return "", nil, fault.Usagef("take the name or --nats", "two controllers are named")
 	case nats != nil:
 		f, err := bus.DialFleet(ctx, bus.FleetConfig{NATS: nats, Version: e.Version})
 		return nats.URL, f, err
@@ -113,9 +113,9 @@ func onlyController() (string, error) {
 	case 1:
 		return all[0], nil
 	case 0:
-		return "", fault.Usagef("keep the string that `thru control` prints for operators: thru join NAME", "no controller is kept")
+		return "", fault.Usagef("store the string that `thru control` prints for operators: thru join NAME", "no controller is joined")
 	default:
-		return "", fault.Usagef("thru hosts "+all[0], "say which controller: %s", strings.Join(all, ", "))
+		return "", fault.Usagef("thru hosts "+all[0], "there are several controllers: %s", strings.Join(all, ", "))
 	}
 }
 
@@ -220,7 +220,7 @@ func readFacts(ctx context.Context, fleet *bus.Fleet, hosts []listedHost) {
 			defer func() { <-places; done <- struct{}{} }()
 			h := &hosts[i]
 			if !h.Online || h.Refused != "" {
-				h.Error = "it is not there, or refused: no facts"
+				h.Error = "it is offline or refused: no facts"
 				return
 			}
 			r, err := bus.Call(ctx, fleet.Client(h.ID), bus.Facts, bus.FactsRequest{})
@@ -282,6 +282,6 @@ func (c *hostsCmd) forgotten(e *env) error {
 	if c.JSON {
 		return json.NewEncoder(e.Out).Encode(map[string]string{"forgotten": c.Forget})
 	}
-	_, err := fmt.Fprintf(e.Out, "%s is forgotten: the next host that comes by this name has it\n", c.Forget)
+	_, err := fmt.Fprintf(e.Out, "%s is forgotten: its name is free for the next host\n", c.Forget)
 	return err
 }

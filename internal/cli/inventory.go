@@ -51,7 +51,7 @@ func (c *inventoryCmd) Run(ctx context.Context, e *env) error {
 	doc.ElapsedNs, doc.Inventories = time.Since(doc.StartedAt).Nanoseconds(), []measure.Inventory{v}
 	if !e.archive.Off && len(v.Guests) > mostKeptGuests {
 		e.archive.Off = true
-		e.Warn("the result is not in the history", fault.Failf("--vm and --host choose some, --json prints all", "it has %d VMs, and at most %d are kept", len(v.Guests), mostKeptGuests))
+		e.Warn("the result is not in the history", fault.Failf("choose VMs by --vm and --host, or print all by --json", "it has %d VMs, and at most %d are kept", len(v.Guests), mostKeptGuests))
 	}
 	return e.outcome(doc, out, nil)
 }
@@ -64,14 +64,14 @@ const mostKeptGuests = 20_000
 func (c *inventoryCmd) sensible(e *env) error {
 	for _, p := range slices.Concat(c.VM, c.Host) {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return fault.Usagef("such as --vm 'web*'; * stands for any letters, ? for one, [ab] for one of these", "%q is no pattern", fault.Short(p))
+			return fault.Usagef("such as --vm 'web*'; * stands for any letters, ? for one, [ab] for one of these", "%q is not a pattern", fault.Short(p))
 		}
 	}
 	if c.isVSphere() {
 		return nil
 	}
 	if these := e.TypedOf("--password-stdin", "--insecure"); len(these) > 0 {
-		return fault.Usagef("leave it out: ssh has keys of its own, and an end point its join string", "%s is of vsphere:// alone", these[0])
+		return fault.Usagef("leave it out: ssh uses its own keys, and an end point its join string", "%s is only for vsphere://", these[0])
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (c *inventoryCmd) read(ctx context.Context, source hypervisor.Source) (meas
 	}
 	switch {
 	case len(v.Hosts) == 0 && len(c.VM) > 0: // only the hosts of these VMs were read
-		return v, fault.Failf(fmt.Sprintf("without --vm all VMs of the host are listed; these are on %s", strings.Join(hosts.names[:min(len(hosts.names), fault.MostNamed)], ", ")),
+		return v, fault.Failf(fmt.Sprintf("leave --vm out to list all VMs of the host; these are on %s", strings.Join(hosts.names[:min(len(hosts.names), fault.MostNamed)], ", ")),
 			"%s has no VM %s on a host %s", source.Name(), strings.Join(c.VM, " or "), strings.Join(c.Host, " or "))
 	case len(v.Hosts) == 0:
 		return v, hosts.nothing("host", source.Name())

@@ -48,9 +48,9 @@ func (c *joinCmd) Run(_ context.Context, e *env) error {
 	case c.List:
 		return c.list(e, keys)
 	case c.Name == "":
-		return fault.Usagef("thru join NAME, then paste the line that `thru serve` or `thru control` printed", "join wants a name")
+		return fault.Usagef("thru join NAME, then paste the line that `thru serve` or `thru control` printed", "join needs a name")
 	case c.Name == control.Local:
-		return fault.Usagef("choose another name", "`local` always is this machine")
+		return fault.Usagef("choose another name", "`local` is always this machine")
 	case c.Remove:
 		if err := forgetJoined(keys, c.Name); err != nil {
 			return err

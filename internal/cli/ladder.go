@@ -44,9 +44,9 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	case len(c.rungs()) > 0 && c.What != "":
 		return fault.Usagef("name it in --across HERE,THERE, or leave the flags out", "%s does not go with %s", c.What, fault.Few(e.TypedOf("--same-host", "--same-lan", "--across")))
 	case c.VCPUs && len(c.More) > 0:
-		return fault.Usagef("name one", "--vcpus is of one end point")
+		return fault.Usagef("name one", "--vcpus takes one end point")
 	case len(c.rungs()) > 0 && c.VCPUs:
-		return fault.Clashing("first one, then the other", "--vcpus", "--same-host --same-lan --across")
+		return fault.Clashing("run one, then the other", "--vcpus", "--same-host --same-lan --across")
 	case len(c.rungs()) > 0, c.VCPUs:
 		return c.compare(ctx, e)
 	case c.Resume.Asked && c.What == "", e.isPlan(c.What):
@@ -148,7 +148,7 @@ var (
 	ofPlans = slices.Concat([]string{"-t", "--link-rate", "--force", "--hypervisor", "-i", "--store", "--no-store", "--label"}, formNames(), ofRuns)
 )
 
-const withPlan = "with a plan go -t, --link-rate, --force, --hypervisor, the forms of output and the flags of a run"
+const withPlan = "with a plan take only -t, --link-rate, --force, --hypervisor, the flags of output and of a run"
 
 // run returns the run of a plan with the flags that every plan allows.
 func (c *ladderCmd) run(e *env) *planRun {
@@ -189,7 +189,7 @@ func (c *ladderCmd) pairs() ([]plan.Rung, error) {
 	for _, x := range c.rungs() {
 		from, to, ok := strings.Cut(x.pair, ",")
 		if from, to = strings.TrimSpace(from), strings.TrimSpace(to); !ok || from == "" || to == "" || strings.Contains(to, ",") || from == to {
-			return nil, fault.Usagef(x.flag+" takes two end points, such as "+x.flag+" vm1,vm2", "%s %s: these are no two end points", x.flag, x.pair)
+			return nil, fault.Usagef(x.flag+" takes two end points, such as "+x.flag+" vm1,vm2", "%s %s: not two end points", x.flag, x.pair)
 		}
 		if len(rungs) == 0 {
 			rungs = append(rungs, plan.Rung{Name: plan.RungLocalhost, Pair: between(from, from)})
@@ -236,13 +236,13 @@ func (e *env) leadsThere(name string) bool {
 func (c *ladderCmd) filled(ctx context.Context, e *env) error {
 	switch {
 	case len(c.Hypervisor) == 0:
-		return fault.Usagef("say who knows how they lie: --hypervisor vsphere://USER@HOST; or say it yourself: --same-host A,B --same-lan A,C --across A,D",
+		return fault.Usagef("name the hypervisor that knows their placement: --hypervisor vsphere://USER@HOST; or state it: --same-host A,B --same-lan A,C --across A,D",
 			"%s are several end points", strings.Join(append([]string{c.What}, c.More...), " "))
 	case c.Resume.Asked:
-		return fault.Usagef("thru ladder --resume goes on with the last ladder", "--resume goes without end points")
+		return fault.Usagef("thru ladder --resume continues the last ladder", "--resume takes no end points")
 	}
 	if others := e.TypedBut(ofPlans...); len(others) > 0 {
-		return fault.Usagef("thru plan new ladder --from URL writes the plan, into which it goes (`thru help plan`)", "%s not go with several end points", flagsDo(others))
+		return fault.Usagef("write a plan by thru plan new ladder --from URL, and put it there (`thru help plan`)", "%s not go with several end points", flagsDo(others))
 	}
 	r := c.run(e)
 	request, err := c.read()
@@ -281,7 +281,7 @@ func (e *env) printRungs(l place.Ladder) {
 // fromHypervisors writes a ladder plan from the inventories of hypervisors.
 func (c *planNewCmd) fromHypervisors(ctx context.Context, e *env) error {
 	if c.Kind != "ladder" {
-		return fault.Usagef("thru plan new ladder --from URL", "--from is of a ladder, not of the plan %s", c.Kind)
+		return fault.Usagef("thru plan new ladder --from URL", "--from is for a ladder, not for the plan %s", c.Kind)
 	}
 	ends, file := c.Ends, c.File
 	if file != "" && file != "-" && !isYAML(file) {

@@ -192,6 +192,6 @@ func (v *watch) Failed(s measure.Spec, err error) {
 func (v *watch) Ran(c *measure.Cell) {
 	if c.Search != nil && len(c.Search.Trials) > 0 {
 		t := c.Search.Trials[len(c.Search.Trials)-1]
-		v.Line("  trial %d: %s asked, %s received, %s of %s lost", len(c.Search.Trials), unit.Rate(t.AskedBps), unit.Rate(t.ReceivedBps), unit.Count(t.Lost), unit.Count(t.Sent))
+		v.Line("  trial %d: %s offered, %s received, %s of %s lost", len(c.Search.Trials), unit.Rate(t.AskedBps), unit.Rate(t.ReceivedBps), unit.Count(t.Lost), unit.Count(t.Sent))
 	}
 }

@@ -78,7 +78,7 @@ func (r *planRun) block(ctx context.Context, p plan.Plan, h *plan.ManualStep, tu
 		if ends, closeAll, err = r.connect(ctx, p); err == nil || time.Now().After(until) || ctx.Err() != nil {
 			break
 		}
-		r.env.Line(fmt.Sprintf("%v; tried again until %s", err, until.Format(time.TimeOnly)))
+		r.env.Line(fmt.Sprintf("%v; retrying until %s", err, until.Format(time.TimeOnly)))
 		pause(ctx, manualPoll)
 	}
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *planRun) done(x *measure.ManualStep) error {
 	r.keepManualSteps()
 	switch x.How {
 	case knownByWord:
-		r.env.Line(fmt.Sprintf("%s: in force, by your word%s", x.Variant, factText(x)))
+		r.env.Line(fmt.Sprintf("%s: in force, as you confirmed%s", x.Variant, factText(x)))
 	default:
 		r.env.Line(fmt.Sprintf("%s: in force%s", x.Variant, factText(x)))
 	}
@@ -188,7 +188,7 @@ func (r *planRun) keepManualSteps() {
 	}
 	r.journal.Head.ManualSteps = r.manualSteps
 	if err := r.journal.WriteHead(); err != nil {
-		r.env.Line("warning: what was asked for cannot be noted: " + fault.Plain(err.Error()))
+		r.env.Line("warning: the manual step cannot be recorded: " + fault.Plain(err.Error()))
 	}
 }
 
@@ -202,36 +202,36 @@ func (r *planRun) note(doc *measure.Document) {
 // ask prints what to do.
 func (r *planRun) ask(x *measure.ManualStep, blocks int, h *plan.ManualStep, value *string, why error) {
 	say := r.env.Line
-	say(fmt.Sprintf("block %d of %d, %s: at %s run", x.Block+1, blocks, x.Variant, x.Host))
+	say(fmt.Sprintf("block %d of %d, %s: run on %s", x.Block+1, blocks, x.Variant, x.Host))
 	for _, c := range h.Commands {
 		say("    " + c)
 	}
 	reboot := ""
 	if h.Reboot {
-		reboot = "and start " + x.Host + " anew. "
+		reboot = "and restart " + x.Host + ". "
 	}
 	switch {
 	case h.Fact == "" && console.IsTerminal(r.env.In):
 		say(reboot + "Press Enter when it is done.")
 	case h.Fact == "":
-		say(strings.TrimSpace(reboot + "thru cannot see when it is done."))
+		say(strings.TrimSpace(reboot + "thru cannot detect when it is done."))
 	case value != nil:
-		say(fmt.Sprintf("%sthru goes on when %s is %s (now %s), and waits %s.", reboot, h.Fact, h.Is, clipLine(*value), unit.Duration(int64(h.Wait))))
+		say(fmt.Sprintf("%sthru continues when %s is %s (now %s), and waits %s.", reboot, h.Fact, h.Is, clipLine(*value), unit.Duration(int64(h.Wait))))
 	default:
-		say(fmt.Sprintf("%sthru goes on when %s is %s (%v), and waits %s.", reboot, h.Fact, h.Is, why, unit.Duration(int64(h.Wait))))
+		say(fmt.Sprintf("%sthru continues when %s is %s (%v), and waits %s.", reboot, h.Fact, h.Is, why, unit.Duration(int64(h.Wait))))
 	}
 }
 
 // awaitManual waits for the user's confirmation at the terminal.
 func (r *planRun) awaitManual(ctx context.Context, x *measure.ManualStep, h *plan.ManualStep) error {
 	if !console.IsTerminal(r.env.In) {
-		return fault.Failf("do it; who goes on with the run says that it is done", "cli: %s has to be brought into force by hand, and nobody is here to say that it is", x.Variant)
+		return fault.Failf("do the manual step; continuing the run confirms it", "cli: %s needs a manual step, and there is no terminal to confirm it", x.Variant)
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.Wait)
 	defer cancel()
 	_, err := fault.Until(ctx, "the terminal", func() (string, error) { return bufio.NewReader(r.env.In).ReadString('\n') })
 	if err != nil {
-		return r.gaveUp(ctx, x, h, "nobody has said that it is done")
+		return r.gaveUp(ctx, x, h, "nobody confirmed it")
 	}
 	x.How = knownByWord
 	return r.done(x)
@@ -254,7 +254,7 @@ func (r *planRun) await(ctx context.Context, x *measure.ManualStep, h *plan.Manu
 		value, why := r.fact(ctx, h)
 		switch {
 		case value != nil && *value == h.Is && h.Reboot && !gone:
-			last = fmt.Sprintf("%s is %s, but %s was not started anew yet", h.Fact, clipLine(*value), h.Host)
+			last = fmt.Sprintf("%s is %s, but %s has not restarted yet", h.Fact, clipLine(*value), h.Host)
 		case value != nil && *value == h.Is:
 			p.Clear()
 			x.After, x.How = value, knownByFact
@@ -271,9 +271,9 @@ func (r *planRun) await(ctx context.Context, x *measure.ManualStep, h *plan.Manu
 // gaveUp returns the error of a state that did not come into force.
 func (r *planRun) gaveUp(ctx context.Context, x *measure.ManualStep, h *plan.ManualStep, last string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return fault.Failf("", "%s while %s was waited for", measure.Interrupted, x.Variant)
+		return fault.Failf("", "%s while waiting for %s", measure.Interrupted, x.Variant)
 	}
-	return fault.Failf("wait: in the plan takes longer", "cli: %s has not come into force within %s: %s", x.Variant, unit.Duration(int64(h.Wait)), last)
+	return fault.Failf("raise wait: in the plan", "cli: %s has not come into force within %s: %s", x.Variant, unit.Duration(int64(h.Wait)), last)
 }
 
 // fact reads the fact that confirms a state; nil and the reason if it cannot be read.
@@ -323,7 +323,7 @@ func (r *planRun) factsAt(ctx context.Context, at string) (*measure.Facts, error
 	}
 	defer stop()
 	if e.Foreign {
-		return nil, fault.Usagef("name the host by ssh://, or by an agent", "no facts can be read of %s", at)
+		return nil, fault.Usagef("name the host by ssh://, or by an agent", "the facts of %s cannot be read", at)
 	}
 	reply, err := bus.Call(ctx, e.Client, bus.Facts, bus.FactsRequest{})
 	return &reply.Facts, err
@@ -335,7 +335,7 @@ func factsByCommands(ctx context.Context, at string, tell func(string)) (facts m
 	if err != nil {
 		return facts, "", err
 	}
-	tell("logging in at " + destination)
+	tell("logging in to " + destination)
 	far := platform.SSH(destination, port)
 	defer far.Close()
 	system, err := platform.Detect(ctx, far)

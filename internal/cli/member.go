@@ -45,10 +45,10 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 	case err != nil:
 		return nil, err
 	case nats != nil && f.Controller != "":
-		return nil, fault.Usagef("take one of --controller and --nats", "two controllers are named")
+		return nil, fault.Usagef("take --controller or --nats", "two controllers are named")
 	case nats == nil && f.Controller == "":
 		if f.Name != "" || len(f.Label) > 0 {
-			return nil, fault.Usagef("name it with --controller or --nats", "--name and --label are for a controller, and none is named")
+			return nil, fault.Usagef("name it with --controller or --nats", "--name and --label need a controller")
 		}
 		return nil, nil
 	}
@@ -67,7 +67,7 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 		return nil, err
 	}
 	if !bus.ValidHostName(m.conf.Name) {
-		return nil, fault.Usagef("--name takes letters, digits and . _ - , up to 64, beginning with a letter or digit", "%q cannot name a host", m.conf.Name)
+		return nil, fault.Usagef("--name takes letters, digits and . _ - , up to 64, beginning with a letter or digit", "%q is not a valid name of a host", m.conf.Name)
 	}
 	if err := m.lock(state); err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 func (m *member) lock(state *bus.State) (err error) {
 	m.unlock, err = bus.LockFile(filepath.Join(state.Dir(), "serve.lock"))
 	if errors.Is(err, bus.ErrLocked) {
-		return fault.Failf("end that one, or give this one a folder of its own: --state DIR, and another --name",
-			"cli: another `thru serve` is in a fleet by the state folder %s: two cannot be one host", state.Dir())
+		return fault.Failf("stop that one, or give this one its own folder: --state DIR, and another --name",
+			"cli: another `thru serve` of a fleet uses the state folder %s", state.Dir())
 	}
 	return err
 }
@@ -190,7 +190,7 @@ func (m *member) status(s bus.Status, ready bool) bool {
 	case s.Connected:
 		m.say.Once("link", "refused", "is refused: "+fault.WithHint(s.Err), as)
 	case ready:
-		m.say.Once("link", "disconnected", "is cut off, and tries again: "+fault.WithHint(s.Err), as)
+		m.say.Once("link", "disconnected", "disconnected, retrying: "+fault.WithHint(s.Err), as)
 	default:
 		m.say.Once("link", "disconnected", "waits for "+where+": "+fault.WithHint(s.Err), as)
 	}
@@ -203,9 +203,9 @@ func (m *member) deliver(ctx context.Context, s bus.Spooled) error {
 	switch {
 	case err == nil:
 		m.say.Forget("spool")
-		m.say.Notify("delivered", "the controller has what a client had not fetched: "+s.ID, map[string]any{"result": s.ID})
+		m.say.Notify("delivered", "delivered to the controller, since its client did not fetch it: "+s.ID, map[string]any{"result": s.ID})
 	case ctx.Err() == nil:
-		m.say.Once("spool", "warning", "what clients have not fetched stays here for now: "+fault.WithHint(err), nil)
+		m.say.Once("spool", "warning", "results that clients did not fetch stay here for now: "+fault.WithHint(err), nil)
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func (c *planNewCmd) Run(ctx context.Context, e *env) error {
 		return c.fromHypervisors(ctx, e)
 	}
 	if len(c.Ends) > 0 {
-		return fault.Usagef("leave them out, or name who knows them: --from vsphere://USER@HOST", "end points go with --from")
+		return fault.Usagef("leave them out, or name the hypervisor that knows them: --from vsphere://USER@HOST", "end points need --from")
 	}
 	text, err := planfile.Starter(c.Kind)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *planCheckCmd) Run(ctx context.Context, e *env) error {
 		return r.list(p)
 	}
 	r.printWarnings(p)
-	_, err = fmt.Fprintf(e.Out, "%s is right\n%s\n", c.File, fleet.PlanLine(p))
+	_, err = fmt.Fprintf(e.Out, "%s is valid\n%s\n", c.File, fleet.PlanLine(p))
 	return err
 }
 

@@ -64,7 +64,7 @@ func (c *reportCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	if len(all) > 1 && (c.JSON || c.filesAsked()) {
-		return fault.Usagef("name them one at a time: `thru report` without --json, --html, --markdown, --csv and --junit prints them all", "these forms take one result, and here are %d", len(all))
+		return fault.Usagef("name them one at a time: `thru report` without --json, --html, --markdown, --csv and --junit prints them all", "these outputs take one result, and there are %d", len(all))
 	}
 	names := len(all) > 1 && !c.IPerf3
 	failed, err := e.printEach(all, names, c.has("link_rate"), func(d *measure.Document) error { return c.print(e, d) },
@@ -87,18 +87,18 @@ func (c *reportCmd) sensible() error {
 	}
 	switch {
 	case c.MyKey && (len(c.Results) > 0 || c.Verify):
-		return fault.Usagef("first one, then the other", "--my-key prints the key of this host alone")
+		return fault.Usagef("run one, then the other", "--my-key prints only the key of this host")
 	case c.MyKey:
 	case len(c.Results) == 0:
 		return fault.Usagef("thru report last; thru history lists all", "no result is named")
 	case c.Signer != "" && !c.Verify:
-		return fault.Usagef("thru report --verify FILE --signer KEY", "--signer goes with --verify")
+		return fault.Usagef("thru report --verify FILE --signer KEY", "--signer needs --verify")
 	case c.Verify && c.filesAsked():
-		return fault.Usagef("first one, then the other", "--verify writes no file")
+		return fault.Usagef("run one, then the other", "--verify writes no file")
 	case c.WithRaw && c.HTML == "":
-		return fault.Usagef("name the page: --html FILE", "--with-raw goes with --html")
+		return fault.Usagef("name the page: --html FILE", "--with-raw needs --html")
 	case stdouts > 1:
-		return fault.Usagef("name a file for one of them", "two forms go to stdout")
+		return fault.Usagef("name a file for one of them", "two outputs go to stdout")
 	}
 	return nil
 }

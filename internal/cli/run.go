@@ -75,7 +75,7 @@ func (c *runCmd) Run(ctx context.Context, e *env) error {
 		options: runs.Options{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if c.Plan == "" && !c.Resume.Asked {
-		return fault.Usagef("thru plan new mesh my.yaml writes one; thru run my.yaml runs it", "run wants a plan file")
+		return fault.Usagef("thru plan new mesh my.yaml writes one; thru run my.yaml runs it", "run needs a plan file")
 	}
 	return r.whole(ctx, c.Plan)
 }
@@ -153,7 +153,7 @@ func (r *planRun) open(ctx context.Context, dir string) (err error) {
 	}
 	if !r.options.Empty() && !r.options.SameSteps(h.Options) {
 		r.journal.Close()
-		return fault.Usagef("leave -t, --only and --link-rate out: it goes on as it began", "the run %s began with other flags", h.Run)
+		return fault.Usagef("leave -t, --only and --link-rate out: it continues as it began", "the run %s began with other flags", h.Run)
 	}
 	h.Options.Hypervisors = append(h.Options.Hypervisors, r.options.Hypervisors...)
 	h.Options.Force = h.Options.Force || r.options.Force // a failed gate may have ended the run
@@ -354,9 +354,9 @@ func family(p plan.Plan) int {
 // measurement.
 func (r *planRun) keep(p plan.Plan) error {
 	if r.journal != nil {
-		text := fmt.Sprintf("goes on with %s: %d of %d steps are done", r.journal.Head.Run, r.journal.Head.Done, r.journal.Head.Steps)
+		text := fmt.Sprintf("continues %s: %d of %d steps are done", r.journal.Head.Run, r.journal.Head.Done, r.journal.Head.Steps)
 		if d := r.journal.Before; d != nil && slices.ContainsFunc(d.Cells, hasFailed) {
-			text += "; those that failed are made again"
+			text += "; failed steps run again"
 		}
 		r.env.Line(text)
 		return nil
@@ -424,9 +424,9 @@ func (r *planRun) continued(ctx context.Context, err error) error {
 
 // howToGoOn returns the command that resumes the run, "" if there is none.
 func (r *planRun) howToGoOn(interrupted bool) string {
-	does := "goes on"
+	does := "continues"
 	if !interrupted {
-		does = "makes the steps again that failed"
+		does = "repeats the failed steps"
 	}
 	switch j := r.journal; {
 	case j.Kept() == "" || !j.Head.Unfinished():

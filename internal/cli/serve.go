@@ -161,7 +161,7 @@ func (c *serveCmd) known(e *env) error {
 		return fault.Usagef("add --iperf", "%s not go without --iperf", flagsDo(these))
 	}
 	if c.Port < 0 || c.Port > 65535 {
-		return fault.Usagef("-p takes 1 to 65535", "port %d is none", c.Port)
+		return fault.Usagef("-p takes 1 to 65535", "%d is not a port", c.Port)
 	}
 	return c.checkTuneOnly(slices.Contains(c.Allow, bus.PrivilegeTune))
 }
@@ -176,7 +176,7 @@ func (c *serveCmd) inVain() (said []string) {
 			continue
 		}
 		if err := possible(); err != nil {
-			said = append(said, "--allow "+privilege+" is in vain here: "+fault.Plain(err.Error()))
+			said = append(said, "--allow "+privilege+" has no effect here: "+fault.Plain(err.Error()))
 		}
 	}
 	slices.Sort(said)
@@ -212,10 +212,10 @@ func (c *serveCmd) parse() (bus.Limits, engine.Listen, error) {
 		return l, listen, err
 	}
 	if c.MaxStreams < 1 || c.MaxStreams > measure.MaxStreams || c.MaxSessions < 1 {
-		return l, listen, fault.Usagef(fmt.Sprintf("--max-streams takes 1 to %d, --max-sessions 1 or more", measure.MaxStreams), "the limits leave nothing to serve")
+		return l, listen, fault.Usagef(fmt.Sprintf("--max-streams takes 1 to %d, --max-sessions 1 or more", measure.MaxStreams), "the limits allow no test")
 	}
 	if c.MaxTime < measure.MinDuration {
-		return l, listen, fault.Usagef("--max-time takes a value such as 60s or 1h", "--max-time %s: no length of a test", c.MaxTime)
+		return l, listen, fault.Usagef("--max-time takes a value such as 60s or 1h", "--max-time %s is too short for a test", c.MaxTime)
 	}
 	l.DurationNs, l.RateBps = int64(min(c.MaxTime, measure.MaxDuration)), c.MaxRate
 	for _, addr := range append(append([]string{}, c.Bind...), c.DataAddr...) {
@@ -234,7 +234,7 @@ func parsePorts(s string) (first, last int, err error) {
 	first, err1 := strconv.Atoi(a)
 	last, err2 := strconv.Atoi(b)
 	if err1 != nil || err2 != nil || first < 1 || last > 65535 || first > last {
-		return 0, 0, fault.Usagef("--data-ports takes a range such as 5202-5233, or one port", "--data-ports %s: no range of ports", s)
+		return 0, 0, fault.Usagef("--data-ports takes a range such as 5202-5233, or one port", "--data-ports %s: not a range of ports", s)
 	}
 	return first, last, nil
 }
@@ -277,7 +277,7 @@ func busyPorts(l engine.Listen) ([]string, error) {
 	for _, host = range l.Addrs {
 		x, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 		if err != nil {
-			return nil, fault.Failf("see `ip addr` for the addresses of this host", "cli: data cannot listen at %s: %w", host, err)
+			return nil, fault.Failf("see `ip addr` for the addresses of this host", "cli: data cannot listen on %s: %w", host, err)
 		}
 		x.Close()
 	}
@@ -295,7 +295,7 @@ func busyPorts(l engine.Listen) ([]string, error) {
 	case len(busy) == 0:
 		return nil, nil
 	case len(busy) > l.Last-l.First:
-		return nil, fault.Failf("end the program that holds them, or choose others: --data-ports FIRST-LAST",
+		return nil, fault.Failf("stop the program that uses them, or choose others: --data-ports FIRST-LAST",
 			"cli: no data port of %d-%d can be used: %w", l.First, l.Last, last)
 	}
 	return []string{"data ports in use by others, left out: " + strings.Join(busy, " ")}, nil
@@ -351,10 +351,10 @@ func (c *serveCmd) invite(e *env, s serving) {
 	if c.NoAuth {
 		fmt.Fprintf(e.Out, "no authentication: anybody who can reach these ports can measure\ncertificate sha256:%s\n", s.Cert)
 	} else {
-		fmt.Fprintf(e.Out, "on the other host run `thru join %s` and paste this line (it lets measure, nothing else):\n%s\n", joinName(), s.JoinString)
+		fmt.Fprintf(e.Out, "on the other host run `thru join %s` and paste this line (it allows measuring, nothing else):\n%s\n", joinName(), s.JoinString)
 	}
 	if all := bus.Together(c.Allow); all != "" {
-		fmt.Fprintf(e.Out, "or this one, which lets measure%s:\n%s\n", also(all), s.More[all])
+		fmt.Fprintf(e.Out, "or this one, to measure%s:\n%s\n", also(all), s.More[all])
 	}
 }
 
@@ -367,7 +367,7 @@ func joinName() string {
 // checkTuneOnly refuses unknown knobs.
 func (c *serveCmd) checkTuneOnly(tunes bool) error {
 	if len(c.TuneOnly) > 0 && !tunes {
-		return fault.Usagef("thru serve --allow tune --tune-only "+strings.Join(c.TuneOnly, ","), "--tune-only says what may be tuned, and tuning is not allowed")
+		return fault.Usagef("thru serve --allow tune --tune-only "+strings.Join(c.TuneOnly, ","), "--tune-only needs --allow tune")
 	}
 	for _, id := range c.TuneOnly {
 		k, err := findKnob("--tune-only", id)

@@ -33,9 +33,9 @@ func (c *serveCmd) files() (func(*agent.Config), error) {
 	allowed := slices.Contains(c.Allow, bus.PrivilegeFiles)
 	switch {
 	case allowed && len(c.Files) == 0:
-		return nil, fault.Usagef("name the folders below which disks may be measured and files moved: --files DIR", "--allow files says not where")
+		return nil, fault.Usagef("name the folders for measurements of disks and for transfers: --files DIR", "--allow files needs a folder")
 	case !allowed && len(c.Files) > 0:
-		return nil, fault.Usagef("thru serve --allow files --files "+c.Files[0], "--files says where disks may be measured and files moved, and that is not allowed")
+		return nil, fault.Usagef("thru serve --allow files --files "+c.Files[0], "--files needs --allow files")
 	}
 	f := agent.Files{MaxBytes: c.MaxFile}
 	for _, name := range c.Files {
@@ -48,7 +48,7 @@ func (c *serveCmd) files() (func(*agent.Config), error) {
 			err = fmt.Errorf("%s is no folder", dir)
 		}
 		if err != nil {
-			return nil, fault.Usagef("--files takes folders that are there", "--files: %w", err)
+			return nil, fault.Usagef("--files takes existing folders", "--files: %w", err)
 		}
 		f.Folders = append(f.Folders, dir)
 	}

@@ -38,7 +38,7 @@ func (f storeFlags) AfterApply(e *env) error {
 		return err
 	}
 	if f.NoStore && len(labels) > 0 {
-		return fault.Usagef("leave one of them out", "--label names a kept result, and --no-store keeps none")
+		return fault.Usagef("leave one of them out", "--label needs a stored result, and --no-store stores none")
 	}
 	e.archive = archiveOf(f.keepFlags)
 	e.archive.Labels = labels
@@ -59,9 +59,9 @@ func readLabels(words []string) (map[string]string, error) {
 		key, value = fault.Unsecret(strings.TrimSpace(key)), fault.Unsecret(strings.TrimSpace(value))
 		switch {
 		case !found, key == "", value == "":
-			return nil, fault.Usagef("such as --label site=fra", "--label %q: no KEY=VALUE", fault.Short(w))
+			return nil, fault.Usagef("such as --label site=fra", "--label %q is not KEY=VALUE", fault.Short(w))
 		case len(key) > mostLabel, len(value) > mostLabel, fault.Printable(w) != w:
-			return nil, fault.Usagef(fmt.Sprintf("at most %d bytes of plain text each", mostLabel), "--label %q: no label", fault.Short(w))
+			return nil, fault.Usagef(fmt.Sprintf("at most %d bytes of plain text each", mostLabel), "--label %q is not a label", fault.Short(w))
 		}
 		if before, twice := labels[key]; twice && before != value {
 			return nil, fault.Usagef("give each key once", "--label %s is given as %s and as %s", key, before, value)

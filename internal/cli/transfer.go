@@ -143,23 +143,23 @@ func (c *transferCmd) sensible() error {
 	generated := c.From == session.Generated || c.From == "" && c.Upload
 	switch {
 	case c.Upload && c.To != "":
-		return fault.Usagef("an upload goes to the file that the URL names", "--to does not go with --upload")
+		return fault.Usagef("leave it out: an upload goes to the file that the URL names", "--to does not go with --upload")
 	case !c.Upload && c.From != "" && !generated:
-		return fault.Usagef("--upload --from FILE, or the file's URL alone", "a download comes from the server")
+		return fault.Usagef("add --upload, or leave --from out", "a download comes from the server")
 	case c.Keep && !generated:
-		return fault.Usagef("nothing is made at the server, and nothing removed", "--keep does not go with a file that is there")
+		return fault.Usagef("leave it out: thru creates and removes no file there", "--keep does not go with an existing file")
 	case c.Size > 0 && !generated:
-		return fault.Usagef("--size is of generated data: --from generated", "--size does not go with a file that is there")
+		return fault.Usagef("take generated data: --from generated", "--size does not go with an existing file")
 	case c.Many < 1 || c.Many > mostClients:
-		return fault.Usagef(fmt.Sprintf("--many takes 1 to %d", mostClients), "--many %d: no number of clients", c.Many)
+		return fault.Usagef(fmt.Sprintf("--many takes 1 to %d", mostClients), "--many %d is out of range", c.Many)
 	case c.Small < 0 || c.Small > mostSmall:
-		return fault.Usagef(fmt.Sprintf("--small takes 1 to %d", mostSmall), "--small %d: no number of files", c.Small)
+		return fault.Usagef(fmt.Sprintf("--small takes 1 to %d", mostSmall), "--small %d is out of range", c.Small)
 	case c.Pin != "" && c.Insecure:
 		return fault.Usagef("take one of them", "--pin and --insecure do not go together")
 	case c.Many > 1 && (session.Options{To: c.To}).ToFile() != "":
-		return fault.Usagef("several clients write nowhere or to memory", "--many does not go with --to FILE")
+		return fault.Usagef("take --to nowhere or --to memory", "--many does not go with --to FILE")
 	case c.ServerFolder != "" && c.EndPoint == "":
-		return fault.Usagef("--end-point NAME names the agent at the server", "--server-folder is of an end point, and none is named")
+		return fault.Usagef("name the agent at the server: --end-point NAME", "--server-folder needs an end point")
 	case c.Wait < time.Second:
 		return fault.Usagef("--timeout takes a second or more", "--timeout %s is too short", c.Wait)
 	}
@@ -170,12 +170,12 @@ func (c *transferCmd) sensible() error {
 func (c *transferCmd) ours(e *env, target session.URL) error {
 	switch {
 	case c.Key != "" && target.Protocol != "sftp" && target.Protocol != clients.Thru:
-		return fault.Usagef("a private key is of sftp://", "-i does not go with %s://", target.Protocol)
+		return fault.Usagef("leave it out: a private key is for sftp://", "-i does not go with %s://", target.Protocol)
 	case target.Protocol != clients.Thru:
 		return nil
 	}
 	if these := e.TypedOf("--password-stdin", "-i", "--pin", "--insecure"); len(these) > 0 {
-		return fault.Usagef("leave it out: an end point has been let in by its join string (thru join), which pins its certificate", "%s does not go with thru://", these[0])
+		return fault.Usagef("leave it out: the join string (thru join) gives access to the end point and pins its certificate", "%s does not go with thru://", these[0])
 	}
 	return nil
 }

@@ -79,21 +79,21 @@ func (c *tuneCmd) sensible(e *env) error {
 	file := e.isFile(c.What)
 	switch {
 	case apart > 1:
-		return fault.Clashing("one after the other", "--dry-run --aa --list --rollback", "")
+		return fault.Clashing("run one after the other", "--dry-run --aa --list --rollback", "")
 	case c.AA != nil && (*c.AA < 1 || *c.AA > mostAA):
-		return fault.Usagef(fmt.Sprintf("--aa takes 1 to %d; 60 tell enough", mostAA), "--aa %d: no number of comparisons that can be made", *c.AA)
+		return fault.Usagef(fmt.Sprintf("--aa takes 1 to %d; 60 are enough", mostAA), "--aa %d is out of range", *c.AA)
 	case c.AA != nil && (len(c.Try) > 0 || len(c.Only) > 0 || c.Target > 0):
-		return fault.Clashing("--aa changes nothing", "--try --only --target", "--aa")
+		return fault.Clashing("leave it out: --aa changes nothing", "--try --only --target", "--aa")
 	case c.State != "" && !c.Rollback:
-		return fault.Usagef("thru tune --rollback --state DIR", "--state says where a journal is, and there is no --rollback")
+		return fault.Usagef("thru tune --rollback --state DIR", "--state needs --rollback")
 	case len(filepath.Base(c.Script)) > longestScript:
-		return fault.Usagef("a shorter name", "--script: the scripts' names would be too long for a file system")
+		return fault.Usagef("take a shorter name", "--script: the scripts' names would be too long for a file system")
 	case c.Script != "" && !c.DryRun && !file:
-		return fault.Usagef("thru tune --dry-run --script FILE", "--script writes down what --dry-run advises, and there is no --dry-run")
+		return fault.Usagef("thru tune --dry-run --script FILE", "--script needs --dry-run")
 	case file && (c.Rollback || c.List || c.AA != nil):
 		return fault.Usagef("thru tune END POINT", "%s not go with a file, which is only read", flagsDo(e.TypedOf("--rollback", "--list", "--aa")))
 	case file && len(others) > 0:
-		return fault.Usagef("with a file go --only, --script, --link-rate and the forms of output", "%s not go with a file, which is only read", flagsDo(others))
+		return fault.Usagef("with a file take only --only, --script, --link-rate and the flags of output", "%s not go with a file, which is only read", flagsDo(others))
 	}
 	return c.stateThere()
 }
@@ -105,9 +105,9 @@ func (c *tuneCmd) stateThere() error {
 		return nil
 	}
 	if info, err := os.Stat(c.State); err != nil {
-		return fault.Failf("it is the folder that `thru serve --state` was given", "cli: reading --state: %w", err)
+		return fault.Failf("give the folder of `thru serve --state`", "cli: reading --state: %w", err)
 	} else if !info.IsDir() {
-		return fault.Usagef("it is the folder that `thru serve --state` was given", "--state %s: that is no folder", c.State)
+		return fault.Usagef("give the folder of `thru serve --state`", "--state %s: not a folder", c.State)
 	}
 	return nil
 }
@@ -184,8 +184,8 @@ func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
 	r.Local, r.Peer = control.Local, cmp.Or(c.What, control.Local)
 	p, err := plan.Tune(withCPUs(r, 2, 2))
 	if err == nil && p.Time() > t.Budget {
-		err = fault.Usagef("a longer --budget, a shorter -t, or one direction: -R or --one-way",
-			"a budget of %s: to measure the state that is to be tuned takes %s by itself", unit.Duration(int64(t.Budget)), unit.Duration(int64(p.Time())))
+		err = fault.Usagef("take a longer --budget, a shorter -t, or one direction: -R or --one-way",
+			"a budget of %s is too short: measuring the state before the tuning takes %s", unit.Duration(int64(t.Budget)), unit.Duration(int64(p.Time())))
 	}
 	return r, t, err
 }
@@ -211,7 +211,7 @@ func findKnob(flag, id string) (knob.Knob, error) {
 	for _, x := range knob.Table() {
 		ids = append(ids, x.ID)
 	}
-	hint := "`thru tune --list` names those of a host"
+	hint := "`thru tune --list` lists those of a host"
 	if near := fault.Nearest(strings.ToLower(id), ids); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
@@ -230,7 +230,7 @@ func readSettings(texts, ends []string) (all []measure.Setting, err error) {
 			return nil, err
 		}
 		if k.Scope == knob.OfTest {
-			return nil, fault.Usagef("give it as that: -P, -w, -l, --lean, -C or -A", "--try %s: it is an option of the test, no setting of a host", text)
+			return nil, fault.Usagef("give it as an option: -P, -w, -l, --lean, -C or -A", "--try %s: it is an option of the test, not a setting of a host", text)
 		}
 		s := measure.Setting{Knob: k.ID}
 		if err := locate(&s, value, ends); err != nil {
@@ -240,7 +240,7 @@ func readSettings(texts, ends []string) (all []measure.Setting, err error) {
 			return nil, fault.Usagef("--try takes KNOB=VALUE[@END POINT][:INTERFACE]", "--try %s: no value", text)
 		}
 		if err := tune.CheckValue(s.Knob, s.Value); err != nil {
-			return nil, fault.Usagef("`thru tune --list` prints what it is now, in the same form", "--try %s: %w", text, err)
+			return nil, fault.Usagef("see the present value in `thru tune --list`, in the same form", "--try %s: %w", text, err)
 		}
 		all = append(all, s)
 	}
@@ -309,7 +309,7 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 func knobsOf(ctx context.Context, end *control.EndPoint, alone bool) (measure.EndPoint, error) {
 	point := measure.EndPoint{Name: end.Name, Addr: end.Addr, Thru: end.Hello.Thru}
 	if end.Foreign || end.Client == nil {
-		point.NoTune = "no thru runs there"
+		point.NoTune = "thru does not run there"
 		return point, nil
 	}
 	facts, err := bus.Call(ctx, end.Client, bus.Facts, bus.FactsRequest{})

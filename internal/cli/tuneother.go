@@ -48,11 +48,11 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 		return err
 	}
 	if len(found) != 1 {
-		return fault.Usagef("keep it in a file of its own", "%s holds %d results, and one is advised on at a time", c.What, len(found))
+		return fault.Usagef("write it to its own file", "%s has %d results, and tune takes one", c.What, len(found))
 	}
 	doc := found[0].Doc
 	if !library.Measured(doc) && len(doc.Findings) == 0 && len(doc.Gates) == 0 {
-		return fault.Failf("measure first: thru test END POINT --json > result.json", "%s: there is nothing in it to give advice on", fault.Named(c.What))
+		return fault.Failf("measure first: thru test END POINT --json > result.json", "%s: it has no result for advice", fault.Named(c.What))
 	}
 	doc.Command, doc.Arguments, doc.Ended, doc.Error = "tune", e.Arguments(), "", nil
 	doc.Tuning = adviceOf(doc, advise.Seen{Only: only})
@@ -135,7 +135,7 @@ func (c *tuneCmd) writeScripts(e *env, doc *measure.Document) error {
 	switch {
 	case c.JSON:
 	case len(names) == 0:
-		fmt.Fprintln(e.Out, "scripts: none, there is nothing that a command could change")
+		fmt.Fprintln(e.Out, "scripts: none, no advice can be carried out by a command")
 	default:
 		fmt.Fprintf(e.Out, "scripts: %s\n", strings.Join(names, " "))
 	}
@@ -178,7 +178,7 @@ func (c *tuneCmd) restore(ctx context.Context, e *env) (measure.EndPoint, []meas
 	}
 	defer closeEnd()
 	if end.Foreign || end.Client == nil {
-		return measure.EndPoint{}, nil, fault.Usagef("run thru there", "cli: no thru runs at %s: it has changed nothing there", c.What)
+		return measure.EndPoint{}, nil, fault.Usagef("run thru there", "cli: thru does not run at %s, and has changed nothing there", c.What)
 	}
 	point := measure.EndPoint{Name: end.Name, Addr: end.Addr, Thru: end.Hello.Thru}
 	reply, err := bus.Call(ctx, end.Client, bus.Rollback, bus.Empty{})
@@ -213,7 +213,7 @@ func restoreHere(e *env, state string) ([]measure.Changed, error) {
 func lookedAt(state string) string {
 	s := "looked for journals in " + filepath.Join(state, node.TuneFolder)
 	if tune.Possible() != nil {
-		s += "; those of root are others: run it as root"
+		s += "; root has its own: run it as root"
 	}
 	return s
 }
@@ -239,11 +239,11 @@ func notRestored(changed []measure.Changed) error {
 		said = append(said, fmt.Sprintf("not as before: %s (%d of %s)", strings.Join(names, ", "), n, unit.Plural(settings, "setting")))
 	}
 	if journals > 0 {
-		said = append(said, unit.Plural(journals, "journal")+" not read, or not all of it")
+		said = append(said, unit.Plural(journals, "journal")+" not read completely")
 	}
-	hint := "what another has set is theirs, and is not tried again: set it by hand if you want the value before"
+	hint := "set the old value yourself if you want it: another program has changed it since, so thru leaves it"
 	if failed {
-		hint = "do what the reason says, and run it again: what failed stays in the journal"
+		hint = "remove the cause, and run it again: what failed stays in the journal"
 	}
 	return fault.Failf(hint, "cli: %s", strings.Join(said, "; "))
 }

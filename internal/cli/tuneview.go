@@ -40,11 +40,11 @@ func (v *tuneView) begin(base time.Duration) {
 	about := doc.AboutTime(base + lookTime)
 	switch {
 	case v.how.DryRun:
-		v.e.Line(fmt.Sprintf("%s: about %s for the traffic as it is; nothing is changed", theEnds(v.ends), about))
+		v.e.Line(fmt.Sprintf("%s: about %s to measure the present state; nothing is changed", theEnds(v.ends), about))
 	case v.how.AA > 0:
-		v.e.Line(fmt.Sprintf("%s: about %s for the traffic as it is, then %d comparisons of it with itself; nothing is changed", theEnds(v.ends), about, v.how.AA))
+		v.e.Line(fmt.Sprintf("%s: about %s to measure the present state, then %d comparisons of it with itself; nothing is changed", theEnds(v.ends), about, v.how.AA))
 	default:
-		v.e.Line(fmt.Sprintf("%s: about %s for the traffic as it is, then one change at a time; at most %s", theEnds(v.ends), about, roundTime(v.how.Budget)))
+		v.e.Line(fmt.Sprintf("%s: about %s to measure the present state, then one change at a time; at most %s", theEnds(v.ends), about, roundTime(v.how.Budget)))
 	}
 }
 
@@ -97,7 +97,7 @@ func plannedLine(where string, t measure.Tuning, proposals []measure.Proposal, h
 	case n == 0:
 		return where + ": no change to try"
 	case t.DryRun:
-		return where + ": to try what is proposed would take about " + expected
+		return where + ": trying the proposals would take about " + expected
 	}
 	what := unit.Plural(n, "change") + " to try at first"
 	switch {
@@ -176,7 +176,7 @@ func (v *tuneView) accept(p measure.Proposal) (declined string) {
 	case !p.Cuts || v.yes:
 		return ""
 	case v.W == nil || !console.IsTerminal(v.e.In):
-		return "it may cut the connection to the host for a while, and there is no terminal to ask at: --yes makes it"
+		return "it may cut the connection to the host for a while, and there is no terminal to ask at: --yes tries it"
 	}
 	v.Clear()
 	v.Printf("%s", question(p))

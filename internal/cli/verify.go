@@ -14,7 +14,7 @@ import (
 // verify prints what is known about the signatures of files.
 func (c *reportCmd) verify(ctx context.Context, e *env) error {
 	if c.Signer != "" && !bus.ValidSigner(c.Signer) {
-		return fault.Usagef("it is one word that begins with A: thru report --my-key prints that of a host", "--signer %q is no key", fault.Short(c.Signer))
+		return fault.Usagef("give one word that begins with A, as thru report --my-key prints it", "--signer %q is not a key", fault.Short(c.Signer))
 	}
 	own := ""
 	if dir, err := bus.DefaultState(); err == nil && bus.HasState(dir) { // a user who only verifies needs no key
@@ -34,7 +34,7 @@ func (c *reportCmd) verify(ctx context.Context, e *env) error {
 		case !v.Signed:
 			verr = fault.Failf("thru report RESULT --html FILE signs what it writes", "%s: %s", fault.Named(path), v.Reason)
 		case !v.Valid:
-			verr = fault.New(fault.Verdict, "ask who gave it to you for it once more", "%s: %s", fault.Named(path), v.Reason)
+			verr = fault.New(fault.Verdict, "get the file again from its author", "%s: %s", fault.Named(path), v.Reason)
 		}
 		if fault.Code(verr) > fault.Code(worst) {
 			worst = verr
@@ -61,13 +61,13 @@ func (e *env) printVerified(v library.Verified, verr error, asJSON bool) error {
 		e.ErrorLines(verr)
 		return nil
 	}
-	by := "whose key this host does not know; compare it with what " + v.Host + " prints for `thru report --my-key`"
+	by := "with a key that this host does not know; compare it with the output of `thru report --my-key` on " + v.Host
 	switch v.Signer {
 	case library.SignerOwn:
 		by = "which is this host"
 	case library.SignerNamed:
 		by = "with the key that you named"
 	}
-	_, err := fmt.Fprintf(e.Out, "%s: signed by %s at %s, %s\nkey: %s\nNothing in it was changed since.\n", fault.Printable(v.File), v.Host, v.SignedAt.Local().Format("2006-01-02 15:04:05 MST"), by, v.Key)
+	_, err := fmt.Fprintf(e.Out, "%s: signed by %s at %s, %s\nkey: %s\nIt was not changed since.\n", fault.Printable(v.File), v.Host, v.SignedAt.Local().Format("2006-01-02 15:04:05 MST"), by, v.Key)
 	return err
 }

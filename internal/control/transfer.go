@@ -74,7 +74,7 @@ func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Documen
 
 func (r *Runner) transfer(ctx context.Context, doc *measure.Document, x Transferring) error {
 	t := doc.Transfer
-	r.notify(Checking{"logging in at " + t.URL})
+	r.notify(Checking{"logging in to " + t.URL})
 	if err := x.Runner.Greet(ctx, t); err != nil {
 		return err
 	}

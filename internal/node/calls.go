@@ -53,7 +53,7 @@ func (d Answering) Engines(p *worker.Program) engine.Table {
 func (f Calls) Open(ctx context.Context, at engine.Listen, l bus.Limits, refused func(addr string, reason error)) (d Answering, warnings []string, err error) {
 	for _, p := range []int{f.IPerf3Port, f.IPerf2Port} {
 		if p < 0 || p > 65535 {
-			return d, nil, fault.Usagef("--iperf3-port and --iperf2-port take 1 to 65535, or 0 for none", "port %d is none", p)
+			return d, nil, fault.Usagef("--iperf3-port and --iperf2-port take 1 to 65535, or 0 for none", "%d is not a port", p)
 		}
 	}
 	most := time.Duration(l.DurationNs)
@@ -87,18 +87,18 @@ func (f Login) into(c *iperf3.ServerConfig) error {
 		return nil
 	}
 	if f.Skew < 1 {
-		return fault.Usagef("--time-skew-threshold takes seconds, such as 10", "no clock is that close")
+		return fault.Usagef("--time-skew-threshold takes seconds, such as 10", "the threshold is less than 1 s")
 	}
 	if f.Users == "" || f.PrivateKey == "" {
-		return fault.Usagef("give both --authorized-users-path FILE and --rsa-private-key-path FILE", "half of a login is missing")
+		return fault.Usagef("give both --authorized-users-path FILE and --rsa-private-key-path FILE", "the login is incomplete")
 	}
 	var err error
 	if c.PrivateKey, err = bus.ReadKey(f.PrivateKey); err != nil {
-		return fault.Usagef("--rsa-private-key-path wants a PEM file", "reading the key: %w", err)
+		return fault.Usagef("give --rsa-private-key-path a PEM file", "reading the key: %w", err)
 	}
 	users, err := os.Open(f.Users)
 	if err != nil {
-		return fault.Usagef("--authorized-users-path wants a file with lines of NAME,HASH", "reading the users: %w", err)
+		return fault.Usagef("give --authorized-users-path a file with lines of NAME,HASH", "reading the users: %w", err)
 	}
 	defer users.Close()
 	c.PKCS1, c.Skew = f.PKCS1, time.Duration(f.Skew)*time.Second

@@ -128,7 +128,7 @@ func (r *Reception) observer(call engine.Call) control.Observer {
 // callPlan returns the plan of the test that the caller asks for, including the
 // test back to it where it wants one.
 func callPlan(call engine.Call) plan.Plan {
-	p := plan.Plan{Command: "serve", Repeat: plan.Repeat{Min: 1, Max: 1}, Steps: []plan.Step{{Label: "asked for by " + call.Name, Specs: call.Specs}}}
+	p := plan.Plan{Command: "serve", Repeat: plan.Repeat{Min: 1, Max: 1}, Steps: []plan.Step{{Label: "requested by " + call.Name, Specs: call.Specs}}}
 	switch b := call.Back; {
 	case b == nil:
 	case b.AtOnce:

@@ -91,7 +91,7 @@ func startGuard(prog *worker.Program, dir string) (stop func(orderly bool), err 
 func GuardTuning(args []string, in io.Reader, errw io.Writer) int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) // it ends when its pipe does
 	if len(args) != 1 {
-		fmt.Fprintln(errw, "thru tune-guard is no command for persons")
+		fmt.Fprintln(errw, "thru tune-guard is an internal command")
 		return fault.Usage
 	}
 	d, err := tune.Open(args[0], tune.New(), tune.Config{})
@@ -112,7 +112,7 @@ func Recovered(d *tune.Tuner) (said []string) {
 		return []string{fault.WithHint(err)}
 	}
 	for _, c := range changed {
-		s := "an earlier tuning was cut off; " + changedLine(c)
+		s := "an earlier tuning was interrupted; " + changedLine(c)
 		if c.Outcome == measure.Failed {
 			s += " (thru tune --rollback tries again)"
 		}
@@ -128,9 +128,9 @@ func changedLine(c measure.Changed) string {
 	case c.Outcome == measure.Settled && c.Error != "":
 		return fmt.Sprintf("%s: %s", name, c.Error)
 	case c.Outcome == measure.Undone:
-		return fmt.Sprintf("%s is as it was before: %s", name, shortly(c.Before))
+		return fmt.Sprintf("%s is restored to %s", name, shortly(c.Before))
 	case c.Outcome == measure.Settled:
-		return fmt.Sprintf("%s was as before already: %s", name, shortly(c.Before))
+		return fmt.Sprintf("%s was already restored to %s", name, shortly(c.Before))
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s is not undone: %s", name, c.Error))
 }

@@ -48,7 +48,7 @@ func hostPort(s string, port int) (string, error) {
 	}
 	n, err := strconv.Atoi(p)
 	if err == nil && (n < 1 || n > 65535) {
-		return "", fault.Usagef("-p takes 1 to 65535", "port %d is none", n)
+		return "", fault.Usagef("-p takes 1 to 65535", "%d is not a port", n)
 	}
 	if h == "" || err != nil || strings.ContainsAny(h, " /\\@") {
 		return "", fault.Usagef("an end point is a joined name, CONTROLLER/NAME or HOST[:PORT], such as 10.0.0.2 or [fd00::2]:5200", "%q is no end point", s)

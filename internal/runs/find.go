@@ -11,7 +11,7 @@ import (
 // the checksum sum; each may be empty.
 func Find(runs, keep, run, file, sum string) (string, error) {
 	changed := func(h Head) error {
-		return fault.Usagef("give the plan back its old text, or begin anew: leave --resume out", "%s has changed since the run %s", file, h.Run)
+		return fault.Usagef("restore the old text of the plan, or start a new run: leave --resume out", "%s has changed since the run %s", file, h.Run)
 	}
 	if keep != "" && run != "" {
 		return "", fault.Usagef("name the run once: --resume=RUN, or --resume --keep FOLDER", "--keep and --resume=%s name two runs", run)
@@ -38,7 +38,7 @@ func Find(runs, keep, run, file, sum string) (string, error) {
 	if file != "" {
 		what += " of " + file
 	}
-	return "", fault.Usagef("begin one: leave --resume out", "%s was interrupted", what)
+	return "", fault.Usagef("start one: leave --resume out", "%s was interrupted", what)
 }
 
 // runFolder returns the folder of a run that --resume=RUN names: by its name, its

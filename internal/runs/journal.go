@@ -173,7 +173,7 @@ func (j *Journal) takeFolder() error {
 	}
 	for _, name := range []string{planName, DocumentName} {
 		if _, err := os.Lstat(filepath.Join(j.Dir, name)); err == nil {
-			return fault.Usagef("name another folder, or a new one", "%s holds a %s, which would be written over", j.Dir, name)
+			return fault.Usagef("name another folder, or a new one", "%s holds a %s, which would be overwritten", j.Dir, name)
 		}
 	}
 	j.Head.Run = filepath.Base(j.Dir)
@@ -229,7 +229,7 @@ func readHead(dir string) (h Head, err error) {
 		return h, fault.Usagef("the runs that are kept are folders of "+filepath.Dir(dir), "%s holds no run", dir)
 	}
 	if !ReadJSON(file, &h) || len(h.Began) == 0 {
-		return h, fault.Usagef("begin anew: leave --resume out; what was measured is in "+filepath.Join(dir, DocumentName), "the run in %s cannot be continued: %s is damaged", dir, file)
+		return h, fault.Usagef("start a new run: leave --resume out; what was measured is in "+filepath.Join(dir, DocumentName), "the run in %s cannot be continued: %s is damaged", dir, file)
 	}
 	h.Run = filepath.Base(dir)
 	return h, nil
@@ -253,7 +253,7 @@ func Resume(dir string) (j *Journal, text []byte, err error) {
 	}
 	if err != nil {
 		j.Close()
-		hint := "begin anew: leave --resume out"
+		hint := "start a new run: leave --resume out"
 		if errors.Is(err, bus.ErrLocked) {
 			hint = "wait until it has ended, or end it"
 		}
@@ -340,7 +340,7 @@ func (j *Journal) SetStored(id string) {
 	}
 	j.Head.Stored = id
 	if err := j.WriteHead(); err != nil && j.lost == nil && j.Warn != nil {
-		j.Warn("warning: the run's id cannot be noted: " + fault.Plain(err.Error()))
+		j.Warn("warning: the run's id cannot be stored: " + fault.Plain(err.Error()))
 	}
 }
 

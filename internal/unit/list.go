@@ -23,7 +23,7 @@ func ParseList(s string, most int) ([]int, error) {
 		a, err1 := strconv.ParseUint(first, 10, 32)
 		b, err2 := strconv.ParseUint(last, 10, 32)
 		if err1 != nil || err2 != nil || a < next || b < a || b > uint64(max(most, 0)) {
-			return nil, fmt.Errorf("%.80q is no list of CPUs", s)
+			return nil, fmt.Errorf("%.80q is not a list of CPUs", s)
 		}
 		for n := a; n <= b; n++ {
 			numbers = append(numbers, int(n))

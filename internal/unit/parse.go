@@ -141,7 +141,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(clean)
 	if err != nil {
-		return 0, refuse("duration", text, errors.New("that is no time, or one too long"), takesDuration)
+		return 0, refuse("duration", text, errors.New("not a time, or too long"), takesDuration)
 	}
 	return d, nil
 }

@@ -20,11 +20,11 @@ func (c *Console) Login(l plan.Login) (*bus.Login, error) {
 	case l.User == "" && l.PublicKey == "":
 		return nil, nil
 	case l.User == "" || l.PublicKey == "":
-		return nil, fault.Usagef("give both --username NAME and --rsa-public-key-path FILE", "half of a login is missing")
+		return nil, fault.Usagef("give both --username NAME and --rsa-public-key-path FILE", "the login is incomplete")
 	}
 	key, err := bus.ReadKey(l.PublicKey)
 	if err != nil {
-		return nil, fault.Usagef("--rsa-public-key-path wants the server's public key, a PEM file", "reading the key: %w", err)
+		return nil, fault.Usagef("give --rsa-public-key-path the server's public key, a PEM file", "reading the key: %w", err)
 	}
 	password, err := c.iperfPassword()
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Console) iperfPassword() (string, error) {
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
 	if line = strings.TrimSuffix(line, "\r"); line == "" {
-		return "", fault.Usagef("set "+passwordVariable+", or pass it on stdin", "no password came for the user")
+		return "", fault.Usagef("set "+passwordVariable+", or pass it on stdin", "no password is given for the user")
 	}
 	return line, nil
 }

@@ -86,7 +86,7 @@ func (p *Passwords) ask(whose string, none error) (string, error) {
 		p.known[whose] = string(text)
 		return string(text), nil
 	}
-	return "", fault.Failf(ThruPassword+"=..., or --password-stdin", "%w: it wants a password, and none was given", none)
+	return "", fault.Failf(ThruPassword+"=..., or --password-stdin", "%w: it needs a password, and none was given", none)
 }
 
 // Interruptible calls ask until ctx is canceled, and then restores the terminal's echo.
@@ -116,7 +116,7 @@ func (p *Passwords) fromStdin() (string, error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return "", fmt.Errorf("console: reading the password: %w", err)
 	case len(text) > longestPassword:
-		return "", fault.Usagef("the password alone stands in the first line", "what stdin gives is longer than %d bytes: no password", longestPassword)
+		return "", fault.Usagef("give only the password in the first line", "stdin has more than %d bytes: not a password", longestPassword)
 	}
 	text = strings.TrimRight(text, "\r\n")
 	p.line = &text

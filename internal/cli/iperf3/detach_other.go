@@ -9,5 +9,5 @@ const detachedVariable = "THRU_IPERF3_DETACHED"
 
 // detach fails: this system has no daemons.
 func detach() error {
-	return fault.Failf("leave -D out, and start it as a service", "iperf3: this system has no daemons as iperf3 makes them")
+	return fault.Failf("leave -D out, and start it as a service", "iperf3: this system does not support daemons")
 }

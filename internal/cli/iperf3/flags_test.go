@@ -163,7 +163,7 @@ func TestOriginalRefuses(t *testing.T) {
 		{"-c host --ser", "--ser is not clear"},
 		{"-c host --udp=1", "takes no value"},
 		{"host -c", "-c needs a value"},
-		{"-c host -n 0", "nothing would pass"},
+		{"-c host -n 0", "it must be above 0"},
 	} {
 		_, err := Parse(strings.Fields(c.line))
 		if err == nil || !strings.Contains(err.Error(), c.want) || fault.Code(err) != fault.Failed || fault.Hint(err) == "" {

@@ -163,7 +163,7 @@ func Positive[T ~int64](parse func(string) (T, error)) func(string) (T, error) {
 	return func(s string) (T, error) {
 		n, err := parse(s)
 		if err == nil && n <= 0 {
-			err = errors.New("nothing would pass")
+			err = errors.New("it must be above 0")
 		}
 		return n, err
 	}
