@@ -25,7 +25,7 @@ func TestTurn(t *testing.T) {
 	}{
 		"comes":          {bus.Host{}, here, false, "+ web1  site=east  10.0.0.5  4 CPUs  thru 1.0"},
 		"stays":          {here, here, true, ""},
-		"goes":           {here, gone, true, "- web1 is gone"},
+		"goes":           {here, gone, true, "- web1 is offline"},
 		"is back":        {gone, here, true, "+ web1"},
 		"was there once": {bus.Host{}, gone, false, ""},
 		"refused":        {bus.Host{}, refused, false, "! a host that calls itself web1 is refused: the name is another's"},

@@ -37,7 +37,7 @@ type filterFlags struct {
 	Host    []string `group:"Which" name:"host" placeholder:"NAME" help:"Tests with this host, by its name as an end point or its own."`
 	Pair    string   `group:"Which" name:"pair" placeholder:"A..B" help:"Measured from A to B."`
 	Plan    string   `group:"Which" name:"plan" placeholder:"NAME" help:"Results of this plan."`
-	Command []string `group:"Which" name:"command" placeholder:"COMMAND" help:"Results of thru test, ladder, run, check, explain, tune, disk, transfer or serve."`
+	Command []string `group:"Which" name:"command" placeholder:"COMMAND" help:"Of test, ladder, run, check, explain, tune, disk, transfer or serve."`
 	Label   []string `group:"Which" name:"label" sep:"none" placeholder:"KEY=VALUE" help:"With this label, of the result or of one of its hosts."`
 	Since   string   `group:"Which" name:"since" placeholder:"WHEN" help:"Not before: 7d, 12h, 2026-11-20, 2026-11-20T15:04, yesterday, last-week."`
 	Until   string   `group:"Which" name:"until" placeholder:"WHEN" help:"Not after."`
@@ -132,7 +132,7 @@ func (c *historyListCmd) print(e *env, found []store.Entry, more, none bool, now
 		return fault.Failf("leave --store out for the default file", "%s has no results", c.Store)
 	}
 	if none || len(found) == 0 && len(c.Words) == 0 && c.none() {
-		_, err := fmt.Fprintln(e.Out, "No result is stored yet. Run thru test: it stores its result.")
+		_, err := fmt.Fprintln(e.Out, "No result is kept yet. Run thru test: it keeps its result.")
 		return err
 	}
 	if len(found) == 0 {

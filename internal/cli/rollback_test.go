@@ -20,7 +20,7 @@ func TestNotRestored(t *testing.T) {
 	}{
 		{nil, "", ""},
 		{[]measure.Changed{undone, change("mtu", "eth0", measure.Settled)}, "", ""},
-		{[]measure.Changed{undone, foreign}, "cli: not as before: mtu eth0 (1 of 2 settings)", "by hand"},
+		{[]measure.Changed{undone, foreign}, "cli: not as before: mtu eth0 (1 of 2 settings)", "set the old value"},
 		{[]measure.Changed{failed, foreign, undone, damaged}, "cli: not as before: tso eth0, mtu eth0 (2 of 3 settings); 1 journal not read completely", "run it again"},
 		{[]measure.Changed{damaged, damaged}, "cli: 2 journals not read completely", "run it again"},
 	}

@@ -29,7 +29,7 @@ import (
 
 type serveCmd struct {
 	Allow       []string      `name:"allow" placeholder:"PRIVILEGE" help:"More that a client may do, with a second join string: capture (the packets of its tests) and tune (change settings of this host, and undo them), which need root; files (below --files: measure the disks, and read, write and remove files); inventory (list the virtual machines of this host, and read their counters)."`
-	TuneOnly    []string      `name:"tune-only" placeholder:"KNOB" help:"With --allow tune: only these knobs (thru help knobs lists all)."`
+	TuneOnly    []string      `name:"tune-only" placeholder:"KNOB" help:"With --allow tune: only these (thru help knobs lists all)."`
 	Files       []string      `name:"files" placeholder:"DIR" help:"With --allow files: folders below which clients may measure disks (with an unnamed file of at most half of the free space) and transfer files by thru://."`
 	MaxFile     int64         `name:"max-file" type:"size" like:"16G" default:"16G" placeholder:"SIZE" help:"Largest file that a client may write there."`
 	NoAuth      bool          `name:"no-auth" help:"Let anybody who can reach the port measure: for a closed lab."`

@@ -95,7 +95,7 @@ func TestPlannedLine(t *testing.T) {
 		{measure.Tuning{ExpectNs: 130e9}, 0, two[:1], "a and b: 1 change to try at first, about 2 min 10 s; at most 10 min"},
 		{measure.Tuning{ExpectNs: 1330e9}, 0, two, "a and b: 2 changes to try at first, about 22 min; the budget ends it after 10 min"},
 		{measure.Tuning{}, 0, two[2:], "a and b: no change to try"},
-		{measure.Tuning{DryRun: true, ExpectNs: 130e9}, 0, two, "a and b: to try what is proposed would take about 2 min 10 s"},
+		{measure.Tuning{DryRun: true, ExpectNs: 130e9}, 0, two, "a and b: trying the proposals would take about 2 min 10 s"},
 		{measure.Tuning{ExpectNs: 37e9}, 3, two, "a and b: 3 comparisons of the state with itself, about 37 s"},
 	}
 	for _, tt := range tests {
@@ -113,7 +113,7 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 	for _, tt := range []struct{ yes, cuts, want bool }{{false, false, true}, {false, true, false}, {true, true, true}} {
 		v := newTuneView(t.Context(), e, remote.Pair{Local: self, Peer: self}, control.Tuning{Budget: time.Minute}, tt.yes)
 		got := v.accept(measure.Proposal{Title: "MTU of 9000", Cuts: tt.cuts})
-		if (got == "") != tt.want || got != "" && !strings.Contains(got, "--yes makes it") {
+		if (got == "") != tt.want || got != "" && !strings.Contains(got, "--yes tries it") {
 			t.Errorf("yes %v, cuts %v: declined %q", tt.yes, tt.cuts, got)
 		}
 	}
@@ -140,7 +140,7 @@ func TestTuneView(t *testing.T) {
 	v.Stands(measure.Milestone{}, []measure.Cell{{From: "local", To: "local", Goodput: &measure.Figure{Value: 4.1e9}}})
 	v.Clear()
 	got := strings.ReplaceAll(out.String(), "\r\x1b[J", "<\n")
-	want := `this machine against itself: about 8 s for the traffic as it is, then one change at a time; at most 1 min
+	want := `this machine against itself: about 8 s to measure the present state, then one change at a time; at most 1 min
 run 1 of 3, forward, local -> local; no time left<
 this machine against itself: 1 change to try at first, about 30 s; at most 1 min
   1 receive windows of up to 25 MiB at local

@@ -116,7 +116,7 @@ func (p *Passwords) fromStdin() (string, error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return "", fmt.Errorf("console: reading the password: %w", err)
 	case len(text) > longestPassword:
-		return "", fault.Usagef("give only the password in the first line", "stdin has more than %d bytes: not a password", longestPassword)
+		return "", fault.Usagef("give only the password in the first line", "the first line of stdin is longer than %d bytes: not a password", longestPassword)
 	}
 	text = strings.TrimRight(text, "\r\n")
 	p.line = &text
