@@ -16,7 +16,7 @@ import (
 // captureFlags ask for a packet capture of the traffic.
 type captureFlags struct {
 	Capture bool   `group:"Packets" name:"capture" help:"Capture the test's packets at both ends, as evidence: needs root at both, and the join string of thru serve --allow capture (thru help capture)."`
-	Keep    string `group:"Packets" name:"keep" type:"newfile" placeholder:"FILE" help:"Capture, and keep the packets: x.pcapng becomes x.local.pcapng and x.NAME.pcapng, of explain x.base.local.pcapng and so on."`
+	Keep    string `group:"Packets" name:"keep" type:"newfile" placeholder:"FILE" help:"Capture and keep the packets: x.pcapng becomes x.local.pcapng and x.NAME.pcapng; with explain x.base.local.pcapng and so on."`
 }
 
 // packets sets how many packets to capture at each end; 0: none.

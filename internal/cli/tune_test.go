@@ -147,7 +147,7 @@ this machine against itself: 1 change to try at first, about 30 s; at most 1 min
 [1/1] receive windows of up to 25 MiB at local; no time left<
 [1/1] run 3 of 18, before: receive windows of up to 25 MiB...; no time left<
 undone     receive windows of up to 25 MiB at local: none of 3 pairs was ...
-stands at  4.10 Gb/s local -> local
+rate now   4.10 Gb/s local -> local
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

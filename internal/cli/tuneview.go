@@ -165,7 +165,7 @@ func (v *tuneView) Stands(m measure.Milestone, cells []measure.Cell) {
 	}
 	v.Clear()
 	if len(all) > 0 {
-		v.Printf("%s\n", unit.Cut(fault.Printable("stands at  "+strings.Join(all, ", ")), v.Width))
+		v.Printf("%s\n", unit.Cut(fault.Printable("rate now   "+strings.Join(all, ", ")), v.Width))
 	}
 }
 

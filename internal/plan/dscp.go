@@ -35,7 +35,7 @@ func ParseDSCP(s string) (int, error) {
 	}
 	n, err := strconv.ParseInt(s, 0, 16)
 	if err != nil || n < 0 || n > 63 {
-		return 0, fmt.Errorf("%q is no code point", s)
+		return 0, fmt.Errorf("%q is not a code point", s)
 	}
 	return int(n), nil
 }

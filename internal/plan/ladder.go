@@ -41,7 +41,7 @@ func Ladder(r Request) (Plan, error) {
 // direction.
 func Rungs(rungs []Rung, r Request) (Plan, error) {
 	if r.Bidir {
-		return Plan{}, fault.Usagef("a ladder is of one direction: forward or reverse", "a rung is not measured in both directions at once")
+		return Plan{}, fault.Usagef("take forward or reverse: a ladder has one direction", "a rung is not measured in both directions at once")
 	}
 	r.OneWay, r.Streams = !r.Reverse, 1
 	p := Plan{Command: "ladder", Repeat: r.Repeats()}

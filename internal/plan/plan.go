@@ -309,7 +309,7 @@ func (r Request) directions() []Step {
 	forward, back := r.spec(true), r.spec(false)
 	switch {
 	case r.RRUL:
-		return []Step{{Label: "four streams up and four down, each in a class of its own", Specs: classes(forward, back)}}
+		return []Step{{Label: "four streams in each direction, each with its own DSCP", Specs: classes(forward, back)}}
 	case r.Bidir:
 		back.FirstStream = forward.Streams
 		if r.engine() == measure.IPerf3 {
@@ -486,7 +486,7 @@ func (r Request) check() error {
 		{r.Streams < 1 || r.Streams > measure.MaxStreams, fmt.Sprintf("{streams} takes 1 to %d", measure.MaxStreams), fmt.Sprintf("%d streams cannot be measured", r.Streams)},
 		{r.Duration < measure.MinDuration || r.Duration > measure.MaxDuration, "{time} takes 0.1 to 86400 seconds", fmt.Sprintf("a test of %v cannot be measured", r.Duration)},
 		{r.BindPort+r.Streams > 65536, "{client_port} takes the first of as many ports as there are streams", fmt.Sprintf("source ports from %d do not fit %d streams", r.BindPort, r.Streams)},
-		{r.RRUL && r.Local == r.Peer && r.Local != "", "name the other end point", "{rrul} is of two hosts"},
+		{r.RRUL && r.Local == r.Peer && r.Local != "", "name the other end point", "{rrul} needs two hosts"},
 		{count(r.Reverse, r.Bidir, r.OneWay) > 1, "take one of {direction=reverse}, {direction=bidir} and {direction=forward}; without any, both directions are measured one after the other", "the directions contradict each other"},
 	} {
 		if c.bad {

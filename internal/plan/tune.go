@@ -25,10 +25,10 @@ func Tune(r Request) (Plan, error) {
 		r.Repeat = TuneRepeat
 	}
 	if r.engine() != measure.Native {
-		return Plan{}, Refuse("both ends have to be read and set: run thru serve there, or name it ssh://HOST", "thru tune does not go to an "+r.engine()+" end point")
+		return Plan{}, Refuse("run thru serve there, or name it ssh://HOST: thru must read and set both ends", "thru tune does not work with an "+r.engine()+" end point")
 	}
 	if bad := r.untunable(); bad != "" {
-		return Plan{}, Refuse("it tunes TCP as fast as it goes, each direction by itself: leave that out", "thru tune does not go with "+bad)
+		return Plan{}, Refuse("leave that out: it tunes TCP at full rate, one direction at a time", "thru tune does not go with "+bad)
 	}
 	p, err := Test(r)
 	p.Command = "tune"

@@ -35,7 +35,7 @@ func (d Dialer) hypervisor(ctx context.Context, at string) (hypervisor.Source, e
 	case hasScheme && scheme == SSHScheme:
 		return d.hypervisorBySSH(ctx, at)
 	case hasScheme:
-		return nil, fault.Usagef(hypervisorForms, "%s:// is no hypervisor", scheme)
+		return nil, fault.Usagef(hypervisorForms, "%s:// is not a hypervisor", scheme)
 	case at == "" || at == control.Local:
 		return agentOf(d.Local(ctx, true))
 	}

@@ -154,7 +154,7 @@ func TestOriginalRefuses(t *testing.T) {
 		{"-c host --skip-rx-copy", "--lean"},
 		{"-c host -S 300", "0 to 255"},
 		{"-c host -S 3", "ECN"},
-		{"-c host --dscp nope", "no code point"},
+		{"-c host --dscp nope", "not a code point"},
 		{"-c host --username me", "go together"},
 		{"-s --authorized-users-path f", "go together"},
 		{"-c host --json-stream-full-output", "goes with --json-stream"},

@@ -29,7 +29,7 @@ func addressAndDevice(r *plan.Request, s string) error {
 
 func evenRate(r *plan.Request, s string) (err error) {
 	if strings.Contains(s, "/") {
-		return errors.New("thru sends evenly, not in bursts: leave /N out")
+		return errors.New("leave /N out: thru sends evenly, not in bursts")
 	}
 	r.Rate, err = unit.ParseRate(s)
 	r.RateSet = true

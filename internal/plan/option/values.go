@@ -133,7 +133,7 @@ func sizes(like string, most int64, place func(*plan.Request) *measure.Pair) Val
 		switch {
 		case err != nil:
 		case p.Send == 0 || p.Recv == 0:
-			err = errors.New("zero is no size; " + Default + " is what the system chooses")
+			err = errors.New("zero is not a size; " + Default + " leaves it to the system")
 		case max(p.Send, p.Recv) > most:
 			err = fmt.Errorf("more than %s", unit.Size(most))
 		}
@@ -204,7 +204,7 @@ func congestion(s string) (string, error) {
 		return "", nil
 	}
 	if s == "" || len(s) > mostCongestion || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", errors.New("not a name of an algorithm")
+		return "", errors.New("not the name of an algorithm")
 	}
 	return s, nil
 }

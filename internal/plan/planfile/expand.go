@@ -79,7 +79,7 @@ func (f *File) samePlace(h *hosts) error {
 		if at >= 0 {
 			where = f.endPoints[at].node
 		}
-		return f.errorf(where, "name it once; a path within one host is the pair of an end point with itself", "%s and %s are the same place", clip(other.Name), clip(x.Name))
+		return f.errorf(where, "name it once; a path within one host is the pair of an end point with itself", "%s and %s are the same end point", clip(other.Name), clip(x.Name))
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func (b *builder) flows(pair plan.Pair, p point, t plan.Request) ([]plan.Step, e
 	}
 	for _, h := range []*host{from, to} {
 		if t.CPUs > h.cpus && h.cpus > 0 {
-			return nil, b.File.errorf(b.axisValue(p, "cpus"), "take as many as each end has at most", "%s has %s: it cannot be confined to %d", clip(h.Name), unit.Plural(h.cpus, "CPU"), t.CPUs)
+			return nil, b.File.errorf(b.axisValue(p, "cpus"), "take at most as many as each end has", "%s has %s: it cannot be confined to %d", clip(h.Name), unit.Plural(h.cpus, "CPU"), t.CPUs)
 		}
 	}
 	steps, err := pair.Steps(t)
@@ -422,12 +422,12 @@ func (f *File) warnings(h *hosts, p plan.Plan) []string {
 		}
 	}
 	if f.hasten > 0 {
-		out = append(out, "hastened: the runs are too short for figures")
+		out = append(out, "shortened by -t: the runs are too short for valid figures")
 	} else if (f.order == plan.OrderInterleaved || f.inBlocks()) && f.base.Repeat < usualBlocks {
-		out = append(out, fmt.Sprintf("fewer than %d repeats cannot tell variants apart with 95%% confidence", usualBlocks))
+		out = append(out, fmt.Sprintf("fewer than %d repeats cannot separate variants with 95%% confidence", usualBlocks))
 	}
 	if unknown && f.streamsOpen() {
-		out = append(out, "streams: how many depends on the CPUs of the ends, which are not known yet")
+		out = append(out, "streams: the number depends on the CPUs of the ends, which are not known yet")
 	}
 	return out
 }

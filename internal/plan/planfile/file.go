@@ -144,7 +144,7 @@ func (f *File) readHead() error {
 		return f.errorf(f.root, "begin the file with `thru: 1`", "the version of the format is missing")
 	}
 	if n.kind == textNode && n.text == "1" {
-		return f.errorf(n, "write it without quotes: `thru: 1`", "thru is a text, and not a number")
+		return f.errorf(n, "write it without quotes: `thru: 1`", "thru is a text, not a number")
 	}
 	if n.kind != numberNode || n.text != "1" {
 		return f.errorf(n, "this version of thru reads `thru: 1`", "thru is %s: a format that is not known", n.value())
@@ -172,7 +172,7 @@ const mostPlanName = 120
 func (f *File) planName(n *node) (string, error) {
 	control := func(r rune) bool { return !unicode.IsPrint(r) }
 	if n.kind != textNode || strings.TrimSpace(n.text) == "" || utf8.RuneCountInString(n.text) > mostPlanName || strings.ContainsFunc(n.text, control) {
-		return "", f.errorf(n, fmt.Sprintf("such as `name: two sites`, of at most %d letters; one that looks like a number wants quotes", mostPlanName), "the name is %s", n.value())
+		return "", f.errorf(n, fmt.Sprintf("such as `name: two sites`, of at most %d letters; one that looks like a number needs quotes", mostPlanName), "the name is %s", n.value())
 	}
 	return n.text, nil
 }
@@ -243,7 +243,7 @@ func (f *File) readAxes() error {
 				return err
 			}
 			if slices.ContainsFunc(values[:j], func(o *node) bool { return o.text == v.text }) {
-				return f.errorf(v, "take it out", "%s has %s twice", k.text, v.value())
+				return f.errorf(v, "remove it", "%s has %s twice", k.text, v.value())
 			}
 		}
 		f.axes = append(f.axes, axis{k.text, values})
@@ -264,12 +264,12 @@ func (f *File) readVariants() error {
 	names := map[string]bool{}
 	for i, v := range f.variants {
 		if err == nil && names[v.name] {
-			return f.errorf(n.items[i].get("name"), "names tell variants apart", "the variant %q is there twice", clip(v.name))
+			return f.errorf(n.items[i].get("name"), "give each variant its own name", "the variant %q exists twice", clip(v.name))
 		}
 		names[v.name] = true
 	}
 	if err == nil && len(f.variants) < 2 {
-		return f.errorf(n, "name what is held against each other", "there must be 2 to %d variants, and not %d", mostValues, len(f.variants))
+		return f.errorf(n, "name the variants to compare", "there must be 2 to %d variants, not %d", mostValues, len(f.variants))
 	}
 	return err
 }
@@ -327,7 +327,7 @@ func (f *File) readOrder() error {
 		case f.rungs != nil && word != plan.OrderSequential:
 			return f.errorf(n, "leave it out: rungs are measured one after the other", "the order %s does not go with rungs", word)
 		case word == plan.OrderInterleaved && len(f.variants) == 0 && len(f.axes) == 0:
-			return f.errorf(n, "name variants, such as variants: [{name: cubic, congestion: cubic}, {name: bbr, congestion: bbr}]", "interleaved: there is nothing to hold against each other")
+			return f.errorf(n, "name variants, such as variants: [{name: cubic, congestion: cubic}, {name: bbr, congestion: bbr}]", "interleaved: there is nothing to compare")
 		}
 		if err := f.checkBlocks(n); err != nil {
 			return err
@@ -351,7 +351,7 @@ func (f *File) readRepeat() error {
 	}
 	precision, ok := f.at("precision")
 	if ok && f.inBlocks() {
-		return f.errorf(precision, "say how often: repeat: 10", "precision does not go with blocks: each is measured once, and not come back to")
+		return f.errorf(precision, "give the number of repeats: repeat: 10", "precision does not go with blocks: each block is measured once")
 	}
 	var all []error
 	for _, key := range option.Keys(option.OfPlan) {

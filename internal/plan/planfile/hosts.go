@@ -31,13 +31,13 @@ const (
 
 // nameOf reads a name: a text without spaces.
 func (s *source) nameOf(n *node, what string) (string, error) {
-	const hint = "a name has no spaces; one that looks like a number wants quotes"
+	const hint = "a name has no spaces; one that looks like a number needs quotes"
 	bad := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	switch {
 	case n.kind != textNode || n.text == "":
 		return "", s.errorf(n, hint, "the %s is %s", what, n.value())
 	case len(n.text) > mostName || strings.ContainsFunc(n.text, bad):
-		return "", s.errorf(n, hint, "the %s %q is no name", what, clip(n.text))
+		return "", s.errorf(n, hint, "the %s %q is not a name", what, clip(n.text))
 	}
 	return n.text, nil
 }
@@ -118,7 +118,7 @@ func (f *File) readEndPoints() (err error) {
 		}
 		return e.Name
 	}
-	f.endPoints, err = entries(f, "end_points", "[a, {name: b, at: 10.0.0.2}]", mostHosts, name, once{"end point", "names tell end points apart"}, f.readEndPoint)
+	f.endPoints, err = entries(f, "end_points", "[a, {name: b, at: 10.0.0.2}]", mostHosts, name, once{"end point", "give each end point its own name"}, f.readEndPoint)
 	return err
 }
 
@@ -152,7 +152,7 @@ func (f *File) readEndPoint(x *node) (endPoint, error) {
 func (f *File) readMatch(e *endPoint, n *node) (err error) {
 	for _, k := range e.keys {
 		if k.text != "match" && k.text != "controller" {
-			return f.errorf(k, "the hosts of the controller have their names and labels", "%s does not go with match", k.text)
+			return f.errorf(k, "leave it out: the hosts of the controller have their names and labels", "%s does not go with match", k.text)
 		}
 	}
 	if e.match, err = f.selectorOf(n, "match"); err != nil {
@@ -204,7 +204,7 @@ func (f *File) reach(e *endPoint) error {
 		return f.errorf(e.get("data"), "the address is in `at`", "data does not go with an %s end point", engine)
 	}
 	if why := badAddress(scheme, at, url); why != "" {
-		return f.errorf(where, "such as 10.0.0.1, 10.0.0.1:5201, '[fd00::1]:5201', ssh://root@10.0.0.1", "%q is no address: %s", clip(at), why)
+		return f.errorf(where, "such as 10.0.0.1, 10.0.0.1:5201, '[fd00::1]:5201', ssh://root@10.0.0.1", "%q is not an address: %s", clip(at), why)
 	}
 	if url {
 		return nil
@@ -243,7 +243,7 @@ func badAddress(scheme, at string, url bool) string {
 	bracketed := strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]")
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !bracketed {
 		if n, err := strconv.ParseUint(host[i+1:], 10, 16); err != nil || n == 0 {
-			return fmt.Sprintf("a port is 1 to 65535, and not %q", clip(host[i+1:]))
+			return fmt.Sprintf("a port is 1 to 65535, not %q", clip(host[i+1:]))
 		}
 		host = host[:i]
 	}
@@ -254,7 +254,7 @@ func badAddress(scheme, at string, url bool) string {
 	case inner == "" || strings.HasPrefix(inner, "-"):
 		return "the host is missing"
 	case opened != closed || opened && err != nil || !opened && strings.Contains(inner, ":"):
-		return "an address of IPv6 with a port has brackets"
+		return "an IPv6 address with a port needs brackets"
 	}
 	return ""
 }

@@ -20,10 +20,10 @@ func TestHypervisors(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"[vsphere://reader:secret@vc]":  "p.yaml:4:15: a password does not belong in a plan",
-		"[kvm1, kvm1]":                  `p.yaml:4:21: the hypervisor "kvm1" is there twice`,
-		"[foo://b]":                     "p.yaml:4:15: foo:// is no hypervisor",
-		"[--flag]":                      `p.yaml:4:15: "--flag" is no hypervisor: the host is missing`,
-		"[ssh://root@-oProxy=x]":        `p.yaml:4:15: "ssh://root@-oProxy=x" is no hypervisor: the host is missing`,
+		"[kvm1, kvm1]":                  `p.yaml:4:21: the hypervisor "kvm1" exists twice`,
+		"[foo://b]":                     "p.yaml:4:15: foo:// is not a hypervisor",
+		"[--flag]":                      `p.yaml:4:15: "--flag" is not a hypervisor: the host is missing`,
+		"[ssh://root@-oProxy=x]":        `p.yaml:4:15: "ssh://root@-oProxy=x" is not a hypervisor: the host is missing`,
 		"[\"vsphere://a%3Asecret@vc\"]": "p.yaml:4:15: a password does not belong in a plan",
 		"[1]":                           "p.yaml:4:15: the hypervisor is \"1\"",
 		"[]":                            "p.yaml:4:14: ",

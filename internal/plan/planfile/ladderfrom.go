@@ -21,12 +21,12 @@ import (
 func LadderFrom(l place.Ladder, from []string, each time.Duration) []byte {
 	l = spaceless(l)
 	var b strings.Builder
-	b.WriteString("# What does each layer cost? One path after the other, the lowest rung first. The\n# rungs are filled by what the hypervisors said of their virtual machines.\n#\n#   thru ladder FILE\n\n")
-	b.WriteString("thru: 1\nname: ladder\n\n# They say what lies below the end points, and what their hosts do meanwhile.\nhypervisors:\n")
+	b.WriteString("# What does each layer cost? One path after the other, the lowest rung first. The\n# rungs are filled from the hypervisors' lists of virtual machines.\n#\n#   thru ladder FILE\n\n")
+	b.WriteString("thru: 1\nname: ladder\n\n# thru finds the end points' virtual machines there, and reads their hosts during the test.\nhypervisors:\n")
 	for _, at := range from {
 		fmt.Fprintf(&b, "  - %s\n", quoted(at))
 	}
-	b.WriteString("\n# Each wants `thru serve` and `thru join NAME`; or reach it by ssh: {name: a, at: ssh://root@10.0.0.1}\nend_points:\n")
+	b.WriteString("\n# Each needs `thru serve` and `thru join NAME`; or reach it by ssh: {name: a, at: ssh://root@10.0.0.1}\nend_points:\n")
 	for _, e := range l.Ends {
 		fmt.Fprintf(&b, "%s    # %s\n", endLine(e), commented(e.What))
 	}

@@ -57,7 +57,7 @@ func (f *File) readProof(h *plan.ManualStep, x *node) (err error) {
 	case fact == nil && is == nil:
 		return nil
 	case fact == nil:
-		return f.errorf(is, "such as fact: sysctls.netNetqueueEnabled", "is says a value, and no fact says of what")
+		return f.errorf(is, "such as fact: sysctls.netNetqueueEnabled", "is has a value, but there is no fact")
 	case is == nil:
 		return f.errorf(fact, "such as is: \"FALSE\"", "the fact has no value: is")
 	}
@@ -65,7 +65,7 @@ func (f *File) readProof(h *plan.ManualStep, x *node) (err error) {
 		return err
 	}
 	if is.kind == listNode || is.kind == mapNode || is.kind == nullNode {
-		return f.errorf(is, "as facts print it: \"FALSE\", 4, true", "is has to be one value, and is %s", is.value())
+		return f.errorf(is, "as facts print it: \"FALSE\", 4, true", "is has to be one value, not %s", is.value())
 	}
 	h.Is = is.text
 	if len(h.Fact) > mostCommand || len(h.Is) > mostCommand || strings.ContainsFunc(h.Fact+h.Is, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -84,7 +84,7 @@ func (f *File) commands(n *node) ([]string, error) {
 		items = n.items
 	}
 	if len(items) == 0 || len(items) > mostCommands {
-		return nil, f.errorf(n, "a command, or a list of them", "do has %d commands, and not 1 to %d", len(items), mostCommands)
+		return nil, f.errorf(n, "a command, or a list of them", "do has %d commands, not 1 to %d", len(items), mostCommands)
 	}
 	var all []string
 	for _, x := range items {
@@ -115,7 +115,7 @@ func (f *File) checkManual() error {
 	case with == nil:
 		return nil
 	case without != nil:
-		return f.errorf(without.settings, "each variant says how it comes into force: what "+clip(with.name)+" has changed has to be undone", "the variant %q has no %s", clip(without.name), manualKey)
+		return f.errorf(without.settings, "give each variant its step: what "+clip(with.name)+" has changed has to be undone", "the variant %q has no %s", clip(without.name), manualKey)
 	}
 	f.order = plan.OrderBlocks
 	return f.refuseSameFacts()
@@ -127,7 +127,7 @@ func (f *File) refuseSameFacts() error {
 		for j := range f.variants[:i] {
 			a, b := f.variants[j].manual, f.variants[i].manual
 			if a.Fact != "" && a.Host == b.Host && a.Fact == b.Fact && a.Is == b.Is {
-				return f.errorf(f.variants[i].settings, "give each the value that shows it", "%s is %s for %s and %s alike", clip(a.Fact), clip(a.Is), clip(f.variants[j].name), clip(f.variants[i].name))
+				return f.errorf(f.variants[i].settings, "give each variant its own value", "%s is %s for both %s and %s", clip(a.Fact), clip(a.Is), clip(f.variants[j].name), clip(f.variants[i].name))
 			}
 		}
 	}
@@ -138,9 +138,9 @@ func (f *File) refuseSameFacts() error {
 func (f *File) checkBlocks(n *node) error {
 	switch manualSteps := len(f.variants) > 0 && f.variants[0].manual != nil; {
 	case manualSteps && !f.inBlocks():
-		return f.errorf(n, "take blocks, or there-and-back: the first variant again at the end, which tells a drift of the path", "the order %s does not go with %s: a person would have to stand by", f.order, manualKey)
+		return f.errorf(n, "take blocks, or there-and-back: the first variant again at the end, which shows a drift of the path", "the order %s does not go with %s: each run would need a manual step", f.order, manualKey)
 	case f.inBlocks() && len(f.variants) == 0:
-		return f.errorf(n, "name variants, such as variants: [{name: cubic, congestion: cubic}, {name: bbr, congestion: bbr}]", "%s: there is nothing to hold against each other", f.order)
+		return f.errorf(n, "name variants, such as variants: [{name: cubic, congestion: cubic}, {name: bbr, congestion: bbr}]", "%s: there is nothing to compare", f.order)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (s *source) parseTree(text string) (root *node, err error) {
 	// A panic of the library on malformed text must not end thru: it becomes an error of that text.
 	defer func() {
 		if r := recover(); r != nil {
-			root, err = nil, s.errorf(&node{line: 1, col: 1}, "check the brackets, quotes and indentation", "this is no YAML that can be read (%v)", r)
+			root, err = nil, s.errorf(&node{line: 1, col: 1}, "check the brackets, quotes and indentation", "this is not valid YAML (%v)", r)
 		}
 	}()
 	file, err := parser.ParseBytes([]byte(text), 0, parser.AllowDuplicateMapKey())
@@ -81,7 +81,7 @@ func (s *source) parseTree(text string) (root *node, err error) {
 			continue
 		}
 		if root != nil {
-			return nil, s.errorf(at(doc.Body.GetToken()), "one plan a file: take out what is behind `---`", "there is a second document")
+			return nil, s.errorf(at(doc.Body.GetToken()), "write one plan per file: remove what follows `---`", "there is a second document")
 		}
 		if root, err = t.convert(doc.Body, 0); err != nil {
 			return nil, err
@@ -100,7 +100,7 @@ func (s *source) bounds(text string) error {
 		return s.errorf(here, "a `match` names many hosts in one line", "the file has more than %s, which is the most of a plan", unit.Size(MaxBytes))
 	}
 	if i := strings.IndexByte(text, 0); i >= 0 {
-		return s.errorf(here, "save it as UTF-8; "+starterHint, "this is no text file")
+		return s.errorf(here, "save it as UTF-8; "+starterHint, "this is not a text file")
 	}
 	open, markers := 0, 0
 	col := 0
@@ -133,13 +133,13 @@ func (s *source) syntax(err error) error {
 	var y yaml.Error
 	if errors.As(err, &y) {
 		where := at(y.GetToken())
-		hint := "check the indentation, the brackets and the colons; a text with : or # in it wants quotes"
+		hint := "check the indentation, the brackets and the colons; a text with : or # in it needs quotes"
 		if strings.Contains(y.GetMessage(), "cannot start any token") {
-			hint = "YAML is indented by spaces, and a text that begins with a sign such as @ or % wants quotes"
+			hint = "YAML is indented by spaces, and a text that begins with a sign such as @ or % needs quotes"
 		}
 		return s.errorf(where, hint, "%s", y.GetMessage())
 	}
-	return s.errorf(&node{line: 1, col: 1}, "check the brackets, quotes and indentation", "this is no YAML that can be read")
+	return s.errorf(&node{line: 1, col: 1}, "check the brackets, quotes and indentation", "this is not valid YAML")
 }
 
 // at returns an empty node at the position of a token.
@@ -239,7 +239,7 @@ func (t *tree) mapping(n *node, values []*ast.MappingValueNode, depth int) (*nod
 			return nil, t.errorf(key, "a key is a word", "a key is %s", key.kind)
 		}
 		if n.get(key.text) != nil {
-			return nil, t.errorf(key, "take one of them out", "%q is there twice", clip(key.text))
+			return nil, t.errorf(key, "remove one of them", "%q exists twice", clip(key.text))
 		}
 		value, err := t.convert(v.Value, depth+1)
 		if err != nil {
@@ -259,7 +259,7 @@ func (t *tree) alias(n *node, v *ast.AliasNode, depth int) (*node, error) {
 	}
 	target, known := t.anchors[name]
 	if !known || t.open[name] {
-		return nil, t.errorf(n, "an alias *NAME repeats the value that stands behind &NAME before it", "no value before this one has the name %q", clip(name))
+		return nil, t.errorf(n, "an alias *NAME repeats the value after &NAME before it", "no value before this one has the name %q", clip(name))
 	}
 	t.open[name] = true
 	defer delete(t.open, name)

@@ -87,9 +87,9 @@ func (f *File) checkPair(p *pairs) error {
 	}{
 		{within && (p.from != nil || p.to != nil), "such as {type: " + p.kind + ", among: all}: each with each of the same hosts", p.kind + " takes among, not from and to"},
 		{!within && p.among != nil, "such as {type: " + p.kind + ", from: [a], to: [b]}", p.kind + " takes from and to, not among"},
-		{!within && (p.from == nil || p.to == nil), "such as {type: " + p.kind + ", from: [a], to: [b]}", p.kind + " wants from and to"},
-		{p.by != "" && p.kind != matrix, "such as {type: matrix, among: all, by: site}", "by is of the type matrix"},
-		{p.kind == matrix && within && p.by == "", "such as {type: matrix, among: all, by: site}; all with all is {type: mesh}", "a matrix among hosts wants a label: by"},
+		{!within && (p.from == nil || p.to == nil), "such as {type: " + p.kind + ", from: [a], to: [b]}", p.kind + " needs from and to"},
+		{p.by != "" && p.kind != matrix, "such as {type: matrix, among: all, by: site}", "by is only for the type matrix"},
+		{p.kind == matrix && within && p.by == "", "such as {type: matrix, among: all, by: site}; all with all is {type: mesh}", "a matrix among hosts needs a label: by"},
 	} {
 		if c.bad {
 			return f.errorf(p.node, c.hint, "%s", c.message)
@@ -139,11 +139,11 @@ func (h *hosts) among(c *choice, p *node, what string) ([]*host, error) {
 			}
 		}
 		if len(found) == 0 {
-			hint := "labels stand in end_points, or come from the controller"
+			hint := "set labels in end_points; hosts of the controller bring their own"
 			if len(h.list) == 0 {
 				hint = "name them in end_points"
 			}
-			return nil, h.errorf(c.node, hint, "%s: no end point fits %s", what, c.selector)
+			return nil, h.errorf(c.node, hint, "%s: no end point matches %s", what, c.selector)
 		}
 		return found, nil
 	}
@@ -154,7 +154,7 @@ func (h *hosts) among(c *choice, p *node, what string) ([]*host, error) {
 			for _, o := range h.list[:min(len(h.list), 30)] {
 				known = append(known, o.Name)
 			}
-			return nil, h.errorf(n, meant(n.text, append(known, Local))+"; each stands in end_points", "%s: there is no end point %q", what, clip(n.text))
+			return nil, h.errorf(n, meant(n.text, append(known, Local))+"; each has to be in end_points", "%s: there is no end point %q", what, clip(n.text))
 		}
 		found = append(found, x)
 	}
@@ -220,11 +220,11 @@ func (g *pairing) entry(p pairs) error {
 	}
 	switch {
 	case p.kind == oneToMany && len(from) != 1:
-		return g.errorf(p.from.node, "many-to-one, one-to-one or matrix", "one-to-many has one end in from, and not %d", len(from))
+		return g.errorf(p.from.node, "take many-to-one, one-to-one or matrix", "one-to-many has one end in from, not %d", len(from))
 	case p.kind == manyToOne && len(to) != 1:
-		return g.errorf(p.to.node, "one-to-many, one-to-one or matrix", "many-to-one has one end in to, and not %d", len(to))
+		return g.errorf(p.to.node, "take one-to-many, one-to-one or matrix", "many-to-one has one end in to, not %d", len(to))
 	case p.kind == oneToOne && len(from) != len(to):
-		return g.errorf(p.node, "each of from has its own of to; for all with all: matrix", "one-to-one has %d ends in from and %d in to", len(from), len(to))
+		return g.errorf(p.node, "give each of from its own of to; for all with all take matrix", "one-to-one has %d ends in from and %d in to", len(from), len(to))
 	case p.kind == oneToOne:
 		for i := range from {
 			if err := g.add(p, from[i], to[i]); err != nil {
@@ -322,7 +322,7 @@ func (h *hosts) pair(where *node, listen string, from, to *host) (plan.Pair, err
 		}
 	case foreign.engine != measure.Native:
 		if near.Name != Local {
-			return p, h.errorf(where, "its other end is local", "%s is no agent: it is measured from this machine only, and not against %s", clip(foreign.Name), clip(near.Name))
+			return p, h.errorf(where, "its other end is local", "%s has no agent: it is measured only from this machine, not against %s", clip(foreign.Name), clip(near.Name))
 		}
 		p.Engine, p.DialTo, p.Either = foreign.engine, foreign == from, false
 	case from.Name == Local || to.Name == Local:

@@ -9,7 +9,7 @@ const mostRungs = 100
 
 func (f *File) readRungs() (err error) {
 	name := func(r rung) string { return r.name }
-	f.rungs, err = entries(f, "rungs", "[{name: LAN, pair: [a, b]}]", mostRungs, name, once{"rung", "names tell rungs apart"}, f.readRung)
+	f.rungs, err = entries(f, "rungs", "[{name: LAN, pair: [a, b]}]", mostRungs, name, once{"rung", "give each rung its own name"}, f.readRung)
 	return err
 }
 

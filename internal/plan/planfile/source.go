@@ -35,7 +35,7 @@ func meant(text string, words []string) string {
 // keysOf refuses a node that is no mapping, and unknown keys.
 func (s *source) keysOf(n *node, what string, known ...string) error {
 	if n.kind != mapNode {
-		return s.errorf(n, fmt.Sprintf("%s has keys: %s", what, fault.Or(known)), "%s is %s, and not a mapping", what, n.describe())
+		return s.errorf(n, fmt.Sprintf("%s has keys: %s", what, fault.Or(known)), "%s is %s, not a mapping", what, n.describe())
 	}
 	var all []error
 	for _, k := range n.keys {
@@ -129,7 +129,7 @@ func (s *source) choose(place *string, what string, allowed ...string) func(*nod
 // list reads a list that is not empty.
 func (s *source) list(n *node, what, example string) ([]*node, error) {
 	if n.kind != listNode {
-		return nil, s.errorf(n, fmt.Sprintf("%s takes a list such as %s", what, example), "%s is %s, and not a list", what, n.value())
+		return nil, s.errorf(n, fmt.Sprintf("%s takes a list such as %s", what, example), "%s is %s, not a list", what, n.value())
 	}
 	if len(n.items) == 0 {
 		return nil, s.errorf(n, fmt.Sprintf("%s takes a list such as %s; leave the key out for none", what, example), "%s is an empty list", what)
@@ -170,7 +170,7 @@ func entries[T any](f *File, key, example string, most int, name func(T) string,
 		switch id := name(v); {
 		case err != nil || id == "":
 		case seen[id]:
-			err = f.errorf(x, o.hint, "the %s %q is there twice", o.what, clip(id))
+			err = f.errorf(x, o.hint, "the %s %q exists twice", o.what, clip(id))
 		default:
 			seen[id] = true
 		}

@@ -99,7 +99,7 @@ func (f *File) readTarget(x *node) (target, error) {
 		}
 	}
 	if t.Figure == "" {
-		return t, f.errorf(x, `such as {pair: ">= 95%"}; there is `+fault.Or(known), "a target says no figure")
+		return t, f.errorf(x, `such as {pair: ">= 95%"}; there is `+fault.Or(known), "a target names no figure")
 	}
 	if n := x.get("rung"); n != nil {
 		if !slices.ContainsFunc(f.rungs, func(r rung) bool { return r.name == n.text }) {

@@ -14,7 +14,7 @@ func (s *source) apply(r *plan.Request, key string, n *node) error {
 	o := option.Find(key)
 	kinds := map[option.Kind][]kind{option.Whole: {numberNode}, option.Truth: {boolNode}, option.Word: {textNode}, option.Text: {textNode, numberNode}}[o.Kind]
 	if !slices.Contains(kinds, n.kind) || n.text == "" {
-		return s.errorf(n, o.Hint(key, n.text), "%s is %s, and not %s", key, n.value(), map[option.Kind]string{option.Whole: "a whole number", option.Truth: "true or false"}[o.Kind])
+		return s.errorf(n, o.Hint(key, n.text), "%s is %s, not %s", key, n.value(), map[option.Kind]string{option.Whole: "a whole number", option.Truth: "true or false"}[o.Kind])
 	}
 	if err := o.Set(r, n.text); err != nil {
 		return s.errorf(n, o.Hint(key, n.text), "%s is %s: %w", key, n.value(), err)
