@@ -106,7 +106,7 @@ func beyond() []string {
 		"data of iperf3", "no controller", "match and name", "no label", "mesh of one", "mesh of none", "mesh from", "no to", "matrix of what", "by of a mesh",
 		"uneven", "many from", "many to", "local listens", "iperf3 and b", "iperf3 and itself", "iperf3 at once", "iperf3 requests", "rungs and axes",
 		"rungs and streams", "rungs both ways", "rung twice", "rung nowhere", "where of what", "where never", "where without", "rung of a target",
-		"slow link", "port too high", "port zero", "port of letters", "ssh nowhere", "ssh nobody", "ssh option", "same end point",
+		"slow link", "port too high", "port zero", "port of letters", "ssh nowhere", "ssh nobody", "ssh option", "same place",
 		"axis twice", "a tag", "two documents",
 	}
 }
