@@ -86,7 +86,7 @@ func (p *Passwords) ask(whose string, none error) (string, error) {
 		p.known[whose] = string(text)
 		return string(text), nil
 	}
-	return "", fault.Failf(ThruPassword+"=..., or --password-stdin", "%w: it needs a password, and none was given", none)
+	return "", fault.Failf(ThruPassword+"=..., or --password-stdin", "%w: it requires a password, and none was given", none)
 }
 
 // Interruptible calls ask until ctx is canceled, and then restores the terminal's echo.
