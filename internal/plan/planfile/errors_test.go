@@ -170,7 +170,7 @@ func TestExpandErrors(t *testing.T) {
 	for message, text := range map[string]string{
 		`no host "w9"`:               "end_points: [{name: a, at: fleet/w9}]\npairs: [{from: local, to: a}]",
 		"no host of the controller":  "controller: fleet\nend_points: [{match: {role: mail}}]\npairs: [{type: mesh}]",
-		"no end point matches":          "controller: fleet\nend_points: [{match: all}]\npairs: [{type: mesh, among: {role: mail}}]",
+		"no end point matches":       "controller: fleet\nend_points: [{match: all}]\npairs: [{type: mesh, among: {role: mail}}]",
 		"the same name":              "controller: fleet\nend_points: [{name: w1, at: 'ssh://h'}, {match: all}]\npairs: [{type: mesh}]",
 		"d1 has 16 CPUs":             "controller: fleet\nend_points: [{match: all}]\npairs: [{type: mesh}]\naxes: {cpus: [1, 64]}",
 		"\"other\" is needed":        "controller: other\nend_points: [{match: all}]\npairs: [{type: mesh}]",
