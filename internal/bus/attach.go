@@ -24,7 +24,7 @@ const (
 )
 
 // errFull is the error of a client beyond these bounds.
-var errFull = fault.Failf("end other commands there, or try again in 10 s", "bus: too many clients are served at a time")
+var errFull = fault.Failf("end other commands there, or try again in 10 s", "bus: too many clients are connected")
 
 // AttachConfig names the fleet that an agent joins, and describes the agent.
 type AttachConfig struct {

@@ -37,10 +37,10 @@ func (d doorman) Check(c nats.ClientAuthentication) bool {
 func (d doorman) admit(id uint64, client, secret string) error {
 	privileges := d.s.conf.grants(secret)
 	if len(privileges) == 0 {
-		return fmt.Errorf("bus: letting a client in: %w", ErrSecret)
+		return fmt.Errorf("bus: admitting a client: %w", ErrSecret)
 	}
 	if !validID(client) {
-		return fmt.Errorf("bus: letting a client in: its id cannot be used: %w", ErrSecret)
+		return fmt.Errorf("bus: admitting a client: its id is not valid: %w", ErrSecret)
 	}
 	return d.s.claim(id, client, privileges)
 }

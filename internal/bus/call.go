@@ -73,7 +73,7 @@ func (c *Client) wireError(r HelloReply) error {
 	if r.WireMajor < WireMajor {
 		hint = "upgrade thru at the end point"
 	}
-	return fault.Failf(hint, "bus: this %s speaks wire %d.%d, that at %s (%s) wire %d.%d: %w",
+	return fault.Failf(hint, "bus: %s here uses wire version %d.%d, %s (%s) uses %d.%d: %w",
 		program(c.version), WireMajor, WireMinor, c.peer(), program(r.Thru), r.WireMajor, r.WireMinor, ErrWire)
 }
 
@@ -96,7 +96,7 @@ func (c *Client) fetch(ctx context.Context, q Question) ([]byte, error) {
 	}
 	size, err := strconv.Atoi(r.Header.Get(headerSize))
 	if err != nil || size > replyBytes {
-		return nil, errors.New("the length of the reply cannot be right")
+		return nil, errors.New("the length of the reply is not valid")
 	}
 	body := r.Data
 	for len(body) < size {
@@ -105,7 +105,7 @@ func (c *Client) fetch(ctx context.Context, q Question) ([]byte, error) {
 			return nil, err
 		}
 		if len(part.Data) == 0 || len(body)+len(part.Data) > size {
-			return nil, errors.New("a part of the reply has the wrong length")
+			return nil, errors.New("the length of a part of the reply is not valid")
 		}
 		body = append(body, part.Data...)
 	}
@@ -152,12 +152,12 @@ func (c *Client) callError(ctx context.Context, verb string, waited time.Duratio
 	case c.Err() != nil:
 		return c.Err()
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fault.Failf("the end point is overloaded or stuck, or the network loses packets",
+		return fault.Failf("check the end point (overloaded, stuck) and the path (packet loss)",
 			"bus: %s: no reply from %s within %v: %w", verb, c.peer(), waited.Round(100*time.Millisecond), ErrTimeout)
 	case errors.Is(err, nats.ErrNoResponders) && c.name != "":
-		return fault.Failf("`thru hosts` shows who is there", "bus: %s: %s is not there: %w", verb, c.peer(), ErrTimeout)
+		return fault.Failf("list the connected hosts: thru hosts", "bus: %s: %s is not connected: %w", verb, c.peer(), ErrTimeout)
 	case errors.Is(err, nats.ErrNoResponders):
-		return fault.Failf("wait until `thru serve` says that it is ready", "bus: %s: %s is starting or ending: %w", verb, c.peer(), ErrTimeout)
+		return fault.Failf("wait until `thru serve` reports that it is ready", "bus: %s: %s is starting or shutting down: %w", verb, c.peer(), ErrTimeout)
 	}
-	return fmt.Errorf("bus: %s: asking %s: %w", verb, c.peer(), err)
+	return fmt.Errorf("bus: %s: request to %s: %w", verb, c.peer(), err)
 }

@@ -120,7 +120,7 @@ func newClient(id string) *Client {
 func (c *Client) hear(body []byte) {
 	var e Event
 	if decode(body, &e) == nil && !c.events.add(e) {
-		c.cancel(fault.Failf("", "bus: %s sent more events than can be kept: %w", c.peer(), ErrLost))
+		c.cancel(fault.Failf("", "bus: %s sent more events than fit the queue: %w", c.peer(), ErrLost))
 		c.route.cut()
 	}
 }
@@ -159,7 +159,7 @@ func (c *Client) peer() string {
 
 // lostError explains the loss of an open connection.
 func (c *Client) lostError(err error) error {
-	const hint = "see whether `thru serve` still runs there, and whether the network was interrupted"
+	const hint = "check whether `thru serve` still runs there, and whether the network was interrupted"
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
 		return fault.Failf(hint, "bus: %s closed the connection: %w", c.peer(), ErrLost)

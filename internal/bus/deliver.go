@@ -39,9 +39,9 @@ type spoolMessage struct {
 func (p *Post) Deliver(ctx context.Context, r Spooled) error {
 	switch {
 	case !validSpoolID(r.ID):
-		return fmt.Errorf("bus: delivering a result: %q cannot name one", r.ID)
+		return fmt.Errorf("bus: delivering a result: %q is not a valid id", r.ID)
 	case len(r.Body) == 0 || len(r.Body) > spoolBytes:
-		return fmt.Errorf("bus: delivering the result %s: %d bytes are none or too many", r.ID, len(r.Body))
+		return fmt.Errorf("bus: delivering the result %s: %d bytes are not a valid size", r.ID, len(r.Body))
 	}
 	select {
 	case p.delivers <- struct{}{}:
@@ -61,7 +61,7 @@ func (p *Post) Deliver(ctx context.Context, r Spooled) error {
 		delete(p.acks, m.Transfer)
 	}()
 	if err := p.deliver(ctx, m, r.Body, acks); err != nil {
-		return fault.Failf("it stays here and is delivered later", "bus: delivering the result %s to %s: %w", r.ID, p.uplink.where, err)
+		return fault.Failf("no action needed: thru keeps it here and delivers it later", "bus: delivering the result %s to %s: %w", r.ID, p.uplink.where, err)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (p *Post) deliver(ctx context.Context, m spoolMessage, body []byte, acks <-
 		case a.Done:
 			return nil
 		case !validKey(a.Controller) || a.Next < 0 || a.Next >= len(body):
-			return errors.New("the controller's answer cannot be right")
+			return errors.New("the controller's answer is not valid")
 		}
 		to, tries = a.Controller, 0
 		m.Offset, m.Part = a.Next, body[a.Next:min(a.Next+spoolPart, len(body))]

@@ -100,7 +100,7 @@ func (d dialer) resolve(ctx context.Context) (targets []target, failed []error) 
 	for _, addr := range d.Addrs {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil {
-			failed = append(failed, fault.Usagef("name it as HOST:PORT", "bus: %q is no address: %w", addr, err))
+			failed = append(failed, fault.Usagef("name it as HOST:PORT", "bus: %q is not an address: %w", addr, err))
 			continue
 		}
 		n, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
@@ -201,7 +201,7 @@ func (d dialer) try(ctx context.Context, t target) attempt {
 	if d.LocalAddr != "" {
 		local, err := netip.ParseAddr(d.LocalAddr)
 		if err != nil {
-			return attempt{t, nil, fault.Usagef("name an address of this host", "bus: %q is no address to send from: %w", d.LocalAddr, err)}
+			return attempt{t, nil, fault.Usagef("name an address of this host", "bus: %q is not a source address: %w", d.LocalAddr, err)}
 		}
 		dial.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(local, 0))
 	}
@@ -216,7 +216,7 @@ func (d dialer) try(ctx context.Context, t target) attempt {
 	}
 	if secure.ConnectionState().NegotiatedProtocol != alpn {
 		secure.Close()
-		return attempt{t, nil, notThru(t, errors.New("it speaks TLS for something else"))}
+		return attempt{t, nil, notThru(t, errors.New("it uses TLS for another protocol"))}
 	}
 	return attempt{t, secure, nil}
 }

@@ -18,9 +18,9 @@ import (
 func (d dialer) lookupError(host string, err error) error {
 	var dns *net.DNSError
 	if errors.As(err, &dns) && dns.IsNotFound {
-		return fault.Failf("check the spelling, or name its address", "bus: %s: %w", fault.Named(host), ErrUnknownHost)
+		return fault.Failf("check the spelling, or give its address", "bus: %s: %w", fault.Named(host), ErrUnknownHost)
 	}
-	return fault.Failf("name its address, or see whether the name server answers", "bus: %s: %w: looking it up: %w", fault.Named(host), ErrUnknownHost, err)
+	return fault.Failf("give its address, or check the DNS server", "bus: %s: %w: DNS lookup: %w", fault.Named(host), ErrUnknownHost, err)
 }
 
 // connectError explains why a TCP connection failed.
@@ -30,17 +30,17 @@ func (d dialer) connectError(t target, err error) error {
 	case errors.As(err, &hinted):
 		return fault.Failf(hinted.Hint, "bus: connecting to %s: %w", t.addr, hinted.Err)
 	case isErrno(err, syscall.ECONNREFUSED, winRefused):
-		return fault.Failf(fmt.Sprintf("is `thru serve` running there? Its port is %d unless --port says otherwise", DefaultPort),
+		return fault.Failf(fmt.Sprintf("check that `thru serve` runs there; its port is %d unless --port changes it", DefaultPort),
 			"bus: connecting to %s: %w", t.name(), ErrRefused)
 	case isErrno(err, syscall.EADDRNOTAVAIL, winAddrNotAvail) && d.LocalAddr != "":
 		return fault.Failf("name an address of this host, of the same family as the end point's", "bus: connecting to %s from %s: %w", t.name(), d.LocalAddr, cause(err))
 	case t.noFamily(err):
-		return fault.Failf("use the other family, or give this host an address and a route",
-			"bus: connecting to %s: this host has no %s there: %w", t.name(), t.family(), ErrFamily)
+		return fault.Failf("use the other address family, or give this host an address and a route",
+			"bus: connecting to %s: this host has no %s address or route to it: %w", t.name(), t.family(), ErrFamily)
 	case isErrno(err, syscall.ENETUNREACH, winNetUnreach), isErrno(err, syscall.EHOSTUNREACH, winHostUnreach):
 		return fault.Failf("check the address, the route to it and its gateway", "bus: connecting to %s: %w", t.name(), ErrUnreachable)
 	case errors.Is(err, syscall.EINVAL) && strings.HasPrefix(t.addr, "[fe80:"):
-		return fault.Failf("a link-local address wants its interface: [fe80::1%eth0]", "bus: connecting to %s: %w", t.name(), cause(err))
+		return fault.Failf("add the interface to a link-local address: [fe80::1%eth0]", "bus: connecting to %s: %w", t.name(), cause(err))
 	case timedOut(err):
 		return d.timeout(t)
 	}
@@ -82,7 +82,7 @@ func (t target) name() string {
 
 // timeout returns the error of an address that does not answer.
 func (d dialer) timeout(t target) error {
-	return fault.Failf("a firewall, a wrong address, or the host is down",
+	return fault.Failf("check the address, the firewalls, and whether the host is up",
 		"bus: connecting to %s: %w within %v", t.name(), ErrTimeout, d.Timeout)
 }
 
@@ -94,7 +94,7 @@ func timedOut(err error) bool {
 // tlsError explains why TLS failed: no answer, or another protocol.
 func (d dialer) tlsError(ctx context.Context, t target, err error) error {
 	if timedOut(err) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fault.Failf("is another program at that port, or does a firewall let only the first packets pass?",
+		return fault.Failf("check whether another program uses that port, or a firewall passes only the first packets",
 			"bus: connecting to %s: connected, but %w within %v", t.name(), ErrTimeout, d.Timeout)
 	}
 	return notThru(t, cause(err))
@@ -102,7 +102,7 @@ func (d dialer) tlsError(ctx context.Context, t target, err error) error {
 
 // notThru returns the error of a port that another program has.
 func notThru(t target, err error) error {
-	return fault.Failf(fmt.Sprintf("another program (iperf3? a web server?) has that port, or the end point is full; `thru serve` listens at %d", DefaultPort),
+	return fault.Failf(fmt.Sprintf("check the port (`thru serve` listens on %d): another program such as iperf3 or a web server uses it, or the end point is full", DefaultPort),
 		"bus: connecting to %s: %w: %w", t.name(), ErrNotThru, err)
 }
 
@@ -110,15 +110,15 @@ func notThru(t target, err error) error {
 func (d dialer) loginError(addr string, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrAuthorization) && d.Secret == "":
-		return fault.Failf("`thru serve` prints a join string there: run `thru join NAME` here and paste it",
-			"bus: %s wants a join string: %w", addr, ErrSecret)
+		return fault.Failf("run `thru join NAME` here and paste the join string that `thru serve` prints there",
+			"bus: %s requires a join string: %w", addr, ErrSecret)
 	case errors.Is(err, nats.ErrAuthorization):
-		return fault.Failf("ask for a new one: `thru serve` prints it there; run `thru join NAME --replace` here",
-			"bus: the join string of %s is not, or no longer, valid: %w", addr, ErrSecret)
+		return fault.Failf("get a new one from `thru serve` there, and run `thru join NAME --replace` here",
+			"bus: the join string of %s is not valid: %w", addr, ErrSecret)
 	case timedOut(err), errors.Is(err, nats.ErrTimeout):
-		return fault.Failf("the end point is overloaded, or the network loses packets", "bus: logging in at %s: %w within %v", addr, ErrTimeout, d.Timeout)
+		return fault.Failf("check the end point (overloaded) and the path (packet loss)", "bus: logging in at %s: %w within %v", addr, ErrTimeout, d.Timeout)
 	}
-	return fault.Failf("the end point may be full or ending: try again", "bus: logging in at %s: %w", addr, err)
+	return fault.Failf("try again: the end point may be full or shutting down", "bus: logging in at %s: %w", addr, err)
 }
 
 // furthest returns the error of the address that came closest to success, followed

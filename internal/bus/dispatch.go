@@ -69,7 +69,7 @@ func (d *dispatcher) begin(l *login, q request) {
 
 // unknownVerb is the error of an agent that is too old for a request.
 func unknownVerb(verb string) error {
-	return fault.Failf("upgrade thru at the end point", "bus: %s: the end point does not know this request", verb)
+	return fault.Failf("upgrade thru at the end point", "bus: %s: this end point does not know the request", verb)
 }
 
 // part answers a request for the next part of a long reply.
@@ -162,7 +162,7 @@ func (l *longReplies) put(client string, data []byte) (string, error) {
 		}
 	}
 	if own >= maxLongReplies || l.held+len(data) > replyBytes {
-		return "", fault.Failf("ask for a shorter test, or try again", "bus: a reply of %d bytes is more than can wait here", len(data))
+		return "", fault.Failf("ask for a shorter test, or try again", "bus: the reply of %d bytes exceeds the buffer for replies", len(data))
 	}
 	id := newID()
 	l.all[id] = &longReply{client: client, data: data, asked: time.Now()}
@@ -176,7 +176,7 @@ func (l *longReplies) part(client string, p partRequest) ([]byte, error) {
 	defer l.mu.Unlock()
 	x := l.all[p.Transfer]
 	if x == nil || x.client != client { // another client's reply counts as unknown
-		return nil, errors.New("bus: fetching a reply: it is not kept any more")
+		return nil, errors.New("bus: fetching a reply: the end point has already dropped it")
 	}
 	if p.Offset <= 0 || p.Offset >= len(x.data) {
 		return nil, errors.New("bus: fetching a reply: the offset is outside of it")

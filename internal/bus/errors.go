@@ -15,7 +15,7 @@ var (
 	ErrTimeout     = errors.New("no answer")
 	ErrNotThru     = errors.New("not a thru end point")
 	ErrCertificate = errors.New("unexpected certificate")
-	ErrSecret      = errors.New("not let in")
+	ErrSecret      = errors.New("access denied")
 	ErrWire        = errors.New("wire versions differ")
 	ErrFamily      = errors.New("address family not available")
 	ErrLost        = errors.New("connection lost")

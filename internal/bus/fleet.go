@@ -144,7 +144,7 @@ func (f *Fleet) share(c *Client, agent string) {
 	c.route = r
 	c.wg.Go(func() { c.events.run(c.done) })
 	if !validKey(agent) && agent != tokenRegistry {
-		c.cancel(fault.Usagef("`thru hosts` lists them", "bus: %q is no host's id", agent))
+		c.cancel(fault.Usagef("list the hosts: thru hosts", "bus: %q is not a host id", agent))
 		return
 	}
 	var err error
@@ -211,7 +211,7 @@ func (f *Fleet) trouble(sub *nats.Subscription, err error) {
 	defer f.mu.Unlock()
 	for _, c := range f.clients {
 		if r, ok := c.route.(*fleetRoute); ok && r.sub == sub {
-			c.cancel(fault.Failf("", "bus: %s sends more than can be taken: %w: %w", c.peer(), ErrLost, err))
+			c.cancel(fault.Failf("", "bus: %s sends more messages than fit the queue: %w: %w", c.peer(), ErrLost, err))
 			go c.route.cut()
 		}
 	}
@@ -227,7 +227,7 @@ func (f *Fleet) lostError(err error) error {
 // registryError explains that no controller answers.
 func (f *Fleet) registryError(err error) error {
 	if errors.Is(err, ErrTimeout) {
-		return fault.Failf("run `thru control` there: it knows the hosts", "bus: no controller answers at %s: %w", f.uplink.where, ErrTimeout)
+		return fault.Failf("start the controller there: thru control", "bus: no controller answers at %s: %w", f.uplink.where, ErrTimeout)
 	}
 	return err
 }

@@ -134,7 +134,7 @@ func (r *fleetRoute) hear(m *nats.Msg) {
 	case kind == wordAlive:
 		r.alive(m.Data)
 	case kind == wordLeave:
-		r.lose(fault.Failf("see what ended it there", "bus: thru has ended at %s: %w", r.client.peer(), ErrLost))
+		r.lose(fault.Failf("check there why it ended", "bus: thru has ended at %s: %w", r.client.peer(), ErrLost))
 	default:
 		r.odd()
 	}
@@ -167,7 +167,7 @@ func (r *fleetRoute) odd() {
 	flood := r.strange > r.given+maxStrange
 	r.mu.Unlock()
 	if flood {
-		r.lose(fault.Failf("thru there is broken, or is not thru", "bus: %s floods with messages that nobody asked for: %w", r.client.peer(), ErrLost))
+		r.lose(fault.Failf("check the program there: it is a broken thru, or not thru", "bus: %s sends too many unrequested messages: %w", r.client.peer(), ErrLost))
 	}
 }
 
@@ -175,7 +175,7 @@ func (r *fleetRoute) odd() {
 // it requests the missing one and all that follow.
 func (r *fleetRoute) event(m *nats.Msg) {
 	if !r.events.Allow() {
-		r.lose(fault.Failf("thru there is broken, or is not thru", "bus: %s floods with events: %w", r.client.peer(), ErrLost))
+		r.lose(fault.Failf("check the program there: it is a broken thru, or not thru", "bus: %s sends too many events: %w", r.client.peer(), ErrLost))
 		return
 	}
 	header := m.Header.Get(headerNumber)
@@ -242,7 +242,7 @@ func (r *fleetRoute) same(login string) bool {
 	}
 	r.mu.Unlock()
 	if first != "" && first != login {
-		r.lose(fault.Failf("see whether the network was interrupted, and what ended thru there", "bus: %s has ended what ran there: it was started anew, or had heard nothing of us for %v: %w",
+		r.lose(fault.Failf("check whether the network was interrupted, and why thru ended there", "bus: %s has ended its jobs: it was restarted, or received nothing from here for %v: %w",
 			r.client.peer(), leaseTime, ErrLost))
 		return false
 	}
@@ -260,7 +260,7 @@ func (r *fleetRoute) watch() {
 			return
 		}
 		if silent := r.client.life.silent(); silent > leaseTime && r.heard.Load() {
-			r.lose(fault.Failf("see whether `thru serve` still runs there, and whether the network was interrupted",
+			r.lose(fault.Failf("check whether `thru serve` still runs there, and whether the network was interrupted",
 				"bus: %s does not answer any more: %w", r.client.peer(), ErrLost))
 		}
 	}

@@ -70,9 +70,9 @@ func ValidHostName(name string) bool { return validName(name) }
 func CheckLabel(key, value string) error {
 	switch {
 	case !validName(key):
-		return fmt.Errorf("bus: %q cannot name a label", key)
+		return fmt.Errorf("bus: %q is not a valid label name", key)
 	case len(value) > maxWord || !plain(value):
-		return fmt.Errorf("bus: the label %s has a value that is too long or not printable ASCII without spaces", key)
+		return fmt.Errorf("bus: the value of the label %s is too long, or has spaces or characters other than printable ASCII", key)
 	}
 	return nil
 }
@@ -81,10 +81,10 @@ func CheckLabel(key, value string) error {
 func parsePresence(b []byte) (Presence, error) {
 	var p Presence
 	if len(b) > presenceBytes {
-		return p, errors.New("bus: a presence is too long")
+		return p, errors.New("bus: a presence message is too long")
 	}
 	if err := decode(b, &p); err != nil {
-		return Presence{}, fmt.Errorf("bus: reading a presence: %w", err)
+		return Presence{}, fmt.Errorf("bus: reading a presence message: %w", err)
 	}
 	if err := p.check(); err != nil {
 		return Presence{}, err
@@ -95,10 +95,10 @@ func parsePresence(b []byte) (Presence, error) {
 
 func (p Presence) check() error {
 	if !validID(p.Instance) || !validName(p.Name) || p.CPUs < 0 || p.Waiting < 0 || p.WireMajor < 0 || p.WireMinor < 0 {
-		return errors.New("bus: a presence has a name or a number that cannot be right")
+		return errors.New("bus: a presence message has a name or a number that is not valid")
 	}
 	if len(p.Labels) > maxLabels || len(p.Addrs) > maxAddrs || len(p.DataAddrs) > maxAddrs {
-		return errors.New("bus: a presence has too many labels or addresses")
+		return errors.New("bus: a presence message has too many labels or addresses")
 	}
 	for k, v := range p.Labels {
 		if err := CheckLabel(k, v); err != nil {
@@ -108,7 +108,7 @@ func (p Presence) check() error {
 	for _, list := range [][]string{p.Addrs, p.DataAddrs} {
 		for _, a := range list {
 			if a == "" || len(a) > maxWord || !plain(a) {
-				return errors.New("bus: a presence has an address that cannot be right")
+				return errors.New("bus: a presence message has an address that is not valid")
 			}
 		}
 	}

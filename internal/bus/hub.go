@@ -60,7 +60,7 @@ func OpenHub(ctx context.Context, c HubConfig) (*Hub, []string, error) {
 // Join returns the join string of a privilege: PrivilegeAgent or PrivilegeOperate.
 func (h *Hub) Join(privilege string) (Join, error) {
 	if privilege != PrivilegeAgent && privilege != PrivilegeOperate {
-		return Join{}, fault.Usagef("name agent or operate", "bus: a controller has no privilege %q", privilege)
+		return Join{}, fault.Usagef("name agent or operate", "bus: controllers do not know the privilege %q", privilege)
 	}
 	return h.server.JoinFor(privilege, nil), nil
 }
@@ -99,10 +99,10 @@ func (d hubDoorman) Check(c nats.ClientAuthentication) bool {
 func (d hubDoorman) admit(id uint64, given *nats.ClientOpts, nonce []byte) (allowed, error) {
 	known := given.Username == PrivilegeAgent || given.Username == PrivilegeOperate
 	if !known || !d.s.conf.State.secretOf(given.Username).matches(given.Password) {
-		return allowed{}, fmt.Errorf("bus: letting in: %w", ErrSecret)
+		return allowed{}, fmt.Errorf("bus: admitting: %w", ErrSecret)
 	}
 	if err := verify(given.Nkey, d.s.conf.State.CertSHA256(), nonce, given.Sig); err != nil {
-		return allowed{}, fmt.Errorf("bus: letting in: %w: %w", ErrSecret, err)
+		return allowed{}, fmt.Errorf("bus: admitting: %w: %w", ErrSecret, err)
 	}
 	l, err := d.s.note(id, given.Nkey, given.Username)
 	if err != nil {
@@ -125,7 +125,7 @@ func (d hubDoorman) admit(id uint64, given *nats.ClientOpts, nonce []byte) (allo
 func subsClaim(most int64) (string, error) {
 	account, err := nkeys.CreateAccount()
 	if err != nil {
-		return "", fmt.Errorf("bus: letting in: %w", err)
+		return "", fmt.Errorf("bus: admitting: %w", err)
 	}
 	user, err := newIdentity()
 	if err != nil {
@@ -135,7 +135,7 @@ func subsClaim(most int64) (string, error) {
 	claims.Limits.Subs = most
 	text, err := claims.Encode(account)
 	if err != nil {
-		return "", fmt.Errorf("bus: letting in: %w", err)
+		return "", fmt.Errorf("bus: admitting: %w", err)
 	}
 	return text, nil
 }
@@ -146,7 +146,7 @@ func (s *Server) note(id uint64, key, privilege string) (*link, error) {
 	defer s.mu.Unlock()
 	l := s.links[id]
 	if l == nil || l.owner != "" {
-		return nil, fmt.Errorf("bus: letting in: the link is another's: %w", ErrSecret)
+		return nil, fmt.Errorf("bus: admitting: another client owns the link: %w", ErrSecret)
 	}
 	same, agents := 0, 0
 	for _, other := range s.links {
@@ -158,10 +158,10 @@ func (s *Server) note(id uint64, key, privilege string) (*link, error) {
 		}
 	}
 	if privilege == PrivilegeAgent && agents >= s.front.connections-hubReserved {
-		return nil, errors.New("bus: letting in: the places for agents are taken")
+		return nil, errors.New("bus: admitting: too many agents are connected")
 	}
 	if same >= linksOfKey {
-		return nil, fmt.Errorf("bus: letting in: %d connections have this key: %w", same, ErrSecret)
+		return nil, fmt.Errorf("bus: admitting: %d connections have this key: %w", same, ErrSecret)
 	}
 	l.letIn()
 	l.owner, l.agent = key, privilege == PrivilegeAgent

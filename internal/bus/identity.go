@@ -36,7 +36,7 @@ func identityOf(pair nkeys.KeyPair) (identity, error) {
 		return identity{}, fmt.Errorf("bus: reading a key: %w", err)
 	}
 	if !validKey(pub) {
-		return identity{}, fault.Usagef("make one of a user: nk -gen user", "bus: the nkey %s is not of a user", pub)
+		return identity{}, fault.Usagef("make a user key: nk -gen user", "bus: the nkey %s is not a user key", pub)
 	}
 	return identity{pub, pair}, nil
 }
@@ -78,7 +78,7 @@ func readSeed(path string) (identity, error) {
 	}
 	pair, err := nkeys.ParseDecoratedNKey(b)
 	if err != nil {
-		return identity{}, fault.Usagef("it holds one line that begins with SU, as `nk -gen user` prints", "bus: %s holds no nkey seed", path)
+		return identity{}, fault.Usagef("make the file with `nk -gen user`: one line that begins with SU", "bus: %s holds no nkey seed", path)
 	}
 	return identityOf(pair)
 }
@@ -90,11 +90,11 @@ func readCreds(path string) (identity, []byte, error) {
 		return identity{}, nil, err
 	}
 	if !bytes.Contains(b, []byte("BEGIN NATS USER JWT")) {
-		return identity{}, nil, fault.Usagef("name the file that `nsc generate creds` made", "bus: %s holds no credentials of NATS", path)
+		return identity{}, nil, fault.Usagef("name the file that `nsc generate creds` made", "bus: %s holds no NATS credentials", path)
 	}
 	pair, err := nkeys.ParseDecoratedUserNKey(b)
 	if err != nil {
-		return identity{}, nil, fault.Usagef("name the file that `nsc generate creds` made", "bus: %s holds no key of a user", path)
+		return identity{}, nil, fault.Usagef("name the file that `nsc generate creds` made", "bus: %s holds no user key", path)
 	}
 	id, err := identityOf(pair)
 	return id, b, err
@@ -118,7 +118,7 @@ func boundTo(certSHA256 [32]byte, nonce []byte) []byte {
 func verify(key string, certSHA256 [32]byte, nonce []byte, signature string) error {
 	pub, err := nkeys.FromPublicKey(key)
 	if err != nil || !validKey(key) {
-		return errors.New("bus: no public key of a user")
+		return errors.New("bus: not the public key of a user")
 	}
 	sig, err := base64.RawURLEncoding.DecodeString(signature)
 	if err != nil || len(nonce) == 0 {
@@ -192,11 +192,11 @@ func ValidSigner(key string) bool { return nkeys.IsValidPublicAccountKey(key) }
 // malformed key or signature.
 func Verify(text []byte, key, signature string) (bool, error) {
 	if !ValidSigner(key) {
-		return false, fault.Usagef("a key is one word that begins with A, as thru report --my-key prints it", "bus: %.80q is no signing key", key)
+		return false, fault.Usagef("give one word that begins with A, as thru report --my-key prints it", "bus: %.80q is not a signing key", key)
 	}
 	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature) // strict: one signature has one encoding
 	if err != nil {
-		return false, fault.Failf("the file was changed", "bus: reading the signature: %w", err)
+		return false, fault.Failf("get the original file: this one was changed", "bus: reading the signature: %w", err)
 	}
 	pair, err := nkeys.FromPublicKey(key)
 	if err != nil {

@@ -140,13 +140,13 @@ func (in *intake) take(agent string, m spoolMessage, now time.Time) (ackMessage,
 	}
 	switch {
 	case in.closed:
-		return ackMessage{Error: "the controller ends"}, nil
+		return ackMessage{Error: "the controller is shutting down"}, nil
 	case in.r.conf.Intake == nil:
 		return ackMessage{Error: "the controller keeps no results"}, nil
 	case x != nil && x.whole:
 		return ackMessage{}, nil // the ack comes when it is stored
 	case x == nil && len(m.Part) > 0:
-		return ackMessage{Error: "the controller has let go of its beginning: it was started anew, or others needed the room"}, nil
+		return ackMessage{Error: "the controller has dropped its first parts: it was restarted, or needed the memory for other results"}, nil
 	case !in.room(agent, len(m.Part), now):
 		in.drop(agent)
 		return ackMessage{Error: "the controller is busy with other results"}, nil
@@ -155,7 +155,7 @@ func (in *intake) take(agent string, m spoolMessage, now time.Time) (ackMessage,
 		in.coming[agent] = x
 	case x.Size != m.Size || x.SHA256 != m.SHA256 || x.ID != m.ID:
 		in.drop(agent)
-		return ackMessage{Error: "two parts are not of one result"}, nil
+		return ackMessage{Error: "the parts belong to different results"}, nil
 	case m.Offset == len(x.body):
 		x.body = append(x.body, m.Part...)
 		in.held += len(m.Part)
@@ -179,7 +179,7 @@ func (in *intake) keep(agent string, x *incoming) {
 	sum := sha256.Sum256(x.body)
 	switch {
 	case err != nil || !bytes.Equal(sum[:], want):
-		a.Error = "the result was damaged on its way"
+		a.Error = "the result was damaged in transit"
 	default:
 		err := in.r.conf.Intake(Spooled{Agent: agent, Name: in.r.nameOf(agent), ID: x.ID, Body: x.body})
 		if a.Done = err == nil; err != nil {

@@ -43,7 +43,7 @@ func Privileges() []string {
 // AskFor returns the hint for a client that lacks a privilege.
 func AskFor(privilege string) string {
 	how := map[string]string{PrivilegeCapture: "` (as root)", PrivilegeFiles: " --files DIR`"}[privilege]
-	return "ask for the string that `thru serve --allow " + privilege + cmp.Or(how, "`") + " prints there, and keep it: thru join NAME --replace"
+	return "get the join string that `thru serve --allow " + privilege + cmp.Or(how, "`") + " prints there, and add it here: thru join NAME --replace"
 }
 
 // Together returns the name of a set of Privileges for one join string:
@@ -130,18 +130,18 @@ func (j Join) Pin(addr string, sum [32]byte) error {
 	if subtle.ConstantTimeCompare(j.CertSHA256[:], sum[:]) == 1 {
 		return nil
 	}
-	return fault.Failf("another machine answers there, or `thru serve --rotate` was run: ask for a new join string and run `thru join NAME --replace`",
-		"bus: the certificate of %s is not the one of the join string: %w", addr, ErrCertificate)
+	return fault.Failf("get a new join string and run `thru join NAME --replace`: another machine answers there, or `thru serve --rotate` was run",
+		"bus: the certificate of %s does not match the join string: %w", addr, ErrCertificate)
 }
 
 // joinAgain is the hint for a broken paste.
-const joinAgain = "copy the whole line that `thru serve` printed, from thru1. to its end"
+const joinAgain = "copy the whole line that `thru serve` printed, from thru1. to the end"
 
 // ParseJoin parses a join string. It ignores white space in and around it, as
 // terminals and mail wrap long lines. No error repeats the input.
 func ParseJoin(s string) (Join, error) {
 	if len(s) > 2*maxJoinBytes {
-		return Join{}, fault.Usagef(joinAgain, "bus: %d bytes are too many for a join string", len(s))
+		return Join{}, fault.Usagef(joinAgain, "bus: the join string is too long (%d bytes)", len(s))
 	}
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -163,7 +163,7 @@ func ParseJoin(s string) (Join, error) {
 	}
 	var doc joinDoc
 	if err := json.Unmarshal(text, &doc); err != nil {
-		return Join{}, fault.Usagef(joinAgain, "bus: the join string does not hold what it should")
+		return Join{}, fault.Usagef(joinAgain, "bus: the content of the join string is not valid")
 	}
 	return doc.join()
 }
@@ -175,11 +175,11 @@ func cutPrefix(s string) (string, error) {
 	n, err := strconv.ParseUint(version, 10, 16)
 	switch {
 	case s == "":
-		return "", fault.Usagef(joinAgain, "bus: there is no join string")
+		return "", fault.Usagef(joinAgain, "bus: the join string is empty")
 	case !found || !ours || err != nil || n == 0:
-		return "", fault.Usagef(joinAgain, "bus: this is no join string: it does not begin with thru%d.", joinVersion)
+		return "", fault.Usagef(joinAgain, "bus: this is not a join string: it does not begin with thru%d.", joinVersion)
 	case n > joinVersion:
-		return "", fault.Usagef("upgrade thru here", "bus: the join string was made by a newer thru (form %d, this one reads %d)", n, joinVersion)
+		return "", fault.Usagef("upgrade thru here", "bus: the join string was made by a newer thru (version %d, this one reads %d)", n, joinVersion)
 	}
 	return payload, nil
 }
@@ -192,7 +192,7 @@ func (d joinDoc) join() (Join, error) {
 	}
 	known := []string{PrivilegeMeasure, PrivilegeAgent, PrivilegeOperate}
 	if !slices.Contains(known, d.Privilege) && len(splitPrivileges(d.Privilege)) == 0 {
-		return Join{}, fault.Usagef("upgrade thru here, or ask for a join string for measuring", "bus: the join string is for a privilege that this thru does not know")
+		return Join{}, fault.Usagef("upgrade thru here, or get a join string for measuring", "bus: this thru does not know the privilege of the join string")
 	}
 	if err := d.check(); err != nil {
 		return Join{}, fault.Usagef(joinAgain, "bus: the join string: %w", err)
@@ -212,7 +212,7 @@ func (d joinDoc) check() error {
 	}
 	for _, s := range append([]string{d.Name, d.Secret}, d.Data...) {
 		if len(s) > 256 || !plain(s) {
-			return errors.New("a part of it cannot be right")
+			return errors.New("a part of it is not valid")
 		}
 	}
 	return nil

@@ -44,15 +44,15 @@ func validName(name string) bool {
 // is set.
 func (k *Keyring) Save(name string, j Join, replace bool) error {
 	if !validName(name) {
-		return fault.Usagef("use letters, digits and . _ - , up to 64, beginning with a letter or digit; `local` and `known_hosts` are taken",
-			"bus: %q cannot name an end point", name)
+		return fault.Usagef("use letters, digits and . _ - , up to 64, beginning with a letter or digit; `local` and `known_hosts` are reserved",
+			"bus: %q is not a valid name for an end point", name)
 	}
 	if err := makePrivateDir(k.Dir); err != nil {
 		return err
 	}
 	err := WritePrivate(filepath.Join(k.Dir, name), []byte(j.String()+"\n"), replace)
 	if errors.Is(err, fs.ErrExist) {
-		return fault.Usagef("replace it with --replace, or choose another name", "bus: an end point named %s is kept already", name)
+		return fault.Usagef("replace the join string with --replace, or choose another name", "bus: an end point named %s exists already", name)
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func (k *Keyring) Remove(name string) error {
 		err = os.Remove(filepath.Join(k.Dir, name))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.Usagef("`thru join --list` names those that are", "bus: no end point named %s is kept: %w", name, fs.ErrNotExist)
+		return fault.Usagef("list the known end points: thru join --list", "bus: no end point is named %s: %w", name, fs.ErrNotExist)
 	}
 	if err != nil {
 		return fmt.Errorf("bus: forgetting %s: %w", name, err)
@@ -143,14 +143,14 @@ func (k *Keyring) CheckPin(addr string, sum [32]byte) (firstUse bool, err error)
 		return false, err
 	}
 	if n := badLine(string(b)); n > 0 {
-		return false, fault.Failf("mend or remove it; then every end point is met for the first time again", "bus: line %d of %s is damaged", n, path)
+		return false, fault.Failf("repair or remove the file; without it, thru trusts each end point at its next connection", "bus: line %d of %s is damaged", n, path)
 	}
 	line := fmt.Sprintf("%s sha256:%x", canonical(addr), sum)
 	switch known, same := findPin(string(b), canonical(addr), line); {
 	case same:
 		return false, nil
 	case known:
-		return false, fault.Failf(fmt.Sprintf("an attack, or the end point was reinstalled or rotated; if you know why, remove the line of %s from %s", canonical(addr), path),
+		return false, fault.Failf(fmt.Sprintf("find out why: an attack, a new installation, or `thru serve --rotate`; if the change is right, remove the line of %s from %s", canonical(addr), path),
 			"bus: the certificate of %s has changed (now sha256:%x...): %w", addr, sum[:6], ErrCertificate)
 	}
 	return true, appendPrivate(path, line+"\n")
@@ -189,14 +189,14 @@ func findPin(text, addr, line string) (known, same bool) {
 func appendPrivate(path, line string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("bus: keeping a certificate: %w", err)
+		return fmt.Errorf("bus: storing a certificate: %w", err)
 	}
 	_, err = f.WriteString(line)
 	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("bus: keeping a certificate in %s: %w", path, err)
+		return fmt.Errorf("bus: storing a certificate in %s: %w", path, err)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func connectionID(line []byte) (uint64, error) {
 		return 0, fmt.Errorf("bus: reading the server's greeting: %w", err)
 	}
 	if info.ClientID == 0 {
-		return 0, errors.New("bus: the server's greeting has no number")
+		return 0, errors.New("bus: the server's greeting has no client id")
 	}
 	return info.ClientID, nil
 }

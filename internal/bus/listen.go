@@ -75,13 +75,13 @@ func listen(ctx context.Context, addrs []string, device string) ([]net.Listener,
 			open = append(open, l)
 			continue
 		}
-		warnings = append(warnings, fmt.Sprintf("control cannot listen at %s: %v", a, cause(err)))
+		warnings = append(warnings, fmt.Sprintf("control cannot listen on %s: %v", a, cause(err)))
 		if first == nil {
-			first = fault.Failf(listenHint(err), "bus: listening at %s: %w", a, cause(err))
+			first = fault.Failf(listenHint(err), "bus: listening on %s: %w", a, cause(err))
 		}
 	}
 	if len(open) == 0 && first == nil {
-		first = fault.Usagef("name one with --bind", "bus: there is no address to listen at")
+		first = fault.Usagef("name one with --bind", "bus: no address to listen on")
 	}
 	if len(open) == 0 {
 		return nil, nil, first
@@ -95,11 +95,11 @@ func listenHint(err error) string {
 	}
 	switch {
 	case isErrno(err, syscall.EADDRINUSE, winAddrInUse):
-		return "another program, or another `thru serve`, has the port: choose one with --port"
+		return "choose another port with --port: another program, or another `thru serve`, uses this one"
 	case isErrno(err, syscall.EADDRNOTAVAIL, winAddrNotAvail):
-		return "the address is not of this host: choose one with --bind"
+		return "choose an address of this host with --bind"
 	case errors.Is(err, syscall.EACCES):
-		return "ports below 1024 need privileges: choose another with --port"
+		return "choose another port with --port: ports below 1024 need root"
 	}
 	return "choose another address with --bind, or another port with --port"
 }

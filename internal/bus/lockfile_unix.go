@@ -10,7 +10,7 @@ import (
 )
 
 // ErrLocked is the error of a file that another process has locked.
-var ErrLocked = errors.New("another thru has it under way")
+var ErrLocked = errors.New("another thru process is using it")
 
 // LockFile locks a file until it is unlocked, or this process ends for any reason.
 // The error is ErrLocked where another process has the lock.

@@ -17,8 +17,8 @@ const graceTime = 2 * time.Second
 
 // Reasons for rejecting a request.
 var (
-	errEnded = errors.New("the client is gone")
-	errBusy  = errors.New("too many requests at a time")
+	errEnded = errors.New("the client has disconnected")
+	errBusy  = errors.New("too many requests at once")
 )
 
 // login is a client from its login to the end of its connection.

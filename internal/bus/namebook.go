@@ -57,7 +57,7 @@ func OpenNameBook(dir string) (*NameBook, error) {
 		return nil, err
 	}
 	if b.names, err = readNames(text); err != nil {
-		return nil, fault.Failf("mend or remove it; then the first agent that uses a name has it", "bus: %s is damaged: %w", b.path, err)
+		return nil, fault.Failf("repair or remove the file; without it, the first agent that uses a name owns it", "bus: %s is damaged: %w", b.path, err)
 	}
 	return b, nil
 }
@@ -69,7 +69,7 @@ func (b *NameBook) Claim(name, key string, now time.Time) (refused string, err e
 	defer b.mu.Unlock()
 	old, taken := b.names[name]
 	if taken && old.Key != key {
-		return fmt.Sprintf("another host has the name %s (key %s...)", name, old.Key[:8]), nil
+		return fmt.Sprintf("another host owns the name %s (key %s...)", name, old.Key[:8]), nil
 	}
 	if taken {
 		old.SeenAt = now
@@ -84,7 +84,7 @@ func (b *NameBook) Claim(name, key string, now time.Time) (refused string, err e
 		}
 	}
 	if previous == "" && len(b.names) >= maxHosts {
-		return "the controller keeps no more names; have it forget those that are no more", nil
+		return "the controller has no room for more names; remove old ones: thru hosts CONTROLLER --forget NAME", nil
 	}
 	delete(b.names, previous)
 	b.names[name] = pin{key, now}
@@ -104,7 +104,7 @@ func (b *NameBook) Forget(name string) (key string, err error) {
 	defer b.mu.Unlock()
 	p, taken := b.names[name]
 	if !taken {
-		return "", fault.Usagef("`thru hosts` lists them", "bus: no host has the name %q", name)
+		return "", fault.Usagef("list the hosts: thru hosts", "bus: no host is named %q", name)
 	}
 	delete(b.names, name)
 	if err := b.save(); err != nil {
@@ -159,7 +159,7 @@ func readNames(b []byte) (map[string]pin, error) {
 	}
 	for name, p := range doc.Names {
 		if !validName(name) || !validKey(p.Key) {
-			return nil, fmt.Errorf("the name %q or its key cannot be right", name)
+			return nil, fmt.Errorf("the name %q or its key is not valid", name)
 		}
 	}
 	if doc.Names == nil {

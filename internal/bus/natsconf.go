@@ -30,7 +30,7 @@ type NATSConfig struct {
 func (c NATSConfig) login() (identity, []nats.Option, error) {
 	switch {
 	case c.Nkey != "" && c.Creds != "":
-		return identity{}, nil, fault.Usagef("give one of the two", "bus: both an nkey and a credentials file are named")
+		return identity{}, nil, fault.Usagef("give one of the two", "bus: both an nkey and a credentials file are given")
 	case c.Nkey != "":
 		id, err := readSeed(c.Nkey)
 		return id, []nats.Option{nats.Nkey(id.pub, id.sign)}, err
@@ -38,7 +38,7 @@ func (c NATSConfig) login() (identity, []nats.Option, error) {
 		id, b, err := readCreds(c.Creds)
 		return id, []nats.Option{nats.UserCredentialBytes(b)}, err
 	}
-	return identity{}, nil, fault.Usagef("give --nkey FILE or --creds FILE: nobody gets in without", "bus: no key is named for the NATS server")
+	return identity{}, nil, fault.Usagef("give --nkey FILE or --creds FILE", "bus: no key is given for the NATS server")
 }
 
 // servers checks the URL and returns its parts.
@@ -51,7 +51,7 @@ func (c NATSConfig) servers() ([]string, error) {
 		}
 		u, err := url.Parse(part)
 		if err != nil || u.Hostname() == "" || u.Scheme != "nats" && u.Scheme != "tls" || u.Path != "" {
-			return nil, fault.Usagef("name it as nats://HOST:4222, several with commas", "bus: %q names no NATS server", part)
+			return nil, fault.Usagef("give nats://HOST:4222, several separated by commas", "bus: %q is not the URL of a NATS server", part)
 		}
 		if u.User != nil {
 			return nil, fault.Usagef("give --nkey FILE or --creds FILE instead", "bus: the URL of the NATS server holds a password, which other users of this host can see")
@@ -72,11 +72,11 @@ func (c NATSConfig) tls() (*tls.Config, error) {
 	}
 	b, err := ReadKey(c.CA)
 	if err != nil {
-		return nil, fault.Usagef("name the PEM file of the authority that signed the server's certificate", "bus: reading the certificates of %s: %w", c.CA, err)
+		return nil, fault.Usagef("give the PEM file of the CA that signed the server's certificate", "bus: reading the certificates of %s: %w", c.CA, err)
 	}
 	conf.RootCAs = x509.NewCertPool()
 	if !conf.RootCAs.AppendCertsFromPEM(b) {
-		return nil, fault.Usagef("name the PEM file of the authority that signed the server's certificate", "bus: %s holds no certificate", c.CA)
+		return nil, fault.Usagef("give the PEM file of the CA that signed the server's certificate", "bus: %s holds no certificate", c.CA)
 	}
 	return conf, nil
 }
@@ -105,11 +105,11 @@ func natsDialError(address string, err error) error {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns):
-		return fault.Failf("check the spelling, or name its address", "bus: %s: %w: %w", fault.Named(address), ErrUnknownHost, err)
+		return fault.Failf("check the spelling, or give its address", "bus: %s: %w: %w", fault.Named(address), ErrUnknownHost, err)
 	case isErrno(err, syscall.ECONNREFUSED, winRefused):
-		return fault.Failf("is the NATS server running there? Its port is 4222 unless configured otherwise", "bus: connecting to NATS at %s: %w", address, ErrRefused)
+		return fault.Failf("check that the NATS server runs there; its default port is 4222", "bus: connecting to NATS at %s: %w", address, ErrRefused)
 	case timedOut(err):
-		return fault.Failf("a firewall, a wrong address, or the host is down", "bus: connecting to NATS at %s: %w within %v", address, ErrTimeout, dialTime)
+		return fault.Failf("check the address, the firewalls, and whether the host is up", "bus: connecting to NATS at %s: %w within %v", address, ErrTimeout, dialTime)
 	}
 	return fault.Failf("check the address, and the route to it", "bus: connecting to NATS at %s: %w: %w", address, ErrUnreachable, cause(err))
 }
@@ -124,26 +124,26 @@ func (c NATSConfig) explain(key string, err error) error {
 	case errors.As(err, &hinted):
 		return err
 	case errors.As(err, &name):
-		return fault.Failf("name the server as its certificate does, or have that name put into the certificate (subject alternative name)",
+		return fault.Failf("use the name in its certificate, or add this name to the certificate (subject alternative name)",
 			"bus: the certificate of the NATS server at %s is for another name: %w: %w", c.URL, ErrCertificate, name)
 	case errors.As(err, &unknown):
-		return fault.Failf("name the file of its authority with --tls-ca", "bus: nobody trusted here has signed the certificate of the NATS server at %s: %w", c.URL, ErrCertificate)
+		return fault.Failf("give the certificate file of its CA: --tls-ca FILE", "bus: no CA that this host trusts signed the certificate of the NATS server at %s: %w", c.URL, ErrCertificate)
 	case errors.As(err, &invalid):
-		return fault.Failf("renew it at the server; see whether the clock of this host is right", "bus: the certificate of the NATS server at %s: %w: %w", c.URL, ErrCertificate, invalid)
+		return fault.Failf("renew it at the server; check the clock of this host", "bus: the certificate of the NATS server at %s: %w: %w", c.URL, ErrCertificate, invalid)
 	case errors.Is(err, nats.ErrSecureConnWanted):
-		return fault.Failf("give the server a certificate (tls {} in its configuration): thru logs in by TLS only", "bus: the NATS server at %s has no TLS: %w", c.URL, ErrCertificate)
+		return fault.Failf("give the server a certificate (tls {} in its configuration): thru connects by TLS only", "bus: the NATS server at %s has no TLS: %w", c.URL, ErrCertificate)
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
 		return fault.Failf("add the key to the users in the server's configuration (`thru help fleet` has the block)",
-			"bus: the NATS server at %s does not let the key %s in: %w: %w", c.URL, key, ErrSecret, err)
+			"bus: the NATS server at %s rejects the key %s: %w: %w", c.URL, key, ErrSecret, err)
 	case errors.Is(err, nats.ErrPermissionViolation):
-		return fault.Failf("give the key the permissions that `thru help fleet` lists", "bus: the NATS server at %s refuses what thru needs: %w: %w", c.URL, ErrSecret, err)
+		return fault.Failf("give the key the permissions that `thru help fleet` lists", "bus: the NATS server at %s denies permissions that thru needs: %w: %w", c.URL, ErrSecret, err)
 	case errors.Is(err, nats.ErrNkeysNotSupported):
-		return fault.Failf("put the block that `thru control --nats-config` prints into the server's configuration: it lets anybody in as it is",
-			"bus: the NATS server at %s asks for no key: %w", c.URL, err)
+		return fault.Failf("add the block that `thru control --nats-config` prints to the server's configuration: without it, the server admits anyone",
+			"bus: the NATS server at %s requires no key: %w", c.URL, err)
 	case errors.Is(err, nats.ErrTimeout), timedOut(err):
-		return fault.Failf("the server is overloaded, or the network loses packets", "bus: logging in to NATS at %s: %w within %v", c.URL, ErrTimeout, dialTime)
+		return fault.Failf("check the server (overloaded) and the path (packet loss)", "bus: logging in to NATS at %s: %w within %v", c.URL, ErrTimeout, dialTime)
 	}
-	return fault.Failf("see whether a NATS server with TLS is at that port", "bus: connecting to NATS at %s: %w", c.URL, err)
+	return fault.Failf("check that a NATS server with TLS listens on that port", "bus: connecting to NATS at %s: %w", c.URL, err)
 }
 
 // NATSUsers returns the part of a NATS server's configuration that admits these keys:

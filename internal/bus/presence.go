@@ -76,10 +76,10 @@ func (p *Post) here(m *nats.Msg) {
 		s.Ended, s.Connected = true, false
 		hint := "end one of the two; if the machine was cloned, run `thru serve --rotate` at one of them"
 		if p.conf.NATS != nil {
-			hint = "end one of the two, or make a key for each: thru control --nats-key FILE, and let it in at the NATS server"
+			hint = "end one of the two, or make a key for each (thru control --nats-key FILE) and add it to the NATS server"
 		}
 		s.Err = fault.Failf(hint,
-			"bus: another process with the identity of this agent has joined %s, as host %s: %w", p.uplink.where, other.Name, ErrClosed)
+			"bus: another process with this agent's identity has joined %s as host %s: %w", p.uplink.where, other.Name, ErrClosed)
 	})
 	go p.Close()
 }
@@ -112,7 +112,7 @@ func (p *Post) ack(m *nats.Msg) {
 	var a ackMessage
 	switch {
 	case m.Header.Get("Status") == "503": // from the server: no subscriber
-		a.Error = "no controller listens"
+		a.Error = "no controller is connected"
 	case len(m.Data) > presenceBytes || decode(m.Data, &a) != nil:
 		return
 	}
@@ -129,7 +129,7 @@ func (p *Post) ack(m *nats.Msg) {
 			if s.Err = nil; why == "" { // the name is free now
 				return
 			}
-			s.Err = fault.Failf("choose another with --name; if the host that has it is no more: thru hosts CONTROLLER --forget "+p.conf.Name, "bus: %s refuses the name %s: %s", p.uplink.where, p.conf.Name, why)
+			s.Err = fault.Failf("choose another name with --name; if the host that owns it no longer exists: thru hosts CONTROLLER --forget "+p.conf.Name, "bus: %s refuses the name %s: %s", p.uplink.where, p.conf.Name, why)
 		})
 		return
 	}

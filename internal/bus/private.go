@@ -23,7 +23,7 @@ func makePrivateDir(dir string) error {
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("bus: looking at the folder %s: %w", dir, err)
+		return fmt.Errorf("bus: reading the mode of the folder %s: %w", dir, err)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
 		return fault.Failf("run: chmod 700 "+dir, "bus: the folder %s can be changed by others (mode %04o)", dir, info.Mode().Perm())
@@ -52,7 +52,7 @@ func readPrivate(path string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("bus: reading %s: not a regular file", path)
 	case info.Size() > maxPrivate:
-		return nil, fmt.Errorf("bus: reading %s: %d bytes are too many", path, info.Size())
+		return nil, fmt.Errorf("bus: reading %s: the file is too large (%d bytes)", path, info.Size())
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return nil, fault.Failf("run: chmod 600 "+path, "bus: %s can be read by others (mode %04o)", path, info.Mode().Perm())
 	}

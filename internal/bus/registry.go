@@ -181,7 +181,7 @@ func (r *Registry) here(m *nats.Msg) {
 	h := p.host(id, now)
 	h.Refused, err = r.conf.Book.Claim(p.Name, id, now)
 	if err != nil {
-		h.Refused = "the controller cannot keep its name: " + err.Error()
+		h.Refused = "the controller cannot store its name: " + err.Error()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -253,7 +253,7 @@ func (s *Server) claim(id uint64, client string, privileges []string) error {
 	defer s.mu.Unlock()
 	l := s.links[id]
 	if l == nil || l.login != nil || s.logins[client] != nil {
-		return fmt.Errorf("bus: letting a client in: its id is in use: %w", ErrSecret)
+		return fmt.Errorf("bus: admitting a client: its id is in use: %w", ErrSecret)
 	}
 	l.letIn()
 	l.login = newLogin(client, privileges, l.own, l.life, l.close)

@@ -143,7 +143,7 @@ func (s *State) read() error {
 	}
 	if err != nil {
 		return fault.Failf("remove the file to get a new identity; join strings made before stop working",
-			"bus: reading %s: damaged: %w", s.path, err)
+			"bus: reading %s: the file is damaged: %w", s.path, err)
 	}
 	return nil
 }

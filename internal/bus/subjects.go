@@ -103,7 +103,7 @@ func encodeError(err error) (code string, body []byte) {
 func decodeError(body []byte) error {
 	var e errorBody
 	if err := decode(body, &e); err != nil || e.Message == "" {
-		return fault.Failf("", "bus: the end point answered with an error that cannot be read")
+		return fault.Failf("", "bus: the end point answered with an error that thru cannot read")
 	}
 	if e.ExitCode < fault.Failed || e.ExitCode > 255 {
 		e.ExitCode = fault.Failed

@@ -57,8 +57,8 @@ func (w access) uplink(privilege string, key func() (identity, error)) (*uplink,
 
 func (t *uplink) viaHub(ctx context.Context, w access, privilege string, key func() (identity, error)) (err error) {
 	if w.join.Privilege != privilege {
-		return fault.Usagef("`thru control` prints one for each: agent for `thru serve`, operate for who runs tests",
-			"bus: the join string is for %q, and %q is needed here", w.join.Privilege, privilege)
+		return fault.Usagef("get the right one from `thru control`: it prints one for agents (`thru serve`), one to operate (run tests)",
+			"bus: the join string grants %q, but %q is needed here", w.join.Privilege, privilege)
 	}
 	if t.id, err = key(); err != nil {
 		return err
@@ -149,12 +149,12 @@ func hubError(where string, err error) error {
 	case errors.As(err, &hinted): // the text for an agent fits a controller too
 		return &fault.Error{Code: hinted.Code, Hint: strings.ReplaceAll(hinted.Hint, "thru serve", "thru control"), Err: err}
 	case errors.Is(err, nats.ErrAuthorization):
-		return fault.Failf("ask for a new one: `thru control` prints it; run `thru join NAME --replace` here",
-			"bus: the join string of the controller %s is not, or no longer, valid: %w", where, ErrSecret)
+		return fault.Failf("get a new one from `thru control`, and run `thru join NAME --replace` here",
+			"bus: the join string of the controller %s is not valid: %w", where, ErrSecret)
 	case errors.Is(err, nats.ErrTimeout), timedOut(err):
-		return fault.Failf("the controller is overloaded, or the network loses packets", "bus: logging in at the controller %s: %w within %v", where, ErrTimeout, dialTime)
+		return fault.Failf("check the controller (overloaded) and the path (packet loss)", "bus: logging in at the controller %s: %w within %v", where, ErrTimeout, dialTime)
 	}
-	return fault.Failf("see whether `thru control` still runs there, and whether the network was interrupted", "bus: the connection to the controller %s: %w: %w", where, ErrLost, err)
+	return fault.Failf("check whether `thru control` still runs there, and whether the network was interrupted", "bus: the connection to the controller %s: %w: %w", where, ErrLost, err)
 }
 
 // lastError is the error of the last attempt.

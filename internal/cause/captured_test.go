@@ -34,7 +34,7 @@ func wantsCapture(d *measure.Document) (n int, why string) {
 // TestCaptureWhereItMayBe: the capture experiment is made if an end can capture; otherwise the result says once
 // what it would show, and how to get one.
 func TestCaptureWhereItMayBe(t *testing.T) {
-	may, not := measure.EndPoint{Captures: true}, measure.EndPoint{NoCapture: "b does not let this client capture"}
+	may, not := measure.EndPoint{Captures: true}, measure.EndPoint{NoCapture: "b does not allow this client to capture"}
 	unknown := measure.EndPoint{}
 	for _, tt := range []struct {
 		name        string

@@ -136,7 +136,7 @@ func TestTuneView(t *testing.T) {
 	v.Trying(p, 0, 1, 0)
 	v.Step(p.Title+": before", spec, 2, 18)
 	v.Tried(measure.Attempt{Proposal: p, Outcome: measure.Undone, Reason: "none of 3 pairs was better"})
-	v.Tried(measure.Attempt{Proposal: p, Outcome: measure.NoTime, Reason: "the budget does not hold it"})
+	v.Tried(measure.Attempt{Proposal: p, Outcome: measure.NoTime, Reason: "it does not fit in the time budget"})
 	v.Stands(measure.Milestone{}, []measure.Cell{{From: "local", To: "local", Goodput: &measure.Figure{Value: 4.1e9}}})
 	v.Clear()
 	got := strings.ReplaceAll(out.String(), "\r\x1b[J", "<\n")

@@ -32,9 +32,9 @@ func (s agentSource) may() error {
 	case e.Down != nil:
 		return e.Down
 	case !e.asked():
-		return fault.Usagef("name a host on which thru runs, or can be started: ssh://HOST", "control: %s is no thru: its virtual machines cannot be listed", e.Name)
+		return fault.Usagef("name a host where thru runs or can be started: ssh://HOST", "control: thru does not run at %s: it cannot list its virtual machines", e.Name)
 	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeInventory):
-		return fault.Failf(bus.AskFor(bus.PrivilegeInventory), "control: at %s this client may not list virtual machines", e.Name)
+		return fault.Failf(bus.AskFor(bus.PrivilegeInventory), "control: %s does not allow this client to list virtual machines", e.Name)
 	}
 	return nil
 }

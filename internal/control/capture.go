@@ -28,7 +28,7 @@ func (e *EndPoint) noCapture() (why, hint string) {
 	case e.Foreign:
 		return "no thru runs at " + e.Name, "run `thru serve --allow capture` there"
 	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeCapture):
-		return e.Name + " does not let this client capture", bus.AskFor(bus.PrivilegeCapture)
+		return e.Name + " does not allow this client to capture", bus.AskFor(bus.PrivilegeCapture)
 	case e.Hello.NoCapture != "":
 		return e.Name + " cannot capture: " + e.Hello.NoCapture, ""
 	}
@@ -155,7 +155,7 @@ func (r *Runner) readPackets(ctx context.Context, flows []*flow) {
 		}
 		x := &f.run.Flows[0]
 		if f.rides != nil {
-			lack(x, "captures", "the packets of both directions stand with the other one")
+			lack(x, "captures", "the capture of the other direction has the packets of both")
 			continue
 		}
 		var sides []trace.Side
@@ -195,7 +195,7 @@ func (f *flow) whyNot(x *measure.Flow, s *side) {
 	case why != "":
 		lack(x, "captures at "+s.end.Name, why)
 	case f.captures(s):
-		lack(x, "captures at "+s.end.Name, "the test had not begun there")
+		lack(x, "captures at "+s.end.Name, "the test had not started there")
 	}
 }
 
@@ -219,12 +219,12 @@ func (r *Runner) readSide(ctx context.Context, f *flow, s *side, x *measure.Flow
 	c := file.Capture
 	c.File, c.EndPoint, c.Interface, c.MTU = name, s.end.Name, p.what.Interface, p.what.MTU
 	c.Dropped, c.Full, c.CPUNs = &p.what.Dropped, p.what.Full, &p.what.CPUNs
-	c.Place, c.PlacedBy = measure.AtReceiver, "captured at the end that received"
+	c.Place, c.PlacedBy = measure.AtReceiver, "captured at the receiver"
 	switch {
 	case f.sender.end == f.receiver.end:
-		c.Place, c.PlacedBy = measure.AtSender, "one machine: the packets leave and arrive at once"
+		c.Place, c.PlacedBy = measure.AtSender, "sender and receiver are one machine"
 	case s.sends:
-		c.Place, c.PlacedBy = measure.AtSender, "captured at the end that sent"
+		c.Place, c.PlacedBy = measure.AtSender, "captured at the sender"
 	}
 	return trace.Side{Capture: c, Records: file.Recorder}, nil
 }

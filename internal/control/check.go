@@ -105,7 +105,7 @@ func (r *Runner) look(ctx context.Context, doc *measure.Document, how *Probing, 
 func (r *Runner) noPath(err error) error {
 	for _, e := range r.Ends {
 		if e.Foreign {
-			return fault.Failf("does the program listen there, at that port?", "control: probing the path to %s: %w", e.Name, err)
+			return fault.Failf("check that the program listens there, on that port", "control: probing the path to %s: %w", e.Name, err)
 		}
 	}
 	return fmt.Errorf("control: probing the path: %w", err)
@@ -196,7 +196,7 @@ func absent(gates []measure.Gate, only []string) (all []measure.Gate) {
 	for _, rule := range cause.Gates() {
 		is := func(g measure.Gate) bool { return g.ID == rule.ID }
 		if slices.Contains(only, rule.ID) && !slices.ContainsFunc(gates, is) {
-			all = append(all, measure.Gate{ID: rule.ID, Status: measure.GateNotChecked, Fact: "nothing here is what it judges", Why: rule.Why, Checklist: rule.Checklist})
+			all = append(all, measure.Gate{ID: rule.ID, Status: measure.GateNotChecked, Fact: "nothing here that it applies to", Why: rule.Why, Checklist: rule.Checklist})
 		}
 	}
 	return all
@@ -221,7 +221,7 @@ func disqualified(gates []measure.Gate, hint string) error {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
 	hints := slices.DeleteFunc([]string{fix(g), hint}, func(s string) bool { return s == "" })
-	return fault.New(fault.Verdict, strings.Join(hints, "; or "), "%s is not fit to be measured: %s: %s%s", where, g.ID, g.Fact, more)
+	return fault.New(fault.Verdict, strings.Join(hints, "; or "), "%s is not fit for a measurement: %s: %s%s", where, g.ID, g.Fact, more)
 }
 
 // fix returns the fix of a gate in one line: the advice, then the commands, with

@@ -150,9 +150,9 @@ func (c *clocks) timing(f *flow) {
 	case e == nil || e.MeasuredNs == 0 || f.err != nil && e.BeganNs == nil:
 		return // it has failed, and says why
 	case f.receiver.end.Foreign:
-		why = "no thru runs at " + f.receiver.end.Name + ", whose clock nobody tells"
+		why = "no thru runs at " + f.receiver.end.Name + ": its clock is not known"
 	case !known || e.BeganNs == nil:
-		why = f.receiver.end.Name + " did not tell when the measured time began"
+		why = f.receiver.end.Name + " did not report when the measured time began"
 	}
 	if why != "" {
 		f.run.Flows[0].Missing = append(f.run.Flows[0].Missing, measure.NotChecked{Fact: "timing", Why: why})
@@ -190,5 +190,5 @@ func wallWarning(ends []measure.EndPoint) string {
 		}
 		words = append(words, fmt.Sprintf("%s is %s %s this machine's", e.Name, unit.Duration(int64(time.Duration(*e.ClockNs).Abs())), side))
 	}
-	return "wall clocks are far apart: the clock of " + some(words, ", ") + "; no figure depends on them, times in logs do"
+	return "wall clocks differ by more than 1 s: the clock of " + some(words, ", ") + "; this affects times in logs, not the figures"
 }

@@ -115,6 +115,6 @@ func trimSilence(e *measure.Evidence) {
 	}
 	e.MeasuredNs -= silent
 	e.Missing = append(e.Missing, measure.NotChecked{
-		Fact: "bins", Why: fmt.Sprintf("the last %.1f s before the end was noticed carried nothing and are left out", float64(silent)/1e9),
+		Fact: "bins", Why: fmt.Sprintf("the last %.1f s without data, before the loss was detected, are left out", float64(silent)/1e9),
 	})
 }

@@ -72,8 +72,8 @@ func (r *Runner) wholly(p plan.Plan) bool { return r.Until == 0 || r.Until >= p.
 func damaged(doc *measure.Document) error {
 	for _, c := range doc.Cells {
 		if v := c.Checked; v != nil && v.WrongBytes > 0 {
-			return fault.Failf("something between the ends changes data: the figures are right, the path is not to be trusted",
-				"control: %d of %d bytes from %s to %s arrived changed", v.WrongBytes, v.Bytes, c.From, c.To)
+			return fault.Failf("find what changes data on the path (NIC, switch, middlebox); the figures are right",
+				"control: the path corrupted %d of %d bytes from %s to %s", v.WrongBytes, v.Bytes, c.From, c.To)
 		}
 	}
 	return nil
@@ -125,7 +125,7 @@ func (r *Runner) unseen(doc *measure.Document) *measure.Verdict {
 	}
 	for _, e := range doc.EndPoints {
 		if x := r.Ends[e.Name]; x != nil && x.Down == nil && r.gone(x) != nil {
-			return &measure.Verdict{Inconclusive: true, Required: stat.PassPct, Reason: "control of " + e.Name + " was lost before its figures came", Do: "let control take another way than the traffic, and measure again"}
+			return &measure.Verdict{Inconclusive: true, Required: stat.PassPct, Reason: "the control connection to " + e.Name + " was lost before its results arrived", Do: "use another path for the control connection than for the traffic, and measure again"}
 		}
 	}
 	return nil

@@ -75,9 +75,9 @@ func diskTest(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(me
 func mayMeasureDisk(e *EndPoint) error {
 	switch {
 	case !e.asked():
-		return fault.Usagef("run thru there", "control: %s is no thru: its disk cannot be measured", e.Name)
+		return fault.Usagef("start thru there", "control: thru does not run at %s: its disk cannot be measured", e.Name)
 	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeFiles):
-		return fault.Failf(bus.AskFor(bus.PrivilegeFiles), "control: at %s this client may not measure disks", e.Name)
+		return fault.Failf(bus.AskFor(bus.PrivilegeFiles), "control: %s does not allow this client to measure disks", e.Name)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func followDisk(ctx context.Context, e *EndPoint, session string, watch func(mea
 		case <-e.Client.Lost():
 			return lost(e)
 		case <-silent.C:
-			return fault.Failf("see the kernel's messages there: dmesg", "control: %s: its disk has not answered for %v", fault.Named(e.Name), diskSilence)
+			return fault.Failf("read the kernel's messages there: dmesg", "control: %s: its disk has not responded for %v", fault.Named(e.Name), diskSilence)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -25,7 +25,7 @@ func (f *flow) connect(ctx context.Context, back func(route) bool) error {
 	f.turnRound()
 	second := f.open(ctx)
 	if second != nil && ctx.Err() == nil {
-		return fault.Failf(fault.Hint(first), "%w; and the other way round: %w", first, second)
+		return fault.Failf(fault.Hint(first), "%w; and from the other end: %w", first, second)
 	}
 	return second
 }

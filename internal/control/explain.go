@@ -20,9 +20,9 @@ import (
 // text (spent).
 const (
 	endedCertain     = "the cause is certain"
-	endedNothingLeft = "nothing that is left would tell more"
+	endedNothingLeft = "no remaining experiment would narrow it down"
 	endedInterrupted = "interrupted"
-	endedLost        = "an end point is gone"
+	endedLost        = "an end point was lost"
 )
 
 // pathStep is the id of the step that reads the hosts and probes the path.
@@ -175,7 +175,7 @@ func (x *explanation) makeExperiments(ctx context.Context) error {
 
 // spent returns the reason text of a spent budget.
 func (x *explanation) spent() string {
-	return fmt.Sprintf("the budget of %s is spent", unit.Duration(int64(x.budget)))
+	return fmt.Sprintf("the time budget of %s is spent", unit.Duration(int64(x.budget)))
 }
 
 // direction makes the experiments of one direction and returns why it stopped. It
@@ -247,7 +247,7 @@ func rest(ctx context.Context, d time.Duration) error {
 }
 
 // errSpent is the error of an experiment cut off at the end of the budget.
-var errSpent = errors.New("the budget was spent before it ended")
+var errSpent = errors.New("the time budget ended before it did")
 
 // add appends the cell of a step with one flow, and returns its index.
 func (x *explanation) add(step plan.Step, experiment string) int {

@@ -261,9 +261,9 @@ func TestPathFigure(t *testing.T) {
 	changed.Back.MTU = &measure.PathMTU{Bytes: 1400}
 	warns := []measure.Gate{{ID: "bond", Status: measure.GateWarn}, {ID: "bond", Status: measure.GateWarn}, {ID: "mtu-path", Status: measure.GateFail}}
 	for want, doc := range map[string]*measure.Document{
-		"RTT 20.1 ms, 1500 bytes pass both ways, TCP options arrive as they were sent":         {Paths: []measure.Path{path}},
-		"RTT 20.1 ms, 1500 bytes pass there and 1400 back, TCP options are changed on the way": {Paths: []measure.Path{changed}},
-		"the gate mtu-path fails, the gate bond warns":                                         {Gates: warns},
+		"RTT 20.1 ms, 1500 bytes pass both ways, TCP options arrive unchanged":           {Paths: []measure.Path{path}},
+		"RTT 20.1 ms, 1500 bytes pass there and 1400 back, the path changes TCP options": {Paths: []measure.Path{changed}},
+		"the gate mtu-path fails, the gate bond warns":                                   {Gates: warns},
 		"no gate warns": {Gates: []measure.Gate{{ID: "bond", Status: measure.GatePass}}},
 		"":              {},
 	} {

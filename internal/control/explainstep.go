@@ -65,7 +65,7 @@ func sureness(d measure.Diagnosis, cause string) int {
 
 // baseTitle names the base traffic.
 func baseTitle(c measure.Cell) string {
-	return fmt.Sprintf("the traffic itself: %s, %s", strings.ToUpper(c.Protocol), unit.Plural(c.Streams, "stream"))
+	return fmt.Sprintf("base traffic: %s, %s", strings.ToUpper(c.Protocol), unit.Plural(c.Streams, "stream"))
 }
 
 // cellFigure returns the result of a cell in words.
@@ -119,18 +119,18 @@ func pathWords(p *measure.Path) (words []string) {
 	there, back := p.Forward.MTU, p.Back.MTU
 	switch {
 	case there != nil && back != nil && there.Bytes == back.Bytes:
-		words = append(words, fmt.Sprintf("%d bytes pass both ways", there.Bytes))
+		words = append(words, fmt.Sprintf("%d bytes pass in both directions", there.Bytes))
 	case there != nil && back != nil:
-		words = append(words, fmt.Sprintf("%d bytes pass there and %d back", there.Bytes, back.Bytes))
+		words = append(words, fmt.Sprintf("%d bytes pass forward and %d back", there.Bytes, back.Bytes))
 	}
 	if h := p.Handshake; h != nil && h.SYNSent != nil && h.SYNSeen != nil && h.SYNACKSent != nil && h.SYNACKSeen != nil {
 		switch {
 		case reflect.DeepEqual(h.SYNSent, h.SYNSeen) && reflect.DeepEqual(h.SYNACKSent, h.SYNACKSeen):
-			words = append(words, "TCP options arrive as they were sent")
+			words = append(words, "TCP options arrive unchanged")
 		case reflect.DeepEqual(h.SYNSent, h.SYNSeen): // the answer may also leave out options that were offered
-			words = append(words, "the TCP options of the answer are not those that its end would send")
+			words = append(words, "the TCP options of the SYN-ACK are not those that the end point would send")
 		default:
-			words = append(words, "TCP options are changed on the way")
+			words = append(words, "the path changes TCP options")
 		}
 	}
 	return words

@@ -46,7 +46,7 @@ func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, ro
 			return err
 		}
 	}
-	err = disqualified(doc.Gates, "--force measures all the same, and the result says so")
+	err = disqualified(doc.Gates, "measure anyway with --force; the result notes it")
 	if err != nil && r.Gating.Force {
 		doc.Forced = true
 		doc.Warnings = append(doc.Warnings, "measured by --force, although "+err.Error())

@@ -33,9 +33,9 @@ const (
 )
 
 var (
-	errTooMany = fmt.Errorf("a plan has at most %d of its pairs probed", mostProbes)
-	errNoTime  = fmt.Errorf("the probes before a plan take at most %v", probesTime)
-	errNoAgent = errors.New("no thru runs at one of the ends")
+	errTooMany = fmt.Errorf("thru probes at most %d pairs of a plan", mostProbes)
+	errNoTime  = fmt.Errorf("the probes before a plan may take at most %v", probesTime)
+	errNoAgent = errors.New("thru does not run at one of the ends")
 	errOneHost = errors.New("both ends are one host")
 )
 
@@ -52,7 +52,7 @@ func (r *Runner) fitAll(ctx context.Context, p plan.Plan, doc *measure.Document,
 	if err := r.choose(doc); err != nil {
 		return err
 	}
-	if err := disqualified(doc.Gates, "--force measures all the same, and the result says so"); err != nil {
+	if err := disqualified(doc.Gates, "measure anyway with --force; the result notes it"); err != nil {
 		if r.Gating.Force || p.Gates == plan.GatesForce {
 			doc.Forced = true
 			doc.Warnings = append(doc.Warnings, "measured by force, although "+err.Error())
@@ -190,7 +190,7 @@ func (r *Runner) judgeAll(doc *measure.Document, routes map[string]*measure.Rout
 	}
 	brief := len(pairs) > mostListed
 	if doc.Gates = worstFirst(gates, brief); brief {
-		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "gates", Why: fmt.Sprintf("of more than %d pairs only the gates that do not pass are listed", mostListed)})
+		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "gates", Why: fmt.Sprintf("with more than %d pairs, only gates that do not pass are listed", mostListed)})
 	}
 	for _, why := range slices.Sorted(maps.Keys(unprobed)) {
 		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "paths", Why: fmt.Sprintf("%d of %d paths: %s", unprobed[why], len(pairs), why)})

@@ -177,7 +177,7 @@ func (p *partial) evidence(s *side) *measure.Evidence {
 	e := &measure.Evidence{
 		EndPoint: s.end.Name, Sends: s.sends, Dialled: s.dials, Streams: []measure.Stream{}, Bins: []measure.StreamBin{},
 		Error:   errLost.Error(),
-		Missing: []measure.NotChecked{{Fact: "evidence", Why: "the end point was lost; these are its live figures until then"}},
+		Missing: []measure.NotChecked{{Fact: "evidence", Why: "the end point was lost; these are its last live figures"}},
 	}
 	for _, b := range p.bins {
 		e.Bins = append(e.Bins, b)

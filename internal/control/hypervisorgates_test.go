@@ -14,7 +14,7 @@ func TestJudgeBelow(t *testing.T) {
 		d := &measure.Document{
 			Inventories: []measure.Inventory{{Source: "vsphere://vc", Kind: measure.KindVSphere, Guests: []measure.Guest{{ID: "vm-1", Name: "a", CPUShare: &measure.Allocation{Limited: new(true), Limit: new(int64(1e9))},
 				NICs: []measure.GuestNIC{{Name: "Network adapter 1", Model: new("e1000")}}}}}},
-			Gates: []measure.Gate{{ID: "link-errors", Status: measure.GateWarn, EndPoint: "a"}, {ID: "guest-mtu", Status: measure.GateNotChecked, Fact: "nothing here is what it judges"}, {ID: "clock-source", Status: measure.GatePass}},
+			Gates: []measure.Gate{{ID: "link-errors", Status: measure.GateWarn, EndPoint: "a"}, {ID: "guest-mtu", Status: measure.GateNotChecked, Fact: "nothing here that it applies to"}, {ID: "clock-source", Status: measure.GatePass}},
 		}
 		for i, p := range places {
 			d.EndPoints = append(d.EndPoints, measure.EndPoint{Name: string(rune('a' + i)), Placement: p})

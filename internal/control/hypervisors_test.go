@@ -168,9 +168,9 @@ func TestBeneathFails(t *testing.T) {
 		placed bool
 	}{
 		"too short a test":      {&fakeSource{every: 20 * time.Second}, hypervisorLimits{}, "", "a sample covers 20 s: fewer than two are within the test", true},
-		"the inventory fails":   {&fakeSource{fails: fault.Failf("give it one that may read", "vsphere: the account may not")}, hypervisorLimits{}, "does not tell what lies below the end points: vsphere: the account may not (give it one that may read)", "the account may not", false},
-		"the inventory hangs":   {&fakeSource{hangs: quit}, short, "does not tell what lies below the end points: it took longer than 50.0 ms", "took longer", false},
-		"counters cannot begin": {&fakeSource{blind: errors.New("no such counter")}, hypervisorLimits{}, "does not tell what its hosts do meanwhile: no such counter", "no such counter", true},
+		"the inventory fails":   {&fakeSource{fails: fault.Failf("give it one that may read", "vsphere: the account may not")}, hypervisorLimits{}, "does not report where the end points run: vsphere: the account may not (give it one that may read)", "the account may not", false},
+		"the inventory hangs":   {&fakeSource{hangs: quit}, short, "does not report where the end points run: it took longer than 50.0 ms", "took longer", false},
+		"counters cannot begin": {&fakeSource{blind: errors.New("no such counter")}, hypervisorLimits{}, "does not report the counters of its hosts: no such counter", "no such counter", true},
 		"counters come late":    {&fakeSource{late: true}, short, "", "its last samples did not come", true},
 		"counters never come":   {&fakeSource{deaf: quit}, short, "", "it took longer than 50.0 ms", true},
 		"it has none of them":   {&fakeSource{nothing: true}, hypervisorLimits{}, "", "", false},

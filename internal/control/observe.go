@@ -40,11 +40,11 @@ type observer struct {
 }
 
 // noAgent is why no facts of the server are known.
-const noAgent = "there is no agent at the server: thru serve there, and --end-point NAME here"
+const noAgent = "no agent at the server: run thru serve there, and use --end-point NAME here"
 
 // observer takes the turn at the agent of the server; done gives the turn back.
 func (r *Runner) observer(ctx context.Context, server *EndPoint) (o *observer, done func()) {
-	o = &observer{end: server, why: "the run ended before it began"}
+	o = &observer{end: server, why: "the run ended before the observation began"}
 	if server == nil || !server.asked() {
 		o.end, o.why = nil, noAgent
 		return o, func() {}

@@ -147,7 +147,7 @@ func (r *Runner) resume(p plan.Plan, doc *measure.Document, now time.Time) error
 		return nil
 	}
 	if !slices.EqualFunc(doc.Cells, b.Cells, sameCell) {
-		return fault.Usagef("run the plan anew, without --resume", "control: what was interrupted is a run of another plan")
+		return fault.Usagef("run the plan from the start, without --resume", "control: the interrupted run is of another plan")
 	}
 	doc.StartedAt, doc.ElapsedNs, doc.Arguments = b.StartedAt, b.ElapsedNs, b.Arguments
 	for i := range doc.Cells {
@@ -320,11 +320,11 @@ func introduce(doc *measure.Document, run measure.Run) {
 func kept(doc *measure.Document) string {
 	for _, c := range doc.Cells {
 		if stat.Measured(&c) {
-			return "what was measured so far is kept"
+			return "the results so far are kept"
 		}
 	}
 	if t := doc.Transfer; t != nil && slices.ContainsFunc(t.Runs, func(x measure.TransferRun) bool { return x.Bps != nil }) {
-		return "what was measured so far is kept"
+		return "the results so far are kept"
 	}
-	return "nothing had been measured yet"
+	return "there are no results yet"
 }

@@ -235,7 +235,7 @@ func (r *Runner) end(name string) *EndPoint {
 // gone returns why an end point is lost or left out; nil where it is not.
 func (r *Runner) gone(e *EndPoint) error {
 	if e.Down != nil { // it was never connected
-		return fault.Failf(fault.Hint(e.Down), "control: %s is not there: %w", e.Name, e.Down)
+		return fault.Failf(fault.Hint(e.Down), "control: %s is not connected: %w", e.Name, e.Down)
 	}
 	if err := r.down[e.Name]; err != nil || !e.asked() {
 		return err
@@ -260,15 +260,15 @@ func (r *Runner) anyLost() error {
 // bus says whether the controller is lost or only the host.
 func lost(e *EndPoint) error {
 	err := cmp.Or(e.Client.Err(), errLost)
-	hint := "is that host up, and is `thru serve` still running there?"
+	hint := "check that the host is up and `thru serve` still runs there"
 	if e.Via != "" {
 		hint = cmp.Or(fault.Hint(err), hint)
 	}
-	return fault.Failf(hint, "control: %s is gone: %w", e.Name, err)
+	return fault.Failf(hint, "control: %s is lost: %w", e.Name, err)
 }
 
 // errLost is the error of a step whose end point is lost.
-var errLost = errors.New("the connection to the end point is gone")
+var errLost = errors.New("the connection to the end point is lost")
 
 // route is a direction from one end point to another.
 type route struct{ from, to string }

@@ -60,9 +60,9 @@ func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Documen
 	doc := r.document("transfer", begin)
 	doc.Transfer = &t
 	err := r.transfer(ctx, doc, x)
-	r.notify(Checking{"removing what was made for the measurement"})
+	r.notify(Checking{"removing temporary files and servers"})
 	if cerr := x.Runner.Clean(); cerr != nil {
-		doc.Warnings = append(doc.Warnings, "what was made for the measurement could not be removed: "+cerr.Error())
+		doc.Warnings = append(doc.Warnings, "temporary files or servers could not be removed: "+cerr.Error())
 	}
 	doc.Warnings = append(doc.Warnings, x.Runner.Warnings()...)
 	if ctx.Err() != nil {
@@ -150,7 +150,7 @@ func (r *Runner) warm(ctx context.Context, doc *measure.Document, x Transferring
 		}
 	}
 	if transfer.Exceeds(run.Bps.Value, first) {
-		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the first pass carried %s, a later one %s: the first filled the server's cache, and is not the figure; what the disk there gives is measured by --end-point NAME --server-folder DIR", unit.Rate(first), unit.Rate(run.Bps.Value)))
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the first pass reached %s, a later one %s: the first filled the server's cache and is not the result; measure the disk there with --end-point NAME --server-folder DIR", unit.Rate(first), unit.Rate(run.Bps.Value)))
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (r *Runner) moveAgain(ctx context.Context, doc *measure.Document, x Transfe
 			return nil
 		}
 		if n == mostAgain {
-			doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s carried %s, less than %s, which lies on it (%s): the figure is too low, and no bar", measure.LayerMemory, unit.Rate(low), measure.LayerWhole, unit.Rate(high)))
+			doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s reached %s, less than %s (%s), which includes it: the figure is too low and does not count as a limit", measure.LayerMemory, unit.Rate(low), measure.LayerWhole, unit.Rate(high)))
 			return nil
 		}
 		if err := r.pass(ctx, doc, x, &t.Runs[memory]); err != nil {
@@ -210,7 +210,7 @@ func (r *Runner) aloneAgain(ctx context.Context, x Transferring, t *measure.Tran
 			l.How += ", the best of 2"
 		}
 		if transfer.Outdone(t, l.Name) {
-			l.How += "; the transfer carried more, so this is no bar"
+			l.How += "; the transfer was faster, so this is not the limit"
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (r *Runner) aloneAgain(ctx context.Context, x Transferring, t *measure.Tran
 // spoiled returns an error where the received data differs from what was sent.
 func spoiled(t *measure.Transfer, run *measure.TransferRun) error {
 	if run.Checked != nil && !*run.Checked {
-		return fault.Failf("unless somebody else wrote that file meanwhile, something between the ends changes data, and the path is not to be trusted", "control: what arrived by %s is not what was sent", t.Protocol)
+		return fault.Failf("check whether someone else wrote the file meanwhile; if not, find what changes data on the path (NIC, switch, middlebox)", "control: the data received by %s differs from the data sent", t.Protocol)
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func layerOf(run *measure.TransferRun, t *measure.Transfer) measure.Layer {
 	case t.Direction == measure.Upload:
 		l.How = "a file here to the server's file"
 	default:
-		l.How = "the server's file to a file here, until it is on the disk"
+		l.How = "the server's file to a file here, flushed to the disk"
 	}
 	if len(run.Passes) > 0 {
 		rates := make([]string, len(run.Passes))
@@ -246,7 +246,7 @@ func layerOf(run *measure.TransferRun, t *measure.Transfer) measure.Layer {
 	if f := run.Bps; f != nil {
 		l.Bps, l.Low, l.High = &f.Value, &f.Low, &f.High
 	} else {
-		l.Missing = "no byte passed"
+		l.Missing = "no data arrived"
 	}
 	return l
 }
@@ -292,14 +292,14 @@ func (r *Runner) measureBaselines(ctx context.Context, doc *measure.Document, x 
 	far := measure.Layer{Name: measure.LayerDiskFar, How: "thru disk at the server"}
 	switch {
 	case x.Server == nil:
-		far.Missing = "there is no agent at the server: thru serve --allow files --files DIR there, and --end-point NAME --server-folder DIR here"
+		far.Missing = "no agent at the server: run thru serve --allow files --files DIR there, and use --end-point NAME --server-folder DIR here"
 	case x.There == "":
-		far.Missing = "where the file lies there is not known: --server-folder DIR"
+		far.Missing = "the folder of the file at the server is not known: give --server-folder DIR"
 	default:
 		r.disk(ctx, doc, &far, x.Server, x.There, write)
 	}
 	t.Layers = append([]measure.Layer{far}, t.Layers...)
-	here := measure.Layer{Name: measure.LayerDiskHere, Where: Local, How: "thru disk", Missing: "it was not measured apart, or no file of this end takes part"}
+	here := measure.Layer{Name: measure.LayerDiskHere, Where: Local, How: "thru disk", Missing: "not measured separately, or the transfer uses no file at this end"}
 	if x.Here != "" {
 		r.disk(ctx, doc, &here, r.end(Local), x.Here, !write)
 	}
@@ -319,7 +319,7 @@ func (r *Runner) disk(ctx context.Context, doc *measure.Document, l *measure.Lay
 	if write {
 		pattern = measure.SequentialWrite
 	}
-	r.notify(Checking{"the disk below " + folder + " at " + e.Name})
+	r.notify(Checking{"the disk of " + folder + " at " + e.Name})
 	ends := []*EndPoint{e}
 	defer release(ends)
 	_, err := r.reserve(ctx, ends, false)
@@ -388,7 +388,7 @@ func inUse(t *measure.Transfer) {
 			continue
 		}
 		spent := unit.Duration(run.LocalNs / int64(max(t.Asked.Clients, 1)))
-		t.Layers[i].Missing = fmt.Sprintf("it was not measured apart: the transfer spent %s of %s in its file, the page cache included, which is no rate of a disk", spent, unit.Duration(run.ElapsedNs))
+		t.Layers[i].Missing = fmt.Sprintf("not measured separately: the transfer spent %s of %s in file I/O, but the page cache is part of that, so it gives no disk rate", spent, unit.Duration(run.ElapsedNs))
 	}
 }
 
@@ -396,7 +396,7 @@ func inUse(t *measure.Transfer) {
 func unseen(t *measure.Transfer) string {
 	for _, run := range t.Runs {
 		if run.Bps != nil && len(run.Seconds) == 0 && run.ElapsedNs >= int64(2*time.Second) {
-			return "the bytes pass through a program of their own: they are counted at its end"
+			return "an external program moves the bytes: thru counts them only at its end"
 		}
 	}
 	return ""
@@ -423,9 +423,9 @@ func tooShort(t *measure.Transfer) string {
 		}
 		wanted := unit.Size(int64(run.Bps.Value/8*max(10, float64(enough)/1e9)) / int64(max(t.Asked.Clients, 1)))
 		if rtt > 0 && fewTrips*rtt > run.ElapsedNs {
-			return fmt.Sprintf("the transfer took %s, %d round trips: too short for windows that grow with it; take %s for each client", unit.Duration(run.ElapsedNs), run.ElapsedNs/rtt, wanted)
+			return fmt.Sprintf("the transfer took %s, %d round trips: too short for the TCP windows to grow; transfer %s for each client", unit.Duration(run.ElapsedNs), run.ElapsedNs/rtt, wanted)
 		}
-		return fmt.Sprintf("the transfer took %s: too short for a sure figure; %s for each client would last longer", unit.Duration(run.ElapsedNs), wanted)
+		return fmt.Sprintf("the transfer took %s: too short for a reliable figure; transfer %s for each client", unit.Duration(run.ElapsedNs), wanted)
 	}
 	return ""
 }
@@ -438,7 +438,7 @@ func uneven(t *measure.Transfer) string {
 			continue
 		}
 		if least, most := slices.Min(run.Each), slices.Max(run.Each); most > 2*least {
-			return fmt.Sprintf("the clients got from %s to %s each: the server or the path does not share evenly", unit.Rate(least), unit.Rate(most))
+			return fmt.Sprintf("the clients reached from %s to %s each: the server or the path does not share the rate evenly", unit.Rate(least), unit.Rate(most))
 		}
 	}
 	return ""

@@ -194,7 +194,7 @@ func TestAloneIsRepeated(t *testing.T) {
 		"as it should be":   {2000, 3000, 2000, ""},
 		"about as much":     {900, 3000, 900, ""},
 		"too low once":      {500, 2000, 2000, ", the best of 2"},
-		"too low each time": {500, 400, 500, ", the best of 2; the transfer carried more, so this is no bar"},
+		"too low each time": {500, 400, 500, ", the best of 2; the transfer was faster, so this is not the limit"},
 	} {
 		m := &pacedMover{memory: []float64{950}, whole: 300, ceiling: new(tt.ceiling * 1e6), again: new(tt.again * 1e6)}
 		r := &Runner{Ends: pairOf(newAgent("L"), newAgent("P")), Watch: &quiet{}}

@@ -88,7 +88,7 @@ func (x *tuning) takes(p *measure.Proposal) time.Duration {
 }
 
 // moreTime is the advice where the budget ends something.
-const moreTime = ": --budget gives more"
+const moreTime = ": raise --budget"
 
 // ranOut reports whether the budget has ended an attempt.
 func (x *tuning) ranOut() bool {
@@ -97,5 +97,5 @@ func (x *tuning) ranOut() bool {
 
 // budgetSpent returns the reason text of a spent budget.
 func (x *tuning) budgetSpent() string {
-	return fmt.Sprintf("the budget of %s is spent", unit.Duration(int64(x.Budget)))
+	return fmt.Sprintf("the time budget of %s is spent", unit.Duration(int64(x.Budget)))
 }

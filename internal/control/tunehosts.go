@@ -19,13 +19,13 @@ import (
 // comparison of the state with itself change nothing; the latter locks out other
 // tuners too.
 func (x *tuning) begin(ctx context.Context) error {
-	x.notify(Checking{"asking what may be changed"})
+	x.notify(Checking{"reading which settings thru may change"})
 	x.hosts = map[string]string{}
 	for _, e := range x.agents() {
 		reply, err := bus.Call(ctx, e, bus.Knobs, bus.KnobsRequest{})
 		switch {
 		case err != nil:
-			return fmt.Errorf("control: asking %s what can be set there: %w", e.Name, err)
+			return fmt.Errorf("control: reading the possible settings of %s: %w", e.Name, err)
 		case reply.NoTune != "":
 			x.not[e.Name] = reply.NoTune
 			continue
@@ -37,11 +37,11 @@ func (x *tuning) begin(ctx context.Context) error {
 		_, err = bus.Call(ctx, e, bus.Tune, bus.TuneRequest{Owner: x.Owner})
 		other := x.hosts[reply.Host]
 		if fault.ReasonOf(err) == fault.Taken && other != "" { // another agent of a host that this client tunes already
-			x.not[e.Name] = "it is the same host as " + other + ", where it is tuned"
+			x.not[e.Name] = "it is the same host as " + other + ", which is being tuned"
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("control: beginning at %s: %w", e.Name, err)
+			return fmt.Errorf("control: starting the tuning at %s: %w", e.Name, err)
 		}
 		x.ours = append(x.ours, e)
 		if reply.Host != "" {
@@ -58,7 +58,7 @@ func (x *tuning) begin(ctx context.Context) error {
 // include them.
 func (x *tuning) noteOpen(e *EndPoint, open []measure.Changed) {
 	if n := len(open); n > 0 {
-		x.doc.Warnings = append(x.doc.Warnings, fmt.Sprintf("%s has %s of earlier tunings: thru tune --rollback undoes them", e.Name, unit.Plural(n, "setting")))
+		x.doc.Warnings = append(x.doc.Warnings, fmt.Sprintf("%s has %s of earlier tunings: revert them with thru tune --rollback", e.Name, unit.Plural(n, "setting")))
 	}
 }
 
@@ -72,7 +72,7 @@ func (x *tuning) readKnobs(ctx context.Context) error {
 		}
 		reply, err := bus.Call(ctx, e, bus.Knobs, bus.KnobsRequest{Peer: x.facedBy(d.Name)})
 		if err != nil {
-			return fmt.Errorf("control: asking %s what is set there: %w", d.Name, err)
+			return fmt.Errorf("control: reading the settings of %s: %w", d.Name, err)
 		}
 		d.Knobs = reply.Knobs
 	}
@@ -119,7 +119,7 @@ func (x *tuning) alter(ctx context.Context, p *measure.Proposal) error {
 	}
 	if settled && len(p.Settings) > 0 {
 		x.open = nil
-		return &fallen{measure.Settled, "it is set so already"}
+		return &fallen{measure.Settled, "it has this value already"}
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (x *tuning) foreign(p *measure.Proposal) error {
 			continue
 		}
 		x.leaveChanged([]measure.Setting{c.Setting})
-		return &fallen{measure.Foreign, fmt.Sprintf("%s at %s was %q when it was read, and %q when it was to be changed", c.Knob, c.EndPoint, p.Before[at].Value, c.Before)}
+		return &fallen{measure.Foreign, fmt.Sprintf("%s at %s changed from %q to %q since thru read it", c.Knob, c.EndPoint, p.Before[at].Value, c.Before)}
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func (x *tuning) revert(ctx context.Context) error {
 }
 
 func undoError(name string, err error) error {
-	return fault.Failf("thru tune --rollback "+name+" undoes it from the journal there", "control: undoing the change at %s: %w", name, err)
+	return fault.Failf("revert it from the journal there: thru tune --rollback "+name, "control: reverting the change at %s: %w", name, err)
 }
 
 // undone checks the result of reverting changes at an end point.
@@ -219,7 +219,7 @@ func (x *tuning) undone(name string, changed []measure.Changed) (left error) {
 			left = both(left, undoError(name, fmt.Errorf("%s: %s", c.Knob, c.Error)))
 		case measure.Foreign:
 			x.leaveChanged([]measure.Setting{c.Setting})
-			left = both(left, &fallen{measure.Foreign, fmt.Sprintf("%s at %s is left: %s", c.Knob, name, c.Error)})
+			left = both(left, &fallen{measure.Foreign, fmt.Sprintf("%s at %s is not reverted: %s", c.Knob, name, c.Error)})
 		}
 	}
 	return left

@@ -21,7 +21,7 @@ func (x *tuning) improve(ctx context.Context) error {
 		}
 		switch {
 		case met:
-			x.doc.Ended = "each direction carries " + unit.Rate(x.TargetBps) + " or more"
+			x.doc.Ended = "each direction reaches " + unit.Rate(x.TargetBps) + " or more"
 			return nil
 		case len(todo) == 0:
 			x.doc.Ended = x.nothingLeft()
@@ -199,9 +199,9 @@ func (x *tuning) manualChanges() (all []measure.Proposal, err error) {
 // wished returns the change to a setting of Try: without an end point at each that
 // can be tuned, without an interface at that of the route.
 func (x *tuning) wished(s measure.Setting) (measure.Proposal, error) {
-	p := measure.Proposal{ID: s.Knob, Title: s.Knob + " " + s.Value, Why: "it was asked for by hand", Expect: "nothing is known of it"}
+	p := measure.Proposal{ID: s.Knob, Title: s.Knob + " " + s.Value, Why: "requested with --try", Expect: "not known"}
 	if k, ok := knob.Find(s.Knob); ok {
-		p.Risk, p.Cuts, p.Expect, p.Source = k.Risk, k.Cuts, "nothing is known of this value; of the knob: "+k.Effect, k.Source
+		p.Risk, p.Cuts, p.Expect, p.Source = k.Risk, k.Cuts, "not known for this value; for the setting: "+k.Effect, k.Source
 	}
 	for _, e := range x.doc.EndPoints {
 		if s.EndPoint != "" && s.EndPoint != e.Name || s.EndPoint == "" && x.not[e.Name] != "" {
@@ -230,7 +230,7 @@ func (x *tuning) wished(s measure.Setting) (measure.Proposal, error) {
 // noTime records the proposals that do not fit in the budget, and ends the tuning.
 func (x *tuning) noTime(todo []measure.Proposal) {
 	for _, p := range todo {
-		x.record(measure.Attempt{Proposal: p, Outcome: measure.NoTime, Reason: "the budget does not hold it" + moreTime})
+		x.record(measure.Attempt{Proposal: p, Outcome: measure.NoTime, Reason: "it does not fit in the time budget" + moreTime})
 	}
 	x.doc.Ended = x.nothingLeft()
 }

@@ -30,7 +30,7 @@ func TestTuneRemains(t *testing.T) {
 	}{
 		"nothing was tried":          {nil, 0, nil, false, "a -> b: the window is small"},
 		"it brought nothing":         {[]measure.Attempt{window}, 0, nil, false, refuted},
-		"it alone":                   {[]measure.Attempt{window}, 0, nil, true, "a -> b: the window is small; but what was tried against it brought nothing"},
+		"it alone":                   {[]measure.Attempt{window}, 0, nil, true, "a -> b: the window is small; but the changes tried against it did not help"},
 		"in another state":           {[]measure.Attempt{window}, 1, nil, false, "a -> b: the window is small"},
 		"it was too dear":            {[]measure.Attempt{with(measure.Undone, &measure.Comparison{Pairs: 9, Outcome: measure.Improved, ChangePct: new(9.0)})}, 0, nil, false, "a -> b: the window is small"},
 		"it may help":                {[]measure.Attempt{with(measure.Undone, &measure.Comparison{Pairs: 9, Outcome: measure.Undecided, ChangePct: new(9.0)})}, 0, nil, false, "a -> b: the window is small"},

@@ -33,7 +33,7 @@ func (x *tuning) try(ctx context.Context, p measure.Proposal) (a measure.Attempt
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		a.Outcome, a.Reason = measure.Undone, "interrupted before it was judged"
+		a.Outcome, a.Reason = measure.Undone, "interrupted before the decision"
 	default:
 		a.Outcome, a.Reason = measure.Failed, "the tuning ended: "+err.Error()
 	}
@@ -59,7 +59,7 @@ func (x *tuning) declines(p measure.Proposal) string {
 	case !p.Cuts && (p.Risk == "" || x.Accept == nil):
 		return ""
 	case x.Accept == nil:
-		return "nobody accepts its risk: " + cmp.Or(p.Risk, "it may cut the connection")
+		return "its risk is not accepted: " + cmp.Or(p.Risk, "it may cut the connection")
 	}
 	asked := time.Now()
 	defer func() { x.until = x.until.Add(time.Since(asked)) }() // the time the user takes to answer is not part of the budget
@@ -73,7 +73,7 @@ func (x *tuning) judge(ctx context.Context, a *measure.Attempt) error {
 	directions, said := x.directionsOf(&a.Proposal), ""
 	for n, w := range directions {
 		if n > 0 && time.Until(x.until) < x.wants(w) {
-			return &fallen{measure.NoTime, "the budget does not hold the runs of " + w.name() + moreTime}
+			return &fallen{measure.NoTime, "the time budget does not allow the runs of " + w.name() + moreTime}
 		}
 		before, c = c, x.contest(a, w)
 		defer c.strip()
@@ -163,10 +163,10 @@ func (c *contest) confirm(ctx context.Context) error {
 	gain := stat.AB(again.cell(false), again.cell(true), stat.GainLevel)
 	c.attempt.Gain = &gain
 	if again.pairs == 0 {
-		c.attempt.Reason = fmt.Sprintf("shown to bring more than %d%%; the budget did not hold the runs that tell by how much", stat.EquivalencePct) + moreTime
+		c.attempt.Reason = fmt.Sprintf("it improves the rate by more than %d%%; the time budget did not allow the runs that measure by how much", stat.EquivalencePct) + moreTime
 		return nil
 	}
-	c.attempt.Reason += "; measured anew: " + gain.Reason
+	c.attempt.Reason += "; measured again: " + gain.Reason
 	return nil
 }
 
@@ -211,7 +211,7 @@ func (c *contest) harms(ctx context.Context) (string, error) {
 	if stat.Carried(with, 0) < (1-harmPct/100.0)*stat.Carried(before, 0) {
 		for c.pairs < c.out.Pairs {
 			if time.Until(c.until) <= 0 {
-				return "", &fallen{measure.NoTime, "the other direction may lose by it, and the budget does not hold the runs that would tell" + moreTime}
+				return "", &fallen{measure.NoTime, "the other direction may become slower, and the time budget does not allow the runs to check it" + moreTime}
 			}
 			if err := c.pair(ctx); err != nil {
 				return "", err
@@ -221,7 +221,7 @@ func (c *contest) harms(ctx context.Context) (string, error) {
 	found := stat.AB(c.cell(false), c.cell(true), c.level)
 	c.attempt.OtherDirection = &found
 	if found.Outcome == measure.Worse || found.Pairs > 1 && loses(stat.AB(c.cell(false), c.cell(true), harmLevel)) {
-		return "the other direction loses by it: " + found.Reason, nil
+		return "the other direction becomes slower: " + found.Reason, nil
 	}
 	return "", nil
 }
@@ -383,7 +383,7 @@ func (c *contest) run(ctx context.Context, with bool, n, done int) error {
 	}
 	err := c.measure(ctx, c.steps[with], c.cells[with], n, done, of, c.stalls)
 	if err != nil && with && ctx.Err() == nil && c.anyLost() == nil {
-		return &fallen{measure.Failed, "the traffic does not survive it: " + err.Error()}
+		return &fallen{measure.Failed, "the test fails with this change: " + err.Error()}
 	}
 	return err
 }
@@ -429,8 +429,8 @@ func (x *tuning) compareWithItself(ctx context.Context) error {
 	differ := 0
 	for k := range x.AA {
 		p := measure.Proposal{
-			ID: fmt.Sprintf("a-a-%d", k+1), Title: fmt.Sprintf("the state with itself, %d of %d", k+1, x.AA),
-			Why: "to show how far the comparison can be trusted", Expect: "no difference",
+			ID: fmt.Sprintf("a-a-%d", k+1), Title: fmt.Sprintf("A/A comparison %d of %d", k+1, x.AA),
+			Why: "to measure the false-positive rate of the comparison", Expect: "no difference",
 		}
 		s := x.directions[k%len(x.directions)].step.Specs[0]
 		p.From, p.To = s.From, s.To
@@ -449,7 +449,7 @@ func (x *tuning) compareWithItself(ctx context.Context) error {
 		a.ElapsedNs = int64(time.Since(begin))
 		x.record(a)
 	}
-	x.doc.Ended = fmt.Sprintf("%d of %d comparisons of the state with itself came out as a difference", differ, x.AA)
+	x.doc.Ended = fmt.Sprintf("%d of %d A/A comparisons found a difference", differ, x.AA)
 	return nil
 }
 
@@ -461,9 +461,9 @@ func (c *contest) outOfTime(pairs int) error {
 	case c.isSelfComparison():
 		return nil
 	case pairs == c.out.Pairs && left < c.wants(c.direction):
-		return &fallen{measure.NoTime, fmt.Sprintf("%d pairs of runs leave open whether it helps, and the budget does not hold as many again", pairs) + moreTime}
+		return &fallen{measure.NoTime, fmt.Sprintf("%d pairs of runs do not show whether it helps, and the time budget does not allow as many again", pairs) + moreTime}
 	case left <= 0:
-		return &fallen{measure.NoTime, fmt.Sprintf("the budget was spent after %s of runs", unit.Plural(pairs, "pair")) + moreTime}
+		return &fallen{measure.NoTime, fmt.Sprintf("the time budget ended after %s of runs", unit.Plural(pairs, "pair")) + moreTime}
 	}
 	return nil
 }

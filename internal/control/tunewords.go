@@ -40,11 +40,11 @@ func (x *tuning) nothingLeft() string {
 	}
 	switch {
 	case len(x.out.Attempts) == 0 && len(x.Only) > 0:
-		return "nothing that --only names would mend what was found"
+		return "no setting of --only would fix the findings"
 	case len(x.out.Attempts) == 0:
-		return "nothing was found that a setting would mend"
+		return "no setting would fix the findings"
 	}
-	return "nothing that is proposed helps any more"
+	return "no remaining proposal helps"
 }
 
 // keptTitles returns the titles of the kept changes.
@@ -61,9 +61,9 @@ func (x *tuning) keptTitles() (titles []string) {
 func (x *tuning) stays() string {
 	titles := x.keptTitles()
 	if len(titles) == 0 {
-		return "nothing was changed that stays"
+		return "no change is kept"
 	}
-	return "what was shown to help stays: " + strings.Join(titles, "; ") + " (thru tune --rollback undoes it)"
+	return "changes that helped are kept: " + strings.Join(titles, "; ") + " (revert them with thru tune --rollback)"
 }
 
 // allUndone marks the kept changes as reverted, except at the ends where they stay.
@@ -79,9 +79,9 @@ func (x *tuning) allUndone(stays map[string]bool) {
 		case len(a.Settings) > 0 && n < 0:
 			continue
 		case slices.ContainsFunc(a.Settings, func(s measure.Setting) bool { return stays[s.EndPoint] }):
-			a.Reason += "; undone all the same at " + a.Settings[n].EndPoint + ", where the tuning did not come to its end"
+			a.Reason += "; reverted at " + a.Settings[n].EndPoint + ", because the tuning did not complete there"
 		default:
-			a.Outcome, a.Reason = measure.Undone, a.Reason+"; undone all the same, since the tuning did not come to its end"
+			a.Outcome, a.Reason = measure.Undone, a.Reason+"; reverted, because the tuning did not complete"
 		}
 	}
 	x.stood, x.rolledBack = slices.DeleteFunc(x.stood, gone), true
@@ -92,7 +92,7 @@ func (x *tuning) allUndone(stays map[string]bool) {
 func (x *tuning) stayError(stays map[string]bool) error {
 	for _, s := range x.stood {
 		if stays[s.EndPoint] {
-			return fault.Failf("thru tune --rollback "+s.EndPoint+" undoes it", "control: what was kept at %s stays", s.EndPoint)
+			return fault.Failf("revert them with thru tune --rollback "+s.EndPoint, "control: the kept changes at %s were not reverted", s.EndPoint)
 		}
 	}
 	return nil
@@ -101,7 +101,7 @@ func (x *tuning) stayError(stays map[string]bool) error {
 // nowhere returns why a setting of Try cannot be set at any end point.
 func (x *tuning) nowhere(s measure.Setting) error {
 	if s.EndPoint != "" {
-		return fault.Usagef("name one of those that are tuned", "control: %s is no end point of this tuning", s.EndPoint)
+		return fault.Usagef("name an end point of this tuning", "control: %s is not an end point of this tuning", s.EndPoint)
 	}
 	s.EndPoint = x.doc.EndPoints[0].Name
 	_, err := x.mayTake(s)
@@ -116,7 +116,7 @@ func (x *tuning) mayTake(s measure.Setting) (measure.KnobState, error) {
 	case x.not[s.EndPoint] != "":
 		return now, fault.Failf("", "control: %s cannot be set at %s: %s", s.Knob, s.EndPoint, x.not[s.EndPoint])
 	case !known:
-		return now, fault.Usagef("thru tune --list shows what there is", "control: there is no %s at %s", strings.TrimSpace(s.Knob+" "+s.Interface), s.EndPoint)
+		return now, fault.Usagef("list the settings: thru tune --list", "control: %s does not exist at %s", strings.TrimSpace(s.Knob+" "+s.Interface), s.EndPoint)
 	case now.Refused != "":
 		return now, fault.Failf("", "control: %s cannot be set at %s: %s", s.Knob, s.EndPoint, now.Refused)
 	}
@@ -129,7 +129,7 @@ func (x *tuning) advise() {
 	todo := x.todo()
 	x.plan(todo)
 	x.out.Advice = append(x.pending, x.propose(x.doc, x.seen)...)
-	x.doc.Ended = "advice alone: nothing was changed"
+	x.doc.Ended = "dry run: nothing was changed"
 }
 
 // sum adds the summary of a finished tuning: the manual steps left, how to make the
@@ -171,9 +171,9 @@ func (x *tuning) remains(c *measure.Cell, left []measure.Proposal) string {
 	case n == 0 || len(c.Findings) == 0:
 		return boundBy(c)
 	case n < 0:
-		return boundBy(c) + "; but what was tried against it brought nothing"
+		return boundBy(c) + "; but the changes tried against it did not help"
 	}
-	return fmt.Sprintf("%s: %s; seen too, but what was tried against it brought nothing: %s", measure.PairName(c.From, c.To), c.Findings[n].Summary, c.Findings[0].Summary)
+	return fmt.Sprintf("%s: %s; also found, but the changes tried against it did not help: %s", measure.PairName(c.From, c.To), c.Findings[n].Summary, c.Findings[0].Summary)
 }
 
 // refuted reports whether a cause was shown not to limit a direction: all that was

@@ -184,14 +184,14 @@ func (w *watching) look() {
 // silence returns the error of an end that was silent for too long.
 func silence(s *side, flows []*flow) error {
 	via := s.end.Via
-	hint := "the process that moves the data there hangs or was stopped; the agent ends it when this command ends"
+	hint := "check the worker process there: it hangs or was stopped (the agent ends it when this command ends)"
 	if n := fellSilent(via, flows); n > 1 {
 		return controllerSilent(via, n)
 	}
 	if via != "" {
-		hint += "; or the controller does not answer: thru hosts " + via
+		hint += "; or check the controller: thru hosts " + via
 	}
-	return fault.Failf(hint, "control: %s: nothing was heard of the test for %v", fault.Named(s.end.Name), s.mayBeMute())
+	return fault.Failf(hint, "control: %s: no report of the test for %v", fault.Named(s.end.Name), s.mayBeMute())
 }
 
 // fellSilent counts the hosts of a controller; 0 unless all of them are silent.
@@ -212,12 +212,12 @@ func fellSilent(via string, flows []*flow) int {
 // controllerSilent returns the error of hosts that fell silent together: then none
 // of them hangs, but the controller.
 func controllerSilent(via string, hosts int) error {
-	return fault.Failf("see whether `thru control` runs there and was not stopped, and the network to it: thru hosts "+via,
-		"control: the controller %s does not answer: nothing is heard of any of %d hosts", via, hosts)
+	return fault.Failf("check that `thru control` runs there, and the network to it: thru hosts "+via,
+		"control: the controller %s does not answer: no report of any of its %d hosts", via, hosts)
 }
 
 // errLate is the error of a test that did not end by itself.
-var errLate = fault.Failf("run it again; if it happens again, the end points' logs say more", "control: the test did not end in time")
+var errLate = fault.Failf("run it again; if it fails again, read the end points' logs", "control: the test did not end in time")
 
 // interrupted sets the error in the flows that had not ended.
 func (w *watching) interrupted(err error) error {

@@ -134,7 +134,7 @@ func SaveNATS(name string, c *bus.NATSConfig, replace bool) error {
 		return fault.Usagef("remove it first, thru join "+name+" --remove, or choose another name", "a join string is kept as %s already", name)
 	}
 	if here == nil && !replace {
-		return fault.Usagef("replace it with --replace, or choose another name", "the name %s is kept already", name)
+		return fault.Usagef("replace the join string with --replace, or choose another name", "the name %s is kept already", name)
 	}
 	b, err := json.MarshalIndent(keptNATS{URL: c.URL, CA: c.CA, Nkey: c.Nkey, Creds: c.Creds}, "", "  ")
 	if err == nil {

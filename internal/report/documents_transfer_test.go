@@ -40,7 +40,7 @@ func transferDocument() *measure.Document {
 		Layers: []measure.Layer{
 			layer(measure.LayerDiskFar, 9.3e9, "sequential read by fio-3.33, O_DIRECT"), layer(measure.LayerNetwork, 9.41e9, "thru's own data plane, memory to memory, 1 stream"),
 			layer(measure.LayerDiskHere, 1.1e9, "sequential write by thru, O_DIRECT"), {Name: measure.LayerLibrary, How: "the same client against a server in this process, over loopback", Missing: "thru has no server of sftp to measure its client against"},
-			layer(measure.LayerMemory, 1.71e9, "the server's file to nowhere"), layer(measure.LayerWhole, 1.02e9, "the server's file to a file here, until it is on the disk"),
+			layer(measure.LayerMemory, 1.71e9, "the server's file to nowhere"), layer(measure.LayerWhole, 1.02e9, "the server's file to a file here, flushed to the disk"),
 		},
 		Binds: measure.LayerDiskHere, Why: "the disk here takes 1.02 Gb/s, without it 1.71 Gb/s pass", Runs: []measure.TransferRun{memory, whole},
 		Small:  &measure.TransferRun{Layer: measure.LayerMemory, Bytes: 100 * 64 << 10, Files: 100, ElapsedNs: 900e6, Bps: &measure.Figure{Value: 58e6, Low: 58e6, High: 58e6, Runs: 1}},

@@ -137,7 +137,7 @@ func sameTest() *measure.Document {
 		if i == 33 {
 			c.Outcome, c.ChangePct, c.LowPct, c.HighPct = measure.Worse, new(-3.1), new(-4.0), new(-2.1)
 		}
-		d.Tuning.Attempts = append(d.Tuning.Attempts, measure.Attempt{Proposal: measure.Proposal{ID: fmt.Sprintf("a-a-%d", i+1), Title: fmt.Sprintf("the state with itself, %d of 60", i+1), Why: "to show how far the comparison can be trusted", Expect: "no difference"},
+		d.Tuning.Attempts = append(d.Tuning.Attempts, measure.Attempt{Proposal: measure.Proposal{ID: fmt.Sprintf("a-a-%d", i+1), Title: fmt.Sprintf("the state with itself, %d of 60", i+1), Why: "to measure the false-positive rate of the comparison", Expect: "no difference"},
 			Outcome: measure.Settled, Comparison: &c, ElapsedNs: 30e9})
 	}
 	return d

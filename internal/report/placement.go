@@ -51,7 +51,7 @@ func newPlacement(d *measure.Document) *whereabouts {
 
 // nobodyAsked is the reason for a missing placement if no hypervisor answered: control's warnings name the
 // reason for each.
-const nobodyAsked = "no hypervisor could be asked"
+const nobodyAsked = "no hypervisor answered"
 
 // maxReason limits a reason, in characters.
 const maxReason = 240

@@ -137,7 +137,7 @@ func TestAdviceCounts(t *testing.T) {
 // them.
 func TestFoldUntried(t *testing.T) {
 	d := tunedTest()
-	none := measure.Attempt{Proposal: mtuProposal(), Outcome: measure.NoTime, Reason: "the budget does not hold it"}
+	none := measure.Attempt{Proposal: mtuProposal(), Outcome: measure.NoTime, Reason: "it does not fit in the time budget"}
 	begun := none
 	begun.Comparison = against("local -> b", 1e6, 1e6, -1, 1, 3, measure.Undecided)
 	d.Tuning.Attempts = []measure.Attempt{none, begun, none, none, none}

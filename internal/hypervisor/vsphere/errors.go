@@ -212,7 +212,7 @@ func pathWords(err error) (words, hint string) {
 	case errors.Is(err, context.Canceled):
 		return "", ""
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return fmt.Sprintf("the name %s is not known", dns.Name), "check the spelling, or name its address"
+		return fmt.Sprintf("the name %s is not known", dns.Name), "check the spelling, or give its address"
 	case errors.As(err, &dns):
 		return fmt.Sprintf("the name %s cannot be looked up: %s", dns.Name, dns.Err), "check the DNS server, or name its address"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
