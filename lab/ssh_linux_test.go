@@ -120,11 +120,11 @@ func TestSSHRefusals(t *testing.T) {
 			want: []string{"Permission denied", "ssh-agent"}},
 		{name: "no shell", config: "ForceCommand echo no logins today >&2; exit 1", want: []string{"no logins today", "a login with a shell"}},
 		{name: "other processor", stubs: map[string]string{"uname": `test "$1" = -m && echo s390x || echo Linux`},
-			want: []string{"no thru for linux/s390x", "thru-linux-s390x", "THRU_BINARIES"}},
+			want: []string{"no thru program for linux/s390x", "thru-linux-s390x", "THRU_BINARIES"}},
 		{name: "disk full", before: "mount -t tmpfs -o size=1m full DIR/tmp", stubs: map[string]string{"df": "echo head; echo x x x 99999999 x"},
-			want: []string{"bytes have arrived", "No space left on device"}},
+			want: []string{"bytes arrived", "No space left on device"}},
 		{name: "damaged copy", stubs: map[string]string{"sha256sum": "echo 0123  -"}, want: []string{"the copy is damaged"}},
-		{name: "no folder", stubs: map[string]string{"mktemp": "exit 1"}, want: []string{"no folder has room"}},
+		{name: "no folder", stubs: map[string]string{"mktemp": "exit 1"}, want: []string{"no folder with"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestSSHRefusals(t *testing.T) {
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(c.stderr.String(), want) {
-					t.Errorf("stderr says nothing of %q:\n%s", want, c.stderr.String())
+					t.Errorf("stderr lacks %q:\n%s", want, c.stderr.String())
 				}
 			}
 			s.eventuallyClean(t, 5*time.Second)

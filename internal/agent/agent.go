@@ -161,7 +161,7 @@ func (a *Agent) route(peer, own string) (*measure.Route, error) {
 		r, err = a.conf.Host.Route(addr)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("agent: asking for the route to %s: %w", addr, err)
+		return nil, fmt.Errorf("agent: reading the route to %s: %w", addr, err)
 	}
 	return &r, nil
 }

@@ -34,7 +34,7 @@ type Ring interface {
 // noCapture returns why this host cannot capture; empty where it can.
 func (a *Agent) noCapture() string {
 	if a.conf.Capture == nil {
-		return "this thru does not capture"
+		return "this thru cannot capture packets"
 	}
 	if err := a.conf.Capture.Possible(); err != nil {
 		return fault.Text(err)
@@ -52,7 +52,7 @@ func (a *Agent) open(ctx context.Context, eng engine.Engine, end engine.End) (en
 		return inner, nil, err
 	}
 	if !bus.Allows(ctx, bus.PrivilegeCapture) {
-		return nil, nil, fault.Failf(bus.AskFor(bus.PrivilegeCapture), "agent: this client may measure here, but not capture")
+		return nil, nil, fault.Failf(bus.AskFor(bus.PrivilegeCapture), "agent: this client may measure here, but not capture packets")
 	}
 	p := &packets{}
 	if end.Dials {
@@ -105,7 +105,7 @@ func (p *packets) start(c Capturer, conf live.Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c == nil {
-		p.err = fault.Failf("upgrade thru there", "agent: this thru does not capture")
+		p.err = fault.Failf("upgrade thru there", "agent: this thru cannot capture packets")
 		return
 	}
 	conf.Packets = min(conf.Packets, measure.MaxCapture)
@@ -124,9 +124,9 @@ func (p *packets) part(iface string, offset int64) (bus.CaptureReply, error) {
 	case p.err != nil:
 		return bus.CaptureReply{}, p.err
 	case p.what == nil:
-		return bus.CaptureReply{}, fault.Failf("", "agent: the session has ended, and its capture with it")
+		return bus.CaptureReply{}, fault.Failf("", "agent: the session has ended; its capture is deleted")
 	case offset < 0 || offset > p.what.Size:
-		return bus.CaptureReply{}, fault.Failf("", "agent: the capture has no byte %d", offset)
+		return bus.CaptureReply{}, fault.Failf("", "agent: the offset %d is outside the capture", offset)
 	}
 	r := *p.what
 	r.Pcapng = p.file[offset:min(offset+bus.CapturePartBytes, r.Size)]
@@ -187,7 +187,7 @@ func (a *Agent) CapturePart(_ context.Context, client string, m bus.CaptureReque
 		return bus.CaptureReply{}, err
 	}
 	if s.packets == nil {
-		return bus.CaptureReply{}, fault.Failf("", "agent: no capture was asked for")
+		return bus.CaptureReply{}, fault.Failf("", "agent: no capture was requested")
 	}
 	a.prolong(s)
 	return s.packets.part(s.device(), m.Offset)

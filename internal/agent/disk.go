@@ -26,7 +26,7 @@ func (a *Agent) BeginDisk(ctx context.Context, client string, m bus.DiskStart) (
 	c := disk.Config{Path: m.Path, Host: a.conf.Host, Spec: m.Spec}
 	if !own {
 		if longest := a.conf.Limits.DurationNs; m.Spec.RunNs > longest {
-			return bus.JobReply{}, fault.Failf(fmt.Sprintf("-t %.0f is the most there", time.Duration(longest).Seconds()), "agent: a step of %v is above this end point's limit", time.Duration(m.Spec.RunNs))
+			return bus.JobReply{}, fault.Failf(fmt.Sprintf("use at most -t %.0f there", time.Duration(longest).Seconds()), "agent: a step of %v exceeds this end point's limit", time.Duration(m.Spec.RunNs))
 		}
 		c.MaxBytes = a.conf.Files.most()
 	}
@@ -36,7 +36,7 @@ func (a *Agent) BeginDisk(ctx context.Context, client string, m bus.DiskStart) (
 	}
 	if !a.isQuiet() {
 		c.Root.Close()
-		return bus.JobReply{}, fault.Failf("try again when that has ended", "agent: measuring a disk has to wait: something else is measured here")
+		return bus.JobReply{}, fault.Failf("try again when the other test has ended", "agent: measuring a disk: another test runs here")
 	}
 	d := &diskTest{job: newJob(client, "a disk")}
 	dctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -44,7 +44,7 @@ func (a *Agent) BeginDisk(ctx context.Context, client string, m bus.DiskStart) (
 	if !a.keep(d, func() bool { return !a.measuresDisk() && a.opening == 0 && a.moving() == 0 }) {
 		cancel()
 		c.Root.Close()
-		return bus.JobReply{}, fault.Failf("", "agent: measuring a disk: the client has gone or the agent ends")
+		return bus.JobReply{}, fault.Failf("", "agent: measuring a disk: the client has disconnected, or the agent is shutting down")
 	}
 	go a.measureDisk(dctx, d, c)
 	return bus.JobReply{Session: d.session}, nil
@@ -78,6 +78,6 @@ func (a *Agent) EndDisk(ctx context.Context, client string, m bus.JobEnd) (bus.D
 		a.forget(d)
 		return bus.DiskResult{Test: d.test}, nil
 	case <-ctx.Done():
-		return bus.DiskResult{}, fault.Failf("the disk holds an access back; the test ends when it comes back", "agent: ending a disk test: %w", ctx.Err())
+		return bus.DiskResult{}, fault.Failf("wait: the disk has not completed an I/O; the test ends when it does", "agent: ending a disk test: %w", ctx.Err())
 	}
 }

@@ -22,7 +22,7 @@ import (
 // that any client accepts.
 const fileWait = 200 * time.Millisecond
 
-var errFileEnded = errors.New("the client has ended it")
+var errFileEnded = errors.New("the client ended it")
 
 // BeginFile answers bus.File.Begin.
 func (a *Agent) BeginFile(ctx context.Context, client string, m bus.FileStart) (bus.FileReply, error) {
@@ -85,7 +85,7 @@ func (a *Agent) fileAt(ctx context.Context, client, doing, path string) (*os.Roo
 	}
 	dir, name := filepath.Split(path)
 	if !filepath.IsAbs(path) || name == "" || name == "." || name == ".." {
-		return nil, "", fault.Usagef("name the file by its whole path there, such as /srv/data/file", "agent: %s: %.200q is no absolute path of a file", doing, path)
+		return nil, "", fault.Usagef("give the absolute path of the file there, such as /srv/data/file", "agent: %s: %.200q is not the absolute path of a file", doing, path)
 	}
 	root, err := a.folder(doing, cmp.Or(strings.TrimRight(dir, `/\`), dir), bus.IsOwn(ctx))
 	return root, name, err
@@ -97,10 +97,10 @@ func (a *Agent) openEnd(ctx context.Context, dir *os.Root, name string, m bus.Fi
 		return openSource(dir, name)
 	}
 	if most := a.conf.Files.most(); !bus.IsOwn(ctx) && m.Bytes > most {
-		return nil, fault.Because(bus.ReasonFull, fault.Failf("a smaller one; its operator allows more with --max-file", "%s is the most that this end point takes", unit.Size(most)))
+		return nil, fault.Because(bus.ReasonFull, fault.Failf("use a smaller file; its operator can allow more with --max-file", "this end point allows files up to %s", unit.Size(most)))
 	}
 	if m.Bytes < 0 {
-		return nil, fault.Usagef("", "a file of %d bytes", m.Bytes)
+		return nil, fault.Usagef("", "%d is not a file size", m.Bytes)
 	}
 	return openTarget(dir, name, m.Bytes, m.Overwrite)
 }
@@ -117,7 +117,7 @@ func (a *Agent) keepFile(x *fileMove) error {
 		promised = a.promised(x.end)
 		return !a.measuresDisk() && count(a, func(*fileMove) bool { return true }) < mostEnded
 	}) {
-		return fault.Failf("try again", "the client has gone, has too many under way, or the agent ends")
+		return fault.Failf("try again", "the client has disconnected or has too many transfers, or the agent is shutting down")
 	}
 	err := x.end.fits(promised)
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *Agent) EndFile(ctx context.Context, client string, m bus.FileEnd) (bus.
 
 // FileSize answers bus.FileSize.
 func (a *Agent) FileSize(ctx context.Context, client string, m bus.FilePath) (bus.FileSizeReply, error) {
-	const doing = "looking at a file"
+	const doing = "reading the size of a file"
 	dir, name, err := a.fileAt(ctx, client, doing, m.Path)
 	if err != nil {
 		return bus.FileSizeReply{}, err

@@ -59,7 +59,7 @@ func (x *fileMove) move(ctx context.Context, end fileEnd) error {
 func (x *fileMove) stream(ctx context.Context, conn *net.TCPConn, end fileEnd) error {
 	if x.longest > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, x.longest, fault.Failf("a smaller file", "it takes longer than the %v that this end point allows", x.longest))
+		ctx, cancel = context.WithTimeoutCause(ctx, x.longest, fault.Failf("transfer a smaller file", "it takes longer than the %v that this end point allows", x.longest))
 		defer cancel()
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -81,7 +81,7 @@ func (x *fileMove) chunks(ctx context.Context, conn *net.TCPConn, end fileEnd) e
 		switch {
 		case n > 0 && errors.Is(err, os.ErrDeadlineExceeded): // slow, not silent
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return fault.Because(bus.ReasonSilent, fmt.Errorf("no byte passed for %v", x.silence))
+			return fault.Because(bus.ReasonSilent, fmt.Errorf("no data for %v", x.silence))
 		case errors.Is(err, io.EOF):
 			return fault.Because(bus.ReasonShort, fmt.Errorf("it ended after %d of %d bytes", at, size))
 		case err != nil:
@@ -160,7 +160,7 @@ func isFile(info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil
 	}
-	return fault.Failf("name a file", "it is no file (%s)", info.Mode().Type())
+	return fault.Failf("name a regular file", "it is not a regular file (%s)", info.Mode().Type())
 }
 
 // asWriting marks a missing permission as one for writing.
@@ -177,17 +177,17 @@ func fileError(doing, path string, err error) error {
 	switch {
 	case reason != "" || fault.Hint(err) != "":
 	case errors.Is(err, fs.ErrNotExist):
-		hint, reason = "PATH is the whole path of the file at that host", bus.ReasonMissing
+		hint, reason = "give the absolute path of the file at that host", bus.ReasonMissing
 	case errors.Is(err, fs.ErrExist):
 		reason = bus.ReasonExists
 	case errors.Is(err, syscall.EROFS):
 		reason = bus.ReasonReadOnly
 	case errors.Is(err, fs.ErrPermission):
-		hint, reason = "the user under whom thru runs there may not", bus.ReasonDenied
+		hint, reason = "give access to the user that runs thru there", bus.ReasonDenied
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
-		hint, reason = "a smaller file, or more room there", bus.ReasonFull
+		hint, reason = "use a smaller file, or free space there", bus.ReasonFull
 	case isEscape(err):
-		hint, reason = "a link there leads out of the folders that this end point allows", bus.ReasonDenied
+		hint, reason = "use a path without this symbolic link: it leads out of the folders that this end point allows", bus.ReasonDenied
 	}
 	return fault.Because(reason, fault.Failf(cmp.Or(hint, fault.Hint(err)), "agent: %s: %.200s: %w", doing, path, bare(err)))
 }

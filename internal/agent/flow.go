@@ -20,7 +20,7 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.PrepareRequest
 	// A foreign program cannot show a token to prove that it wants the traffic: any
 	// client of this agent could direct it at a third party.
 	if m.Spec.Engine != measure.Native && !bus.IsOwn(ctx) {
-		return bus.PrepareReply{}, fault.Failf("run thru there itself", "agent: %s is spoken for this process alone, not for others", m.Spec.Engine)
+		return bus.PrepareReply{}, fault.Failf("run thru there", "agent: remote clients may not start %s here", m.Spec.Engine)
 	}
 	if m.Dials && m.Spec.Engine == measure.Native {
 		if err := trusts(ctx, m.Token); err != nil {
@@ -29,7 +29,7 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.PrepareRequest
 	}
 	eng, ok := a.conf.Engines[m.Spec.Engine]
 	if !ok {
-		return bus.PrepareReply{}, fault.Failf("both ends need a thru that knows it", "agent: engine %q is not known here", m.Spec.Engine)
+		return bus.PrepareReply{}, fault.Failf("upgrade thru at both ends to a version that supports it", "agent: this thru does not support the engine %q", m.Spec.Engine)
 	}
 	listen, err := a.enter(client, "preparing")
 	if err != nil {
@@ -53,7 +53,7 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.PrepareRequest
 	if !a.add(s) {
 		inner.Close()
 		caught.close()
-		return bus.PrepareReply{}, fault.Failf("", "agent: preparing: the client has gone or the agent ends")
+		return bus.PrepareReply{}, fault.Failf("", "agent: preparing: the client has disconnected, or the agent is shutting down")
 	}
 	r := inner.Ready()
 	return bus.PrepareReply{
@@ -65,11 +65,11 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.PrepareRequest
 func (a *Agent) admit(s measure.Spec) error {
 	l := a.conf.Limits
 	if s.Streams > l.Streams {
-		return fault.Failf(fmt.Sprintf("-P %d is the most there", l.Streams), "agent: %d streams are above this end point's limit", s.Streams)
+		return fault.Failf(fmt.Sprintf("use at most -P %d there", l.Streams), "agent: %d streams exceed this end point's limit", s.Streams)
 	}
 	if s.Duration > l.DurationNs {
-		return fault.Failf(fmt.Sprintf("-t %.0f is the most there", time.Duration(l.DurationNs).Seconds()),
-			"agent: a test of %v is above this end point's limit", time.Duration(s.Duration))
+		return fault.Failf(fmt.Sprintf("use at most -t %.0f there", time.Duration(l.DurationNs).Seconds()),
+			"agent: a test of %v exceeds this end point's limit", time.Duration(s.Duration))
 	}
 	return nil
 }

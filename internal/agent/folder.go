@@ -38,7 +38,7 @@ func mayFiles(ctx context.Context) error {
 	if bus.Allows(ctx, bus.PrivilegeFiles) {
 		return nil
 	}
-	return fault.Because(bus.ReasonDenied, fault.Failf(bus.AskFor(bus.PrivilegeFiles), "agent: this client may measure the network here, but no disk, and move no files"))
+	return fault.Because(bus.ReasonDenied, fault.Failf(bus.AskFor(bus.PrivilegeFiles), "agent: this client may measure the network here, but not measure disks or move files"))
 }
 
 // folder opens the folder that a client names. A remote client cannot leave the
@@ -49,7 +49,7 @@ func (a *Agent) folder(doing, path string, own bool) (*os.Root, error) {
 		return openFolder(doing, path, func(p string) (*os.Root, error) { return rootOf(p, os.Stat, os.OpenRoot) })
 	}
 	if !filepath.IsAbs(path) || slices.Contains(strings.Split(filepath.ToSlash(path), "/"), "..") || strings.ContainsRune(path, 0) {
-		return nil, fault.Usagef("name the folder by its whole path there, such as /srv", "agent: %s: %.200q is no absolute path without ..", doing, path)
+		return nil, fault.Usagef("give the absolute path of the folder there, such as /srv", "agent: %s: %.200q is not an absolute path without ..", doing, path)
 	}
 	for _, dir := range a.conf.Files.Folders {
 		rel, err := filepath.Rel(dir, filepath.Clean(path))
@@ -67,9 +67,9 @@ func (a *Agent) folder(doing, path string, own bool) (*os.Root, error) {
 	}
 	where := strings.Join(a.conf.Files.Folders, ", ")
 	if where == "" {
-		return nil, fault.Because(bus.ReasonDenied, fault.Failf("its operator names the folders: thru serve --allow files --files DIR", "agent: %s: it is allowed in no folder here", doing))
+		return nil, fault.Because(bus.ReasonDenied, fault.Failf("ask its operator to allow a folder: thru serve --allow files --files DIR", "agent: %s: this end point allows no folder", doing))
 	}
-	return nil, fault.Because(bus.ReasonDenied, fault.Failf("it is allowed there below "+where+"; its operator names more with --files DIR", "agent: %s: %.200q is not below a folder that this end point allows", doing, path))
+	return nil, fault.Because(bus.ReasonDenied, fault.Failf("use a folder below "+where+"; its operator can allow more with --files DIR", "agent: %s: %.200q is not below a folder that this end point allows", doing, path))
 }
 
 // rootOf opens a folder only: opening a pipe would block until it has a writer.
@@ -94,13 +94,13 @@ func openFolder(doing, path string, open func(string) (*os.Root, error)) (*os.Ro
 	var reason bus.Reason
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		hint, reason = "name a folder that is there", bus.ReasonMissing
+		hint, reason = "name a folder that exists", bus.ReasonMissing
 	case errors.Is(err, fs.ErrPermission):
-		hint, reason = "name a folder that the user may write to under whom thru runs there", bus.ReasonDenied
+		hint, reason = "name a folder that the user of thru there may write to", bus.ReasonDenied
 	case strings.Contains(err.Error(), "not a directory"): // os.Root has no error value for it
-		return nil, fault.Because(bus.ReasonMissing, fault.Usagef("name the folder that it is in: "+filepath.Dir(path), "agent: %s: %.200s is no folder", doing, path))
+		return nil, fault.Because(bus.ReasonMissing, fault.Usagef("name the folder that it is in: "+filepath.Dir(path), "agent: %s: %.200s is not a folder", doing, path))
 	case isEscape(err):
-		hint, reason = "a link there leads out of the folders that this end point allows", bus.ReasonDenied
+		hint, reason = "use a path without this symbolic link: it leads out of the folders that this end point allows", bus.ReasonDenied
 	}
 	return nil, fault.Because(reason, fault.Usagef(hint, "agent: %s: %.200s: %w", doing, path, bare(err)))
 }

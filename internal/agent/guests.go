@@ -26,7 +26,7 @@ func (a *Agent) mayList(ctx context.Context) error {
 		return fault.Because(bus.ReasonDenied, fault.Failf(bus.AskFor(bus.PrivilegeInventory), "agent: this client may measure here, but not list virtual machines"))
 	}
 	if a.conf.Hypervisor == nil {
-		return fault.Failf("upgrade thru there", "agent: this thru lists no virtual machines")
+		return fault.Failf("upgrade thru there", "agent: this thru cannot list virtual machines")
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func (a *Agent) BeginWatch(ctx context.Context, client string, m bus.WatchStart)
 		return bus.JobReply{}, err
 	}
 	if len(m.IDs) > bus.MostWatched {
-		return bus.JobReply{}, fault.Failf("watch fewer at once", "agent: %d guests and hosts are more than the %d that are watched", len(m.IDs), bus.MostWatched)
+		return bus.JobReply{}, fault.Failf("watch fewer at once", "agent: %d guests and hosts exceed the limit of %d", len(m.IDs), bus.MostWatched)
 	}
 	if err := a.hasWatchRoom(client); err != nil {
 		return bus.JobReply{}, err
@@ -65,7 +65,7 @@ func (a *Agent) keepWatch(ctx context.Context, client string, inner hypervisor.W
 	close(w.over)
 	if !a.keep(w, func() bool { return a.watchRoom(client) == nil }) || ctx.Err() != nil && a.forget(w) { // Gone may have come before it was kept
 		w.stop()
-		return bus.JobReply{}, fault.Failf("", "agent: watching: the client has gone, the agent ends, or others were quicker")
+		return bus.JobReply{}, fault.Failf("", "agent: watching: the client has disconnected, the agent is shutting down, or its limit is reached")
 	}
 	return bus.JobReply{Session: w.session}, nil
 }
@@ -84,7 +84,7 @@ func (a *Agent) watchRoom(client string) error {
 	if same < watchesOfEach && all < mostWatches {
 		return nil
 	}
-	return fault.Failf("wait for other tests to end", "agent: virtual machines are watched for %d tests already, %d of them this client's: the limit of this end point", all, same)
+	return fault.Failf("wait for other tests to end", "agent: this end point already watches virtual machines for %d tests, %d of them of this client: its limit", all, same)
 }
 
 // EndWatch answers bus.Watch.End.

@@ -70,7 +70,7 @@ func find[W work](a *Agent, client, session string) (W, error) {
 }
 
 func errUnknown(session string) error {
-	return fault.Failf("", "agent: session %.60q is not known", session)
+	return fault.Failf("", "agent: unknown session %.60q", session)
 }
 
 // count returns how many jobs of a kind satisfy is. The caller holds mu.
@@ -138,14 +138,14 @@ func (a *Agent) enter(client, doing string) (engine.Listen, error) {
 	defer a.mu.Unlock()
 	listen := a.conf.Listen
 	if a.closed {
-		return listen, fault.Failf("", "agent: %s: the agent ends", doing)
+		return listen, fault.Failf("", "agent: %s: the agent is shutting down", doing)
 	}
 	if a.measuresDisk() {
-		return listen, fault.Failf("try again when that has ended", "agent: %s: a disk is measured here", doing)
+		return listen, fault.Failf("try again when the disk test has ended", "agent: %s: a disk test runs here", doing)
 	}
 	if len(a.sessions)+a.opening+a.moving() >= a.conf.Limits.Sessions {
 		return listen, fault.Failf("wait for other tests to end, or measure fewer pairs there at once; thru serve --max-sessions N allows more",
-			"agent: %s: %d sessions run already, the limit of this end point", doing, a.conf.Limits.Sessions)
+			"agent: %s: %d sessions are running, the limit of this end point", doing, a.conf.Limits.Sessions)
 	}
 	a.opening++
 	listen.Offset = a.opened % (listen.Last - listen.First + 1)

@@ -22,7 +22,7 @@ func nameless(root *os.Root) (*os.File, error) {
 	fd, err := unix.Openat(int(dir.Fd()), ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o666)
 	switch {
 	case err == nil:
-		return os.NewFile(uintptr(fd), "a file that has no name yet"), nil
+		return os.NewFile(uintptr(fd), "an unnamed temporary file"), nil
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS), errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return nil, err
 	}

@@ -159,7 +159,7 @@ func (a *Agent) prove(client, addr string) {
 // mostProved bounds the recorded addresses of a client.
 const mostProved = 64
 
-var errObserves = fault.Failf("", "agent: observing a transfer: another one is observed for this client, or it has gone, or the agent ends")
+var errObserves = fault.Failf("", "agent: observing a transfer: this client already observes one or has disconnected, or the agent is shutting down")
 
 // close closes the observation's socket.
 func (o *observation) close() {
@@ -173,13 +173,13 @@ func (o *observation) add(conns []measure.Addresses, later bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.conns)+len(conns) > bus.MostObserved {
-		return fault.Failf("fewer files or clients at once", "agent: more than %d connections are not observed", bus.MostObserved)
+		return fault.Failf("use fewer files or clients at once", "agent: observing more than %d connections is not supported", bus.MostObserved)
 	}
 	for _, c := range conns {
 		local, err := netip.ParseAddrPort(c.Peer)
 		peer, perr := netip.ParseAddrPort(c.Local)
 		if err != nil || perr != nil {
-			return fault.Failf("", "agent: observing a transfer: %.60q to %.60q are no addresses", c.Local, c.Peer)
+			return fault.Failf("", "agent: observing a transfer: %.60q to %.60q is not a pair of addresses", c.Local, c.Peer)
 		}
 		if !o.from(peer.Addr()) {
 			o.refused++
@@ -375,15 +375,15 @@ func (o *observation) whyFew(found int) string {
 	case o.why != "" && found == 0:
 		return o.why
 	case o.refused == all:
-		return "they do not lead to an address that this client is known by: its addresses are translated on the way, or it measures from another one"
+		return "they do not lead to a known address of this client: NAT is on the path, or it measures from another address"
 	}
-	return fmt.Sprintf("%d of %d connections are not known to this kernel: addresses are translated on the way, the server is in another network namespace or on another host, or they were too short", all-found, all)
+	return fmt.Sprintf("this kernel does not know %d of %d connections: NAT is on the path, the server is in another network namespace or on another host, or they were too short", all-found, all)
 }
 
 // whyNobody returns why no process is known.
 func (o *observation) whyNobody(found int) string {
 	if found == 0 {
-		return "no connection was found whose process it could be"
+		return "no connection was found"
 	}
-	return "no process has these connections that thru may see: those of other users are seen by root alone, those of the kernel (NFS, SMB) have none"
+	return "thru sees no process with these connections: only root sees those of other users, and kernel connections (NFS, SMB) have none"
 }

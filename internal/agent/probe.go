@@ -27,7 +27,7 @@ func (a *Agent) Answer(ctx context.Context, client string, _ bus.Empty) (bus.Ans
 	}
 	if !a.keepResponder(client, r) {
 		r.Close()
-		return bus.AnswerReply{}, fault.Failf("", "agent: answering a probe: the client has gone or the agent ends")
+		return bus.AnswerReply{}, fault.Failf("", "agent: answering a probe: the client has disconnected, or the agent is shutting down")
 	}
 	return bus.AnswerReply{Token: r.Token(), Port: r.Port()}, nil
 }
@@ -36,7 +36,7 @@ func (a *Agent) Answer(ctx context.Context, client string, _ bus.Empty) (bus.Ans
 // no thru, and the result has only this end's view.
 func (a *Agent) Probe(ctx context.Context, client string, m bus.ProbeRequest) (bus.ProbeReply, error) {
 	if m.Token == "" && !bus.IsOwn(ctx) {
-		return bus.ProbeReply{}, fault.Failf("run thru there itself", "agent: probing without a token is for this process alone, not for others")
+		return bus.ProbeReply{}, fault.Failf("run thru there", "agent: remote clients may not probe without a token")
 	}
 	if m.Token != "" {
 		if err := trusts(ctx, m.Token); err != nil {
@@ -44,7 +44,7 @@ func (a *Agent) Probe(ctx context.Context, client string, m bus.ProbeRequest) (b
 		}
 	}
 	if len(m.Targets) > maxTargets {
-		return bus.ProbeReply{}, fault.Failf("", "agent: probing: %d targets are above the %d that a host can have", len(m.Targets), maxTargets)
+		return bus.ProbeReply{}, fault.Failf("", "agent: probing: %d targets exceed the limit of %d", len(m.Targets), maxTargets)
 	}
 	if _, err := a.enter(client, "probing"); err != nil {
 		return bus.ProbeReply{}, err
@@ -97,12 +97,12 @@ func trusts(ctx context.Context, shown string) error {
 	if token.Proves(shown) || bus.IsOwn(ctx) {
 		return nil
 	}
-	return fault.Failf("the end that listens has an older thru: upgrade it, or run the command at the end that dials",
-		"agent: dialling: the other end cannot prove that it wants the traffic")
+	return fault.Failf("upgrade the older thru at the listening end, or run the command at the dialling end",
+		"agent: dialling: the other end cannot prove that it accepts the traffic")
 }
 
 func errNotYourTurn(what string) error {
-	return fault.Failf("", "agent: %s: it is another client's turn", what)
+	return fault.Failf("", "agent: %s: another client has the turn", what)
 }
 
 // maxLoad bounds how long a client may have the load of the host read.

@@ -139,7 +139,7 @@ func (s *session) seen(e measure.Evidence, base *measure.HostSpan) bus.CollectRe
 	defer s.mu.Unlock()
 	e.Route, e.BeganNs = s.route, s.began
 	if e.Base = base; base == nil && len(e.Bins) > 0 {
-		e.Missing = append(e.Missing, measure.NotChecked{Fact: "host_idle_baseline", Why: "other tests ran, or this one had not ended: the host was not seen idle"})
+		e.Missing = append(e.Missing, measure.NotChecked{Fact: "host_idle_baseline", Why: "the host was not idle: other tests ran, or this one had not ended"})
 	}
 	s.host.into(&e)
 	r := bus.CollectReply{Evidence: e}
@@ -231,7 +231,7 @@ func (w *hostWatch) step(kind engine.Kind) {
 // into adds the readings to the evidence of the session's end.
 func (w *hostWatch) into(e *measure.Evidence) {
 	if !w.marked || !w.ended {
-		e.Missing = append(e.Missing, measure.NotChecked{Fact: "host", Why: "the measured time had not begun"})
+		e.Missing = append(e.Missing, measure.NotChecked{Fact: "host", Why: "the measured time had not started"})
 		return
 	}
 	e.Host = new(host.Span(w.begin, w.end, w.origin))

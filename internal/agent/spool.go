@@ -169,9 +169,9 @@ func (s *Spool) failed(err error) {
 	if errors.As(err, &path) { // the file name differs each time
 		err = path.Err
 	}
-	s.trouble = fmt.Sprintf("evidence cannot be kept in %s: %v", s.dir, err)
+	s.trouble = fmt.Sprintf("evidence cannot be stored in %s: %v", s.dir, err)
 	if news {
-		s.warn(s.trouble + "; what a lost client has not fetched will be gone")
+		s.warn(s.trouble + "; results that a lost client has not fetched will be lost")
 	}
 }
 
@@ -192,7 +192,7 @@ func (s *Spool) makeRoom(bytes int64) {
 	}
 	s.files = slices.Delete(s.files, 0, gone)
 	if gone > 0 {
-		s.warn(fmt.Sprintf("the spool in %s is full: its %d oldest documents are dropped", s.dir, gone))
+		s.warn(fmt.Sprintf("the spool in %s is full: thru dropped its %d oldest documents", s.dir, gone))
 	}
 }
 
@@ -279,7 +279,7 @@ func (s *Spool) next() string {
 func (s *Spool) deliver(ctx context.Context, id string, send func(context.Context, bus.Spooled) error) error {
 	text, err := os.ReadFile(s.path(id))
 	if err != nil || len(text) == 0 { // it can never be delivered
-		s.warn(fmt.Sprintf("the spooled document %s is empty or cannot be read, and is given up: %v", id, err))
+		s.warn(fmt.Sprintf("the spooled document %s is empty or unreadable and is dropped: %v", id, err))
 		s.drop(id)
 		return nil
 	}
@@ -325,11 +325,11 @@ func (s *session) document(r bus.CollectReply) *measure.Document {
 		Schema: measure.Schema, Thru: s.agent.conf.Version, Command: "serve", StartedAt: s.opened, ElapsedNs: int64(time.Since(s.opened)),
 		EndPoints: []measure.EndPoint{{Name: own, Thru: s.agent.conf.Version, Facts: &facts, Labels: s.agent.conf.Labels}},
 		Error: &measure.Error{
-			Message:  "agent: the client that measured did not fetch this: it is what " + s.agent.conf.Name + " has seen, one end of two",
-			Hint:     "the result of the client, if there is one, has both ends",
+			Message:  "agent: the client did not fetch this result: it has the evidence of " + s.agent.conf.Name + " only, one end of two",
+			Hint:     "use the client's result, if it exists: it has both ends",
 			ExitCode: fault.Failed,
 		},
-		Missing: []measure.NotChecked{{Fact: "evidence", Why: "of " + far + ": this was kept at " + own + " alone"}},
+		Missing: []measure.NotChecked{{Fact: "evidence", Why: "of " + far + ": only " + own + " stored its evidence"}},
 	}
 	if far != own {
 		doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: far, Addr: r.Evidence.PeerAddr})

@@ -27,7 +27,7 @@ func (a *Agent) startAt(ns int64) (time.Time, error) {
 	case ns == 0 || ahead <= 0:
 		return time.Time{}, nil
 	case ahead > mostAhead:
-		return time.Time{}, fault.Usagef("", "agent: starting: a moment %v ahead is too far, %v is the most", ahead.Round(time.Millisecond), mostAhead)
+		return time.Time{}, fault.Usagef("", "agent: starting: a start %v ahead is too far, the limit is %v", ahead.Round(time.Millisecond), mostAhead)
 	}
 	return now.Add(ahead), nil
 }

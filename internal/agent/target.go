@@ -67,11 +67,11 @@ func (t *target) fits(promised int64) error {
 	if err != nil || t.bytes <= free-promised {
 		return nil // an unknown shortage shows when it is written
 	}
-	text := fmt.Sprintf("%s are to come, %s are free", unit.Size(t.bytes), unit.Size(free))
+	text := fmt.Sprintf("the file needs %s, %s are free", unit.Size(t.bytes), unit.Size(free))
 	if promised > 0 {
-		text += fmt.Sprintf(", %s of them for files on their way", unit.Size(promised))
+		text += fmt.Sprintf(", %s of them reserved for running transfers", unit.Size(promised))
 	}
-	return fault.Because(bus.ReasonFull, fault.Failf("a smaller file, or more room there", "%s", text))
+	return fault.Because(bus.ReasonFull, fault.Failf("use a smaller file, or free space there", "%s", text))
 }
 
 func (t *target) place() (uint64, bool) { return t.device, true }
@@ -149,7 +149,7 @@ func (t *target) link() error {
 		return fs.ErrExist
 	}
 	if err := t.dir.Rename(t.temp, t.name); err != nil {
-		return fmt.Errorf("naming it: %w", bare(err))
+		return fmt.Errorf("renaming it: %w", bare(err))
 	}
 	t.temp = ""
 	return nil

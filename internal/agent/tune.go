@@ -38,7 +38,7 @@ const mostInterfaces = 1024
 
 // errNoTuning is the error of an agent without a tuner.
 func errNoTuning() error {
-	return fault.Failf("print its advice instead: thru tune --dry-run", "agent: this end point changes no settings")
+	return fault.Failf("print the advice instead: thru tune --dry-run", "agent: this end point cannot change settings")
 }
 
 // mayTune returns why a client may not change settings here; nil: it may.
@@ -67,7 +67,7 @@ func (a *Agent) Knobs(ctx context.Context, _ string, m bus.KnobsRequest) (bus.Kn
 		return r, nil
 	}
 	if len(m.Interfaces) > mostInterfaces {
-		return r, fmt.Errorf("agent: the knobs of %d interfaces are asked for: at most %d at a time", len(m.Interfaces), mostInterfaces)
+		return r, fmt.Errorf("agent: %d interfaces were requested, the limit is %d at a time", len(m.Interfaces), mostInterfaces)
 	}
 	interfaces := slices.Compact(slices.Sorted(slices.Values(m.Interfaces)))
 	if len(interfaces) == 0 && m.Peer != "" {
@@ -111,7 +111,7 @@ func (a *Agent) Tune(ctx context.Context, client string, m bus.TuneRequest) (bus
 // keepTurn gives a client the turn until it yields it.
 func (a *Agent) keepTurn(client, what string) error {
 	if !a.turns.keep(client) {
-		return fault.Failf("try again when that has ended", "agent: %s has to wait, another client is here: %s", what, a.Busy())
+		return fault.Failf("try again when the other client has ended", "agent: %s: another client uses this end point: %s", what, a.Busy())
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func hostPort(s string, port int) (string, error) {
 		return "", fault.Usagef("-p takes 1 to 65535", "%d is not a port", n)
 	}
 	if h == "" || err != nil || strings.ContainsAny(h, " /\\@") {
-		return "", fault.Usagef("an end point is a joined name, CONTROLLER/NAME or HOST[:PORT], such as 10.0.0.2 or [fd00::2]:5200", "%q is no end point", s)
+		return "", fault.Usagef("give a joined name, CONTROLLER/NAME or HOST[:PORT], such as 10.0.0.2 or [fd00::2]:5200", "%q is not an end point", s)
 	}
 	return net.JoinHostPort(h, p), nil
 }
@@ -61,7 +61,7 @@ func (d Dialer) pinFirst(keys *bus.Keyring) func(string, [32]byte) error {
 	return func(addr string, sum [32]byte) error {
 		first, err := keys.CheckPin(addr, sum)
 		if err == nil && first {
-			d.person.Line(fmt.Sprintf("first contact with %s: its certificate sha256:%x... is kept", addr, sum[:6]))
+			d.person.Line(fmt.Sprintf("first connection to %s: thru stores its certificate sha256:%x...", addr, sum[:6]))
 		}
 		return err
 	}

@@ -30,7 +30,7 @@ const firstDataPort, lastDataPort = 5202, 5233
 // expects the control plane.
 func Attend(ctx context.Context, version string, args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 2 {
-		return fault.Usagef("an end point ssh://HOST starts it by itself", "thru attend is no command for persons")
+		return fault.Usagef("use the end point ssh://HOST, which starts it", "thru attend is not for manual use")
 	}
 	prog, err := worker.Self()
 	if err != nil {

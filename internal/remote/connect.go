@@ -160,7 +160,7 @@ func (d Dialer) target(name string) (bus.DialConfig, error) {
 	}
 	if j, err := keys.Load(name); err == nil {
 		if d.Port != bus.DefaultPort && d.Port != 0 {
-			return conf, fault.Usagef("leave -p out: the join string of "+name+" names the port", "-p %d does not go with a joined name", d.Port)
+			return conf, fault.Usagef("omit -p: the join string of "+name+" names the port", "-p %d cannot be combined with a joined name", d.Port)
 		}
 		conf.Addrs, conf.Secret = j.Control, j.Secret
 		conf.Pin = j.Pin
@@ -191,9 +191,9 @@ func (d Dialer) target(name string) (bus.DialConfig, error) {
 func noController(name string, j bus.Join) error {
 	switch j.Privilege {
 	case bus.PrivilegeOperate:
-		return fault.Usagef("thru hosts "+name+" lists its hosts; name one: "+name+"/NAME", "%s is a controller, no end point", name)
+		return fault.Usagef("name one of its hosts as "+name+"/NAME; list them: thru hosts "+name, "%s is a controller, not an end point", name)
 	case bus.PrivilegeAgent:
-		return fault.Usagef("thru serve --controller "+name+" is what its string lets do", "%s is a controller, no end point", name)
+		return fault.Usagef("use its join string for agents only: thru serve --controller "+name, "%s is a controller, not an end point", name)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ const mostHints = 2
 func UnreachedError(missing []unreached, of int) error {
 	if len(missing) == 1 {
 		m := missing[0]
-		hint := fault.Joined(fault.Hint(m.Err), "--go-on measures the pairs of the others")
+		hint := fault.Joined(fault.Hint(m.Err), "measure the pairs of the others with --go-on")
 		return fault.New(fault.Code(m.Err), hint, "%s cannot be reached: %w", m.Name, m.Err)
 	}
 	var all, hints []string
@@ -103,7 +103,7 @@ func UnreachedError(missing []unreached, of int) error {
 	if more := len(all) - fault.MostNamed; more > 0 {
 		all = append(all[:fault.MostNamed], fmt.Sprintf("and %d more", more))
 	}
-	return fault.Failf(strings.Join(hints, "; ")+"; or let --go-on measure the pairs of the others", "%d of %d end points cannot be reached: %s", len(missing), of, strings.Join(all, "; "))
+	return fault.Failf(strings.Join(hints, "; ")+"; or measure the pairs of the others with --go-on", "%d of %d end points cannot be reached: %s", len(missing), of, strings.Join(all, "; "))
 }
 
 // SameAgent returns an error for two names of one agent: it has one turn, so that a
@@ -117,7 +117,7 @@ func SameAgent(ends map[string]*control.EndPoint) error {
 			continue
 		}
 		if other, twice := names[id]; twice {
-			return fault.Usagef("name it once; a path within one host is the pair of an end point with itself", "the end points %s and %s are one agent", other, n)
+			return fault.Usagef("name it once; to measure within one host, pair an end point with itself", "the end points %s and %s are one agent", other, n)
 		}
 		names[id] = n
 	}

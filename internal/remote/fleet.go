@@ -91,10 +91,10 @@ func (n *Network) DialFleet(ctx context.Context, controller string, c bus.FleetC
 // member connects a host of a fleet as an end point.
 func (d Dialer) member(ctx context.Context, at, controller, name string) (*control.EndPoint, func(), error) {
 	if strings.Trim(controller, ".") == "" { // /tmp/x, ./x
-		return nil, nil, fault.Usagef("an end point is HOST, a name of thru join, or CONTROLLER/NAME", "%s: no such file, and no end point", at)
+		return nil, nil, fault.Usagef("give HOST, a name of thru join, or CONTROLLER/NAME", "%s: neither a file nor an end point", at)
 	}
 	if d.Port != bus.DefaultPort && d.Port != 0 {
-		return nil, nil, fault.Usagef("leave -p out: the controller knows how to reach it", "-p %d does not go with %s", d.Port, at)
+		return nil, nil, fault.Usagef("omit -p: the controller knows the port", "-p %d cannot be combined with %s", d.Port, at)
 	}
 	f, back, err := d.fleets.use(ctx, controller, func(ctx context.Context) (*bus.Fleet, error) {
 		return d.DialFleet(ctx, controller, bus.FleetConfig{Device: d.Device, LocalAddr: d.Source})
@@ -121,14 +121,14 @@ func (d Dialer) greet(ctx context.Context, at string, client *bus.Client, h bus.
 	defer cancel()
 	hello, err := client.Hello(hctx)
 	if err != nil {
-		return nil, fmt.Errorf("remote: asking %s who it is: %w", at, err)
+		return nil, fmt.Errorf("remote: identifying %s: %w", at, err)
 	}
 	e := &control.EndPoint{Name: at, Client: client, Hello: hello, Labels: h.Labels, Via: controller}
 	if len(e.Hello.DataAddrs) == 0 { // there is no control address to use instead
 		e.Hello.DataAddrs = hello.Addrs
 	}
 	if len(e.Hello.DataAddrs) == 0 {
-		return nil, fault.Failf("set one there: thru serve --data-addr ADDRESS", "remote: %s has told no address for data", at)
+		return nil, fault.Failf("set one there: thru serve --data-addr ADDRESS", "remote: %s reports no data address", at)
 	}
 	if e.DataHosts, err = d.dataHosts(e); err == nil {
 		e.Addr = e.DataHosts[0] // control goes through the controller
@@ -149,19 +149,19 @@ func FindHost(hosts []bus.Host, controller, name string, now time.Time) (bus.Hos
 		case h.Name == name && h.Online:
 			return h, nil
 		case h.Name == name:
-			return h, fault.Failf("see whether `thru serve` runs there, and whether it reaches the controller: thru hosts "+controller,
-				"remote: %s/%s is not there: it was last seen %s", controller, name, seen(h, now))
+			return h, fault.Failf("check that `thru serve` runs there and reaches the controller: thru hosts "+controller,
+				"remote: %s/%s is not connected: it was last seen %s", controller, name, seen(h, now))
 		default:
 			names = append(names, h.Name)
 		}
 	}
 	switch {
 	case refused != "":
-		return bus.Host{}, fault.Failf("thru hosts "+controller+" lists it", "remote: %s/%s is refused: %s", controller, name, refused)
+		return bus.Host{}, fault.Failf("show it: thru hosts "+controller, "remote: %s/%s is refused: %s", controller, name, refused)
 	case len(hosts) == 0:
 		return bus.Host{}, fault.Failf(NoHosts, "remote: %s has no hosts yet", controller)
 	}
-	return bus.Host{}, fault.Failf(cmp.Or(fault.Suggest("did you mean ", name, names), "thru hosts "+controller+" lists all"),
+	return bus.Host{}, fault.Failf(cmp.Or(fault.Suggest("did you mean ", name, names), "list the hosts: thru hosts "+controller),
 		"remote: %s has no host named %q", controller, name)
 }
 
@@ -196,4 +196,4 @@ func (n *Network) FleetHosts(ctx context.Context, controllers []string) (map[str
 }
 
 // NoHosts is the hint for an empty fleet.
-const NoHosts = "on each host run `thru serve --controller NAME` with the string for agents that `thru control` prints"
+const NoHosts = "run `thru serve --controller NAME` on each host, with the join string for agents that `thru control` prints"

@@ -31,9 +31,9 @@ func EngineOf(name string) (string, error) {
 	}
 	if _, known := foreignPort(scheme); !known {
 		if scheme == "iperf" {
-			return "", fault.Usagef("iperf3://HOST where iperf3 answers, iperf2://HOST where iperf (2) does", "iperf:// does not say which of the two")
+			return "", fault.Usagef("use iperf3://HOST for iperf3, iperf2://HOST for iperf 2", "iperf:// is ambiguous")
 		}
-		return "", fault.Usagef("an end point is a joined name, HOST[:PORT], ssh://[USER@]HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]", "end points of the form %s:// are not known to this version", scheme)
+		return "", fault.Usagef("give a joined name, HOST[:PORT], ssh://[USER@]HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]", "this version does not support end points of the form %s://", scheme)
 	}
 	return scheme, nil
 }
@@ -43,7 +43,7 @@ func (d Dialer) foreign(name, scheme, at string) (*control.EndPoint, error) {
 	port, _ := foreignPort(scheme)
 	if d.Port != bus.DefaultPort && d.Port != 0 {
 		if _, _, err := net.SplitHostPort(at); err == nil {
-			return nil, fault.Usagef("name the port once", "-p %d does not go with %s", d.Port, name)
+			return nil, fault.Usagef("give the port once", "-p %d cannot be combined with %s", d.Port, name)
 		}
 		port = d.Port
 	}
@@ -59,7 +59,7 @@ func (d Dialer) foreign(name, scheme, at string) (*control.EndPoint, error) {
 		return nil, fmt.Errorf("remote: reading %s: %w", name, err)
 	}
 	if ip := net.ParseIP(host); ip != nil && d.Family != 0 && (ip.To4() != nil) != (d.Family == 4) {
-		return nil, fault.Usagef("leave -4 or -6 out: the address says which IP it is", "%s is no IPv%d address", host, d.Family)
+		return nil, fault.Usagef("omit -4 or -6: the address decides the IP version", "%s is not an IPv%d address", host, d.Family)
 	}
 	e := &control.EndPoint{Name: name, Addr: addr, Foreign: true, Port: port, DataHosts: []string{host}}
 	if d.Login != nil {

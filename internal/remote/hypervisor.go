@@ -41,13 +41,13 @@ func (d Dialer) hypervisor(ctx context.Context, at string) (hypervisor.Source, e
 	}
 	e, end, err := d.EndPoint(ctx, at)
 	if err != nil && ctx.Err() == nil && fault.Code(err) == fault.Failed {
-		hint := fault.Joined(fault.Hint(err), "a vCenter or an ESXi host is named vsphere://USER@"+at)
+		hint := fault.Joined(fault.Hint(err), "for a vCenter or an ESXi host, use vsphere://USER@"+at)
 		err = fault.Failf(hint, "%w", err)
 	}
 	return agentOf(e, end, err)
 }
 
-const hypervisorForms = "vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi, or Linux with QEMU), or an end point on which QEMU runs"
+const hypervisorForms = "give vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi, or Linux with QEMU), or an end point that runs QEMU"
 
 // closing is a source whose Close also calls end.
 type closing struct {
@@ -83,7 +83,7 @@ func (d Dialer) hypervisorBySSH(ctx context.Context, at string) (hypervisor.Sour
 		return nil, err
 	}
 	if other.os != "esxi" {
-		return nil, fault.Usagef(hypervisorForms, "remote: %s runs %s, whose virtual machines thru does not list", at, other.os)
+		return nil, fault.Usagef(hypervisorForms, "remote: %s runs %s: thru cannot list its virtual machines", at, other.os)
 	}
 	r := platform.SSH(destination, port)
 	return closing{esx.New(r, at), func() { r.Close() }}, nil
@@ -122,7 +122,7 @@ func vsphereTarget(at string) (user, addr string, err error) {
 	if i >= 0 {
 		user, addr = rest[:i], rest[i+1:]
 		if strings.Contains(strings.ToLower(strings.ReplaceAll(user, ":", "%3a")), "%3a") || strings.Contains(path, "@") {
-			return "", "", fault.Usagef("THRU_PASSWORD or --password-stdin: what stands in a command line is seen by all users", "a password does not belong in the URL")
+			return "", "", fault.Usagef("use THRU_PASSWORD or --password-stdin: all users can read a command line", "a password does not belong in the URL")
 		}
 		if user, err = url.PathUnescape(user); err != nil {
 			return "", "", fault.Usagef(like+"; write %25 for a percent sign", "the user of the URL cannot be read")
@@ -132,7 +132,7 @@ func vsphereTarget(at string) (user, addr string, err error) {
 	case strings.ContainsAny(addr+path, "?#"):
 		return "", "", fault.Usagef(like, "the URL of a vSphere server has no query")
 	case strings.Contains(path, "@"):
-		return "", "", fault.Usagef(like+"; a password comes by THRU_PASSWORD or --password-stdin", "an @ stands behind a slash")
+		return "", "", fault.Usagef(like+"; give a password by THRU_PASSWORD or --password-stdin", "the URL has an @ after a slash")
 	case path != "" && path != "sdk" && path != "sdk/":
 		return "", "", fault.Usagef(like, "the URL of a vSphere server has no path")
 	case user == "":
@@ -147,7 +147,7 @@ func vsphereTarget(at string) (user, addr string, err error) {
 	case strings.Trim(host, "[]") == "" || strings.ContainsAny(host, " \\") || strings.Contains(host, ":") && net.ParseIP(strings.Trim(host, "[]")) == nil:
 		return "", "", fault.Usagef(like, "the URL names no host")
 	case port != "" && (perr != nil || n < 1 || n > 65535):
-		return "", "", fault.Usagef(like, "port %.20q is none", port)
+		return "", "", fault.Usagef(like, "port %.20q is not valid", port)
 	}
 	return user, addr, nil
 }

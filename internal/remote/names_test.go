@@ -120,7 +120,7 @@ func TestUnreached(t *testing.T) {
 	changed := fault.Failf("remove its line", "bus: the certificate has changed")
 	two := UnreachedError([]unreached{{"a", changed}, {"b", refused}}, 2)
 	if got := two.Error() + "\n" + fault.Hint(two); got != "2 of 2 end points cannot be reached: a (the certificate has changed); b (no route)\n"+
-		"remove its line; start it; or let --go-on measure the pairs of the others" {
+		"remove its line; start it; or measure the pairs of the others with --go-on" {
 		t.Error(got)
 	}
 }
@@ -193,7 +193,7 @@ func TestVSphereTargets(t *testing.T) {
 		{at: "vsphere://ro@h?password=sesame", wrong: "has no query"},
 		{at: "vsphere://ro@h:443/?sesame", wrong: "has no query"},
 		{at: "vsphere://ro@x:ses/ame@h", wrong: "a password does not belong"},
-		{at: "vsphere://ro:ses/ame@h", wrong: "an @ stands behind a slash"},
+		{at: "vsphere://ro:ses/ame@h", wrong: "the URL has an @ after a slash"},
 	} {
 		user, addr, err := vsphereTarget(tt.at)
 		if tt.wrong == "" && (err != nil || user != tt.user || addr != tt.addr) {

@@ -48,7 +48,7 @@ func (d Dialer) Reach(ctx context.Context, at string) (hypervisor.Source, error)
 	}
 	cancel(nil)
 	if late {
-		err = fault.Failf("is it a hypervisor that listens there, and is it not overloaded?", "%s: no answer within %s", fault.Named(fault.Unsecret(at)), unit.Duration(int64(limit)))
+		err = fault.Failf("check that a hypervisor listens there and is not overloaded", "%s: no answer within %s", fault.Named(fault.Unsecret(at)), unit.Duration(int64(limit)))
 	}
 	return nil, err
 }
@@ -76,7 +76,7 @@ func (d Dialer) Hypervisors(ctx context.Context, urls []string) ([]hypervisor.So
 			return nil, nil, err
 		default:
 			s = unreachable{fault.Unsecret(at), err}
-			d.person.Warn(s.Name()+" cannot be asked", err) // at once: a user who needs its figures can interrupt
+			d.person.Warn(s.Name()+" does not answer", err) // at once: a user who needs its figures can interrupt
 		}
 		all = append(all, s)
 	}

@@ -22,7 +22,7 @@ type Route struct {
 
 // Purposes describes for a privilege what it allows, and who gets its join string.
 var Purposes = map[string]struct{ Lets, whom string }{
-	bus.PrivilegeAgent:   {"serve under it", "agents"},
+	bus.PrivilegeAgent:   {"join its fleet", "agents"},
 	bus.PrivilegeOperate: {"run tests over its fleet", "operators"},
 }
 
@@ -30,7 +30,7 @@ var Purposes = map[string]struct{ Lets, whom string }{
 // privilege.
 func ControllerString(name, privilege string) (Route, error) {
 	want := Purposes[privilege]
-	ask := fmt.Sprintf("ask for the string that `thru control` prints for %s, and keep it: thru join %s", want.whom, name)
+	ask := fmt.Sprintf("get the join string that `thru control` prints for %s, and add it: thru join %s", want.whom, name)
 	again := ask + " --replace"
 	keys, err := bus.DefaultKeyring()
 	if err != nil {
@@ -42,7 +42,7 @@ func ControllerString(name, privilege string) (Route, error) {
 		if !errors.Is(nerr, os.ErrNotExist) {
 			return Route{NATS: nats}, nerr
 		}
-		return Route{}, fault.Usagef(cmp.Or(fault.Suggest("did you mean ", name, Controllers(keys, privilege)), ask), "no controller named %q is kept", name)
+		return Route{}, fault.Usagef(cmp.Or(fault.Suggest("did you mean ", name, Controllers(keys, privilege)), ask), "no controller is named %q", name)
 	}
 	if err != nil {
 		return Route{}, err
@@ -58,11 +58,11 @@ func ForController(name string, j bus.Join, privilege, ask string) error {
 	case j.Privilege == privilege:
 		return nil
 	case known:
-		return fault.Usagef(ask, "the join string of %s lets %s, not %s", name, got.Lets, Purposes[privilege].Lets)
+		return fault.Usagef(ask, "the join string of %s allows to %s, not to %s", name, got.Lets, Purposes[privilege].Lets)
 	case privilege == bus.PrivilegeOperate:
-		return fault.Usagef("as an end point it is "+name+" alone; `thru control` is what has hosts", "%s is an end point, no controller", name)
+		return fault.Usagef("use "+name+" as an end point, or name a controller (`thru control`)", "%s is an end point, not a controller", name)
 	}
-	return fault.Usagef(ask, "%s is an end point, no controller", name)
+	return fault.Usagef(ask, "%s is an end point, not a controller", name)
 }
 
 // MostName is the longest name of a stored join string or NATS configuration.
@@ -123,7 +123,7 @@ func LoadNATS(name string) (*bus.NATSConfig, error) {
 func SaveNATS(name string, c *bus.NATSConfig, replace bool) error {
 	file, err := NATSFile(name)
 	if err != nil {
-		return fault.Usagef("use letters, digits and . _ - , up to 64", "%q cannot name a controller", name)
+		return fault.Usagef("use letters, digits and . _ - , up to 64", "%q is not a valid name for a controller", name)
 	}
 	keys, err := bus.DefaultKeyring()
 	if err != nil {
@@ -131,10 +131,10 @@ func SaveNATS(name string, c *bus.NATSConfig, replace bool) error {
 	}
 	_, here := os.Stat(file)
 	if _, err := keys.Load(name); err == nil {
-		return fault.Usagef("remove it first, thru join "+name+" --remove, or choose another name", "a join string is kept as %s already", name)
+		return fault.Usagef("remove it first, thru join "+name+" --remove, or choose another name", "a join string is already stored as %s", name)
 	}
 	if here == nil && !replace {
-		return fault.Usagef("replace the join string with --replace, or choose another name", "the name %s is kept already", name)
+		return fault.Usagef("replace the join string with --replace, or choose another name", "the name %s exists already", name)
 	}
 	b, err := json.MarshalIndent(keptNATS{URL: c.URL, CA: c.CA, Nkey: c.Nkey, Creds: c.Creds}, "", "  ")
 	if err == nil {
@@ -144,7 +144,7 @@ func SaveNATS(name string, c *bus.NATSConfig, replace bool) error {
 		err = bus.WritePrivate(file, append(b, '\n'), true)
 	}
 	if err != nil {
-		return fmt.Errorf("remote: keeping %s: %w", name, err)
+		return fmt.Errorf("remote: storing %s: %w", name, err)
 	}
 	return nil
 }

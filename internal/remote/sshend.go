@@ -41,7 +41,7 @@ func (d Dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, fu
 		return nil, nil, err
 	}
 	if d.Port != bus.DefaultPort && d.Port != 0 {
-		return nil, nil, fault.Usagef("the port of ssh stands in the end point: ssh://HOST:PORT", "-p %d does not go with %s", d.Port, name)
+		return nil, nil, fault.Usagef("give the ssh port in the end point: ssh://HOST:PORT", "-p %d cannot be combined with %s", d.Port, name)
 	}
 	heard := func() {}
 	if d.person.Asks() != nil { // one at a time may ask the user
@@ -74,7 +74,7 @@ func (d Dialer) greeted(ctx context.Context, s *sshProcess, name string, heard f
 	case far.os == "esxi" && d.VMkernel:
 		return d.vmkernel(ctx, s, name, far)
 	case far.os == "esxi":
-		return nil, nil, fault.Failf("thru check reads it by its commands, and thru test, ladder, explain and run measure with its own iperf3", "remote: %s is an ESXi host, where no thru runs", s.destination)
+		return nil, nil, fault.Failf("use thru check, which runs its own commands, or thru test, ladder, explain or run, which use its own iperf3", "remote: %s is an ESXi host: thru does not run on it", s.destination)
 	}
 	e, err := d.attended(ctx, s, name, far)
 	if err != nil {
@@ -127,7 +127,7 @@ type sshProcess struct {
 	in          io.WriteCloser
 	pipe        *os.File // read end of out
 	out         *bufio.Reader
-	said        *sayings
+	stderr      *sshStderr
 	done        chan struct{} // closed when ssh has ended
 	err         error         // of its end; set before done closes
 }
@@ -135,7 +135,7 @@ type sshProcess struct {
 // startSSH runs the system's own ssh, with its configuration, keys, agent and known
 // hosts. If there is a user, ssh may ask.
 func startSSH(asks io.Writer, destination string, port int) (*sshProcess, error) {
-	s := &sshProcess{destination: destination, port: port, mark: "thru-" + rand.Text(), person: asks != nil, said: &sayings{echo: asks}, done: make(chan struct{})}
+	s := &sshProcess{destination: destination, port: port, mark: "thru-" + rand.Text(), person: asks != nil, stderr: &sshStderr{echo: asks}, done: make(chan struct{})}
 	// No shared connection that outlives this one.
 	args := append(platform.SSHOptions(), "-o", "ControlMaster=no", "-o", "ControlPersist=no")
 	if !s.person {
@@ -150,7 +150,7 @@ func startSSH(asks io.Writer, destination string, port int) (*sshProcess, error)
 		// Ctrl-C and a hangup go to all processes of a terminal: ssh must survive them until the measurement is cleaned up.
 		s.cmd = exec.Command("/bin/sh", append([]string{"-c", `trap "" INT HUP; exec ssh "$@"`, "ssh"}, args...)...)
 	}
-	s.cmd.Stderr, s.cmd.WaitDelay = s.said, time.Second
+	s.cmd.Stderr, s.cmd.WaitDelay = s.stderr, time.Second
 	return s, s.begin()
 }
 
@@ -185,7 +185,7 @@ func (s *sshProcess) killOn(ctx context.Context) (stop func()) {
 // within kills ssh if a step takes longer than limit.
 func (s *sshProcess) within(limit time.Duration) (stop func() bool) {
 	return time.AfterFunc(limit, func() {
-		s.said.note(fmt.Sprintf("no answer within %v", limit))
+		s.stderr.note(fmt.Sprintf("no answer within %v", limit))
 		s.cmd.Process.Kill()
 	}).Stop
 }
@@ -204,7 +204,7 @@ func (s *sshProcess) line() (word, rest string, err error) {
 			return "", "", fmt.Errorf("remote: reading from ssh: %w", err)
 		}
 	}
-	return "", "", errors.New("the login there prints too much")
+	return "", "", errors.New("the login shell prints too much")
 }
 
 // expect waits for one word of the script, which may report a failure instead.
@@ -217,9 +217,9 @@ func (s *sshProcess) expect(want, doing string, limit time.Duration) (rest strin
 	case err != nil:
 		return "", s.explain(doing, err)
 	case word == "failed":
-		return "", fault.Failf("", "remote: %s: %s: %s%s", s.destination, doing, rest, s.said.because())
+		return "", fault.Failf("", "remote: %s: %s: %s%s", s.destination, doing, rest, s.stderr.because())
 	case word != want:
-		return "", fmt.Errorf("remote: %s: %s: it said %.40q", s.destination, doing, word)
+		return "", fmt.Errorf("remote: %s: %s: unexpected answer %.40q", s.destination, doing, word)
 	}
 	return rest, nil
 }
@@ -231,7 +231,7 @@ func (s *sshProcess) greeting() (farEnd, error) {
 		limit = 0
 	}
 	rest, err := s.expect("here", "logging in", limit)
-	s.said.quiet()
+	s.stderr.quiet()
 	if err != nil {
 		return farEnd{}, err
 	}
@@ -243,14 +243,14 @@ func (s *sshProcess) explain(doing string, err error) error {
 	s.end()
 	var exit *exec.ExitError
 	if errors.As(s.err, &exit) && exit.Exited() && exit.ExitCode() != 255 && doing == "logging in" { // 255 is ssh's own (ssh(1), EXIT STATUS)
-		return fault.Failf("an end point of ssh needs a login with a shell: "+manualSSH(s.destination, s.port)+" shows what there is",
-			"remote: %s: %s: %w%s", s.destination, doing, &OtherSystem{}, s.said.because())
+		return fault.Failf("use a login with a shell; check it with "+manualSSH(s.destination, s.port),
+			"remote: %s: %s: %w%s", s.destination, doing, &OtherSystem{}, s.stderr.because())
 	}
 	if doing == "logging in" {
-		return platform.SSHFault(s.destination, s.port, s.said.String(), fmt.Errorf("the connection failed: %w", err))
+		return platform.SSHFault(s.destination, s.port, s.stderr.String(), fmt.Errorf("the connection failed: %w", err))
 	}
-	return fault.Failf("try again; "+manualSSH(s.destination, s.port)+" shows whether the connection holds",
-		"remote: %s: %s: the connection has ended%s: %w", s.destination, doing, s.said.because(), err)
+	return fault.Failf("try again; check with "+manualSSH(s.destination, s.port)+" whether the connection is stable",
+		"remote: %s: %s: the connection has ended%s: %w", s.destination, doing, s.stderr.because(), err)
 }
 
 func manualSSH(destination string, port int) string {
@@ -295,16 +295,16 @@ func (s *sshProcess) end() {
 	<-s.done
 }
 
-// sayings collects the stderr of ssh and the far end: it keeps the beginning, and
+// sshStderr collects the stderr of ssh and the far end: it keeps the beginning, and
 // until the login is done shows it to the user at once.
-type sayings struct {
+type sshStderr struct {
 	mu   sync.Mutex
 	kept []byte
 	echo io.Writer
 }
 
 // Write implements io.Writer.
-func (s *sayings) Write(b []byte) (int, error) {
+func (s *sshStderr) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.echo != nil {
@@ -316,23 +316,23 @@ func (s *sayings) Write(b []byte) (int, error) {
 }
 
 // note adds a line of our own.
-func (s *sayings) note(line string) { fmt.Fprintln(s, line) }
+func (s *sshStderr) note(line string) { fmt.Fprintln(s, line) }
 
 // quiet ends the echo.
-func (s *sayings) quiet() {
+func (s *sshStderr) quiet() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.echo = nil
 }
 
-func (s *sayings) String() string {
+func (s *sshStderr) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.kept)
 }
 
 // because returns the last line, as the end of a message.
-func (s *sayings) because() string {
+func (s *sshStderr) because() string {
 	all := strings.Split(strings.TrimSpace(s.String()), "\n")
 	if last := all[len(all)-1]; last != "" {
 		return fmt.Sprintf(" (%.300s)", last)

@@ -54,7 +54,7 @@ type farEnd struct {
 func parseFarEnd(words, destination string) (farEnd, error) {
 	w := strings.Fields(words)
 	if len(w) != 4 && len(w) != 8 || w[0] == "?" || w[1] == "?" { // eight with SSH_CONNECTION
-		return farEnd{}, fault.Failf("see what `ssh "+destination+" uname -sm` prints: the PATH of the login may be wrong", "remote: %s says of itself %.60q, and not which system it is", destination, words)
+		return farEnd{}, fault.Failf("check the output of `ssh "+destination+" uname -sm`: the PATH of the login may be wrong", "remote: %s does not report its system, but %.60q", destination, words)
 	}
 	far := farEnd{os: systemName(w[0], w[2]), arch: machineName(w[1]), gzip: w[3] == "gzip"}
 	far.addr = destination[strings.LastIndex(destination, "@")+1:]
@@ -121,8 +121,8 @@ func openBinary(far farEnd) (*os.File, error) {
 			return f, nil
 		}
 	}
-	return nil, fault.Failf(fmt.Sprintf("put %s of the same version (`make cross` builds all) beside this program in %s, or into a folder that %s names",
-		name, filepath.Dir(own), binariesVariable), "remote: there is no thru for %s/%s at hand", far.os, far.arch)
+	return nil, fault.Failf(fmt.Sprintf("put %s of the same version (`make cross` builds all) into the folder of this program, %s, or into the folder in %s",
+		name, filepath.Dir(own), binariesVariable), "remote: no thru program for %s/%s found", far.os, far.arch)
 }
 
 // parcel is a program in the form in which it is sent.
@@ -188,7 +188,7 @@ func (s *sshProcess) bring(box parcel, p progress) error {
 	if _, err := fmt.Fprintf(s.in, "%d %d %x %s\n", len(box.body), box.size, box.sum, box.coding); err != nil {
 		return s.explain("copying thru there", err)
 	}
-	if _, err := s.expect("send", "finding a place for thru", sshAnswerTime); err != nil {
+	if _, err := s.expect("send", "finding a folder for thru", sshAnswerTime); err != nil {
 		return err
 	}
 	const piece = 1 << 20

@@ -45,21 +45,21 @@ type vmkernel struct {
 func (d Dialer) vmkernel(ctx context.Context, s *sshProcess, name string, far farEnd) (*control.EndPoint, func(), error) {
 	p := d.person.Progress()
 	defer p.Clear()
-	p.Checking("asking " + s.destination + " how its iperf3 can be reached")
-	told, err := s.askVMkernel()
+	p.Checking("reading the firewall and iperf3 of " + s.destination)
+	report, err := s.readVMkernel()
 	if err != nil {
 		return nil, nil, err
 	}
-	door, err := d.choose(told, s.destination)
+	door, err := d.choose(report, s.destination)
 	if err != nil {
 		return nil, nil, err
 	}
 	bind := cmp.Or(d.DataAddr, far.addr)
 	if net.ParseIP(bind) == nil {
-		return nil, nil, fault.Usagef("--data-addr takes the address of a VMkernel interface there", "%s is no address that iperf3 there can answer at", bind)
+		return nil, nil, fault.Usagef("give the address of a VMkernel interface there: --data-addr", "iperf3 there cannot listen on %s", bind)
 	}
 	if door.Closed { // printed before it is done
-		d.person.Line(fmt.Sprintf("%s: the firewall's rule set %s is enabled for this test and disabled after it; `%s` would do that by hand", s.destination, door, door.Disable()))
+		d.person.Line(fmt.Sprintf("%s: thru enables the firewall rule set %s for this test and disables it afterwards (manually: `%s`)", s.destination, door, door.Disable()))
 	}
 	facts := factsBySSH(ctx, s)
 	v := &vmkernel{ssh: s, door: door, stop: make(chan struct{})}
@@ -67,7 +67,7 @@ func (d Dialer) vmkernel(ctx context.Context, s *sshProcess, name string, far fa
 		<-facts
 		return nil, nil, err
 	}
-	e := v.endPoint(name, bind, told["iperf3"])
+	e := v.endPoint(name, bind, report["iperf3"])
 	p.Checking("reading " + s.destination + " (esxi)")
 	read := <-facts
 	e.Known = read.facts
@@ -82,13 +82,13 @@ func (v *vmkernel) endPoint(name, bind, version string) *control.EndPoint {
 	e := &control.EndPoint{
 		Name: name, Addr: net.JoinHostPort(bind, strconv.Itoa(v.door.Port)), Foreign: true, Engine: measure.IPerf3,
 		Port: v.door.Port, DataHosts: []string{bind}, Speaks: iperf3Version(version),
-		Unknown: []measure.NotChecked{{Fact: "end_points.cpu", Why: name + ": ESXi's own iperf3 tells of itself alone, not of the host's CPUs"}},
+		Unknown: []measure.NotChecked{{Fact: "end_points.cpu", Why: name + ": ESXi's own iperf3 reports only its own CPU use, not the host's"}},
 	}
 	switch {
 	case v.door.Closed:
-		e.Notes = []string{fmt.Sprintf("the firewall of %s: the rule set %s was enabled for this test, and is disabled at its end", name, v.door)}
+		e.Notes = []string{fmt.Sprintf("thru enabled the firewall rule set %s of %s for this test, and disables it afterwards", v.door, name)}
 	case v.door.Ruleset != "":
-		e.Notes = []string{fmt.Sprintf("the firewall of %s was left as it is: its rule set %s lets port %d pass", name, v.door, v.door.Port)}
+		e.Notes = []string{fmt.Sprintf("the firewall of %s was not changed: its rule set %s allows port %d", name, v.door, v.door.Port)}
 	}
 	return e
 }
@@ -102,53 +102,53 @@ func iperf3Version(line string) string {
 	return fmt.Sprintf("iperf3 %.20s", w[1])
 }
 
-// askVMkernel sends the script, and returns its report by keyword.
-func (s *sshProcess) askVMkernel() (map[string]string, error) {
+// readVMkernel sends the script, and returns its report by keyword.
+func (s *sshProcess) readVMkernel() (map[string]string, error) {
 	defer s.within(vmkernelAnswerTime)()
 	script := vmkernelScript(s.mark)
 	if _, err := fmt.Fprintf(s.in, farScript+"%s", len(script), script); err != nil {
-		return nil, s.explain("asking ESXi", err)
+		return nil, s.explain("reading ESXi", err)
 	}
-	told, size := map[string]*strings.Builder{}, 0
+	report, size := map[string]*strings.Builder{}, 0
 	for {
 		word, rest, err := s.line()
 		switch {
 		case err != nil:
-			return nil, s.explain("asking ESXi", err)
+			return nil, s.explain("reading ESXi", err)
 		case word == "failed":
-			return nil, fault.Failf("`thru check` reads the host without it", "remote: %s: looking for its iperf3: %s", s.destination, platform.Clean(rest))
+			return nil, fault.Failf("read the host without it: thru check", "remote: %s: looking for its iperf3: %s", s.destination, platform.Clean(rest))
 		case word == "asked":
 			all := map[string]string{}
-			for w, b := range maps.All(told) {
+			for w, b := range maps.All(report) {
 				all[w] = b.String()
 			}
 			return all, nil
 		}
 		if size += len(rest); size > sshMostNoise {
-			return nil, fmt.Errorf("remote: %s: asking ESXi: more than %d bytes", s.destination, sshMostNoise)
+			return nil, fmt.Errorf("remote: %s: reading ESXi: more than %d bytes", s.destination, sshMostNoise)
 		}
-		if told[word] == nil {
-			told[word] = &strings.Builder{}
+		if report[word] == nil {
+			report[word] = &strings.Builder{}
 		}
-		told[word].WriteString(rest + "\n")
+		report[word].WriteString(rest + "\n")
 	}
 }
 
 // choose chooses the port: one that the firewall passes, or one that it may be opened for.
-func (d Dialer) choose(told map[string]string, destination string) (esx.Door, error) {
-	client, _ := netip.ParseAddr(strings.TrimSpace(told["client"]))
-	walls := esx.Walls{State: told["firewall"], Sets: told["sets"], Rules: told["rules"], Allowed: told["allowed"], Sockets: told["sockets"]}
+func (d Dialer) choose(report map[string]string, destination string) (esx.Door, error) {
+	client, _ := netip.ParseAddr(strings.TrimSpace(report["client"]))
+	walls := esx.Walls{State: report["firewall"], Sets: report["sets"], Rules: report["rules"], Allowed: report["allowed"], Sockets: report["sockets"]}
 	doors, err := esx.Doors(walls, client.Unmap(), vmkernelPort)
 	if err != nil {
 		return esx.Door{}, fmt.Errorf("remote: %s: %w", destination, err)
 	}
 	switch {
 	case len(doors) == 0:
-		return esx.Door{}, fault.Failf("`esxcli network firewall ruleset rule list` there shows them; `esxcli network firewall set --enabled false` there lets all pass until `... --enabled true`: that is yours to decide",
-			"remote: %s: no rule set of its firewall lets TCP in at a port that iperf3 could take", destination)
+		return esx.Door{}, fault.Failf("list the rules there: `esxcli network firewall ruleset rule list`; to disable the firewall, which is your decision: `esxcli network firewall set --enabled false`, to enable it again: `... --enabled true`",
+			"remote: %s: no firewall rule set allows inbound TCP to a free port for iperf3", destination)
 	case doors[0].Closed && !d.Firewall:
-		return esx.Door{}, fault.Failf(fmt.Sprintf("--esx-firewall enables the rule set %s for the test and disables it after; by hand: `%s`, and `%s` undoes it", doors[0].Ruleset, doors[0].Enable(), doors[0].Disable()),
-			"remote: %s: its firewall lets nothing in to iperf3: the rule set %s would, and is disabled", destination, doors[0])
+		return esx.Door{}, fault.Failf(fmt.Sprintf("let thru enable the rule set %s for the test and disable it afterwards: --esx-firewall; manually: `%s`, to revert: `%s`", doors[0].Ruleset, doors[0].Enable(), doors[0].Disable()),
+			"remote: %s: its firewall blocks iperf3: the rule set %s, which allows it, is disabled", destination, doors[0])
 	}
 	return doors[0], nil
 }
@@ -187,8 +187,8 @@ func notInstalledOnly(err error) error {
 	if !strings.Contains(strings.ToLower(err.Error()), "not permitted") {
 		return err
 	}
-	return fault.Failf("ESXi 7 and 8 let it run after `esxcli system secpolicy domain set -n appDom -l disabled` (`... -l enforcing` undoes it), "+
-		"ESXi 8 also needs `esxcli system settings advanced set -o /User/execInstalledOnly -i 0` (`... -i 1` undoes it): that is yours to decide", "%w", err)
+	return fault.Failf("allow it on ESXi 7 and 8, if you decide so: `esxcli system secpolicy domain set -n appDom -l disabled` (to revert: `... -l enforcing`); "+
+		"ESXi 8 also needs `esxcli system settings advanced set -o /User/execInstalledOnly -i 0` (to revert: `... -i 1`)", "%w", err)
 }
 
 // close ends iperf3 there, and waits until the host is restored.
@@ -206,7 +206,7 @@ func (v *vmkernel) close(p person) {
 		word = w
 	}
 	if end.Stop(); v.door.Closed && word != "restored" {
-		p.Line(fmt.Sprintf("warning: %s did not say that its firewall is as before: see `esxcli network firewall ruleset list -r %s` there; `%s` undoes it", v.ssh.destination, v.door.Ruleset, v.door.Disable()))
+		p.Line(fmt.Sprintf("warning: %s did not confirm that its firewall is restored: check with `esxcli network firewall ruleset list -r %s` there; to restore it: `%s`", v.ssh.destination, v.door.Ruleset, v.door.Disable()))
 	}
 	v.ssh.close()
 }

@@ -89,8 +89,8 @@ func TestVMkernelEndPoint(t *testing.T) {
 		t.Run(filepath.Base(shell), func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			dir := esxHere(t, shell)
-			var said bytes.Buffer
-			d := Dialer{Network: New(scribe{&said}, ""), VMkernel: true, Firewall: true}
+			var printed bytes.Buffer
+			d := Dialer{Network: New(scribe{&printed}, ""), VMkernel: true, Firewall: true}
 			e, end, err := d.EndPoint(t.Context(), "ssh://root@esx1")
 			if err != nil {
 				t.Fatal(err)
@@ -101,8 +101,8 @@ func TestVMkernelEndPoint(t *testing.T) {
 			if got := kept(t, dir, "open") + ", " + kept(t, dir, "asked"); got != "true, -s -p 5201 -B 127.0.0.1" {
 				t.Errorf("while it is connected: %s", got)
 			}
-			if !strings.Contains(said.String(), "the firewall's rule set gdbserver (TCP 1000-9999) is enabled for this test") {
-				t.Errorf("said: %s", said.String())
+			if !strings.Contains(printed.String(), "thru enables the firewall rule set gdbserver (TCP 1000-9999) for this test") {
+				t.Errorf("printed %s", printed.String())
 			}
 			end()
 			if kept(t, dir, "open") != "false" || kept(t, dir, "calls") != "network firewall ruleset set -r gdbserver -e true\nnetwork firewall ruleset set -r gdbserver -e false" {
@@ -111,8 +111,8 @@ func TestVMkernelEndPoint(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, "thru-vmkernel")); !os.IsNotExist(err) {
 				t.Errorf("a folder is left: %v", err)
 			}
-			if strings.Contains(said.String(), "warning") {
-				t.Errorf("said: %s", said.String())
+			if strings.Contains(printed.String(), "warning") {
+				t.Errorf("printed %s", printed.String())
 			}
 		})
 	}
@@ -144,8 +144,8 @@ func TestVMkernelRefused(t *testing.T) {
 // A host that was not restored is named, with the command that reverts it.
 func TestVMkernelNotRestored(t *testing.T) {
 	dir := esxHere(t, "/bin/sh")
-	var said bytes.Buffer
-	d := Dialer{Network: New(scribe{&said}, ""), VMkernel: true, Firewall: true}
+	var printed bytes.Buffer
+	d := Dialer{Network: New(scribe{&printed}, ""), VMkernel: true, Firewall: true}
 	_, end, err := d.EndPoint(t.Context(), "ssh://root@esx1")
 	if err != nil {
 		t.Fatal(err)
@@ -154,8 +154,8 @@ func TestVMkernelNotRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	end()
-	if !strings.Contains(said.String(), "did not say that its firewall is as before") || !strings.Contains(said.String(), "`esxcli network firewall ruleset set -r gdbserver -e false` undoes it") {
-		t.Errorf("said: %s", said.String())
+	if !strings.Contains(printed.String(), "did not confirm that its firewall is restored") || !strings.Contains(printed.String(), "to restore it: `esxcli network firewall ruleset set -r gdbserver -e false`") {
+		t.Errorf("printed %s", printed.String())
 	}
 	if got := kept(t, dir, "thru-vmkernel/ruleset"); got != "gdbserver" {
 		t.Errorf("the next test would not know that %q is left", got)
@@ -173,13 +173,13 @@ func FuzzVMkernelTalk(f *testing.F) {
 	f.Add("noise\nM failed there is none\n")
 	f.Add("M rules x\nM rules y\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		s := &sshProcess{mark: "M", in: nowhere{io.Discard}, out: bufio.NewReader(strings.NewReader(text)), said: &sayings{}, done: make(chan struct{})}
+		s := &sshProcess{mark: "M", in: nowhere{io.Discard}, out: bufio.NewReader(strings.NewReader(text)), stderr: &sshStderr{}, done: make(chan struct{})}
 		close(s.done)
-		told, err := s.askVMkernel()
+		report, err := s.readVMkernel()
 		if err == nil && !strings.Contains(text, "M asked") {
-			t.Errorf("%q tells %v", text, told)
+			t.Errorf("%q: report %v", text, report)
 		}
-		iperf3Version(told["iperf3"])
-		Dialer{}.choose(told, "esx1")
+		iperf3Version(report["iperf3"])
+		Dialer{}.choose(report, "esx1")
 	})
 }

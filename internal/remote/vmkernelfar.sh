@@ -36,7 +36,7 @@ serve() {
 	kill -0 $n 2>/dev/null
 }
 
-test -f "$p" || fail "there is no $p"
+test -f "$p" || fail "$p does not exist"
 esxcli network firewall get 2>&1 | say firewall
 esxcli network firewall ruleset list 2>&1 | say sets
 esxcli network firewall ruleset rule list 2>&1 | say rules
@@ -50,12 +50,12 @@ read -r rule port bind || exit 0
 if mkdir "$l" 2>/dev/null; then :; else
 	sleep 1
 	for n in $(cat "$l/pids" 2>/dev/null); do
-		kill -0 "$n" 2>/dev/null && fail "another thru measures with this host's iperf3: try again when it has ended"
+		kill -0 "$n" 2>/dev/null && fail "another thru uses this host's iperf3: try again when it has ended"
 	done
 	rmdir "$l/undoing" 2>/dev/null
 	undo >/dev/null
 	trap "exit 1" HUP INT PIPE TERM
-	mkdir "$l" || fail "what a killed thru has left in $l cannot be undone"
+	mkdir "$l" || fail "cannot revert the changes of a killed thru in $l"
 fi
 ours=yes
 echo $$ > "$l/pids"
@@ -64,7 +64,7 @@ k=$!
 echo $k >> "$l/pids"
 if test "$rule" != -; then
 	echo "$rule" > "$l/ruleset"
-	why=$(esxcli network firewall ruleset set -r "$rule" -e true 2>&1) || fail "the rule set $rule cannot be enabled: $why"
+	why=$(esxcli network firewall ruleset set -r "$rule" -e true 2>&1) || fail "cannot enable the rule set $rule: $why"
 fi
 c=
 for f in "$p" "$l/iperf3" "$p.thru"; do
