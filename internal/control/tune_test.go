@@ -487,7 +487,7 @@ func TestTuneTaken(t *testing.T) {
 	w := sick()
 	w.agents["peer"].fails = func(call string) error {
 		if call == "tune" {
-			return fault.Failf("wait until that has ended", "tune: this host is being tuned by another: thru tune at c")
+			return fault.Failf("wait until that has ended", "tune: another client is tuning this host: thru tune at c")
 		}
 		return nil
 	}

@@ -32,7 +32,7 @@ func (f FS) cpuList(name string) ([]int, error) {
 func parseCPUMask(s string) ([]int, error) {
 	n, ok := new(big.Int).SetString(strings.ReplaceAll(s, ",", ""), 16)
 	if !ok || n.Sign() < 0 || n.BitLen() > maxCPU {
-		return nil, fmt.Errorf("%.80q is no mask of CPUs", s)
+		return nil, fmt.Errorf("%.80q is not a CPU mask", s)
 	}
 	var cpus []int
 	for cpu := range n.BitLen() {

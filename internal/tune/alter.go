@@ -45,7 +45,7 @@ func (d *Tuner) takeBack(t *tuning, made []measure.Changed, cause error) error {
 	}
 	for _, c := range d.undo(t.journal, numbers, pass{seen: t.seen}) {
 		if c.Outcome == measure.Failed {
-			cause = errors.Join(cause, fmt.Errorf("tune: and undoing %s: %s", nameOf(c.Setting), c.Error))
+			cause = errors.Join(cause, fmt.Errorf("tune: and reverting %s: %s", nameOf(c.Setting), c.Error))
 		}
 	}
 	return cause
@@ -55,7 +55,7 @@ func (d *Tuner) takeBack(t *tuning, made []measure.Changed, cause error) error {
 // changed.
 func (d *Tuner) check(settings []measure.Setting) error {
 	if len(settings) > mostSettings {
-		return fmt.Errorf("tune: %d settings at a time are too many: at most %d", len(settings), mostSettings)
+		return fmt.Errorf("tune: %d settings exceed the limit of %d at a time", len(settings), mostSettings)
 	}
 	var interfaces []string
 	for _, s := range settings {
@@ -63,13 +63,13 @@ func (d *Tuner) check(settings []measure.Setting) error {
 			return errors.New("tune: the name of a setting is too long")
 		}
 		if name := s.Knob + s.Interface; !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-			return fmt.Errorf("tune: %q is no name of a setting", name)
+			return fmt.Errorf("tune: %q is not the name of a setting", name)
 		}
 		if err := checkValue(s.Value); err != nil {
 			return fmt.Errorf("tune: setting %s: %w", nameOf(s), err)
 		}
 		if !d.allows(s.Knob) {
-			return fault.Failf("its operator allows others, or does it by hand: thru tune --dry-run prints how", "tune: %s is not on the list of this end point (thru serve --tune-only)", s.Knob)
+			return fault.Failf("set another one, or set it manually there: thru tune --dry-run prints the commands", "tune: %s is not on the list of this end point (thru serve --tune-only)", s.Knob)
 		}
 		if s.Interface != "" && !slices.Contains(interfaces, s.Interface) {
 			interfaces = append(interfaces, s.Interface)
@@ -77,7 +77,7 @@ func (d *Tuner) check(settings []measure.Setting) error {
 	}
 	for _, k := range d.machine.Knobs(interfaces) {
 		if k.Refused != "" && slices.ContainsFunc(settings, func(s measure.Setting) bool { return s.Knob == k.Knob && s.Interface == k.Interface }) {
-			return fault.Failf("thru tune --dry-run prints how to do it by hand", "tune: %s cannot be changed here: %s", labelled(k.Knob, k.Interface), k.Refused)
+			return fault.Failf("set it manually: thru tune --dry-run prints the commands", "tune: %s cannot be changed here: %s", labelled(k.Knob, k.Interface), k.Refused)
 		}
 	}
 	return nil
@@ -100,8 +100,8 @@ func (d *Tuner) set(t *tuning, s measure.Setting) (measure.Changed, error) {
 		return measure.Changed{}, fmt.Errorf("tune: reading %s: %w", nameOf(s), err)
 	}
 	if last, ours := t.seen[target{s.Knob, s.Interface}]; ours && !same(last, before) {
-		return measure.Changed{}, fault.Failf("see who changes it (a tuning daemon, a network manager), and end that for the time of a tuning",
-			"tune: %s: %w: thru left it at %s, it is %s", nameOf(s), ErrForeign, quote(last), quote(before))
+		return measure.Changed{}, fault.Failf("find the program that changes it (a tuning daemon, a network manager), and stop it during a tuning",
+			"tune: %s: %w: thru set %s, it is now %s", nameOf(s), ErrForeign, quote(last), quote(before))
 	}
 	if holds(s, before) {
 		return measure.Changed{Setting: s, Before: before, Found: before, Outcome: measure.Settled}, nil
@@ -139,8 +139,8 @@ func (d *Tuner) make(t *tuning, c *change) error {
 	t.seen[c.target()] = found
 	moved()
 	if !holds(c.Setting, found) {
-		return fault.Failf("its driver or kernel has bounds of its own, or another program sets it at the same time: the kernel's log may say (dmesg)",
-			"tune: setting %s: the host took %s, but it reads %s: it is undone", nameOf(c.Setting), quote(c.Value), quote(found))
+		return fault.Failf("read the kernel's log (dmesg): the driver or kernel limits the value, or another program sets it too",
+			"tune: setting %s: the host accepted %s but reports %s; thru reverted it", nameOf(c.Setting), quote(c.Value), quote(found))
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (d *Tuner) make(t *tuning, c *change) error {
 func setFailed(s measure.Setting, err error) error {
 	hint := fault.Hint(err)
 	if hint == "" && isBusy(err) {
-		hint = "something holds the link or the device: end what uses it, take the link down (ip link set DEVICE down), set it, and up again"
+		hint = "stop the program that uses the link or the device, or set the link down (ip link set DEVICE down), change the setting, and set it up again"
 	}
 	return fault.Failf(hint, "tune: setting %s to %s: %w", nameOf(s), quote(s.Value), err)
 }
@@ -170,7 +170,7 @@ func (d *Tuner) ready(t *tuning) error {
 	if d.conf.Guard != nil {
 		if t.stop, err = d.conf.Guard(string(d.dir)); err != nil {
 			j.close()
-			return errors.Join(fmt.Errorf("tune: starting the guard, which would undo it if thru dies: %w", err), d.dir.finish(j))
+			return errors.Join(fmt.Errorf("tune: starting the guard process, which reverts changes if thru dies: %w", err), d.dir.finish(j))
 		}
 	}
 	t.journal = j

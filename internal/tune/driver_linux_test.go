@@ -148,7 +148,7 @@ func TestKnobsOfADriver(t *testing.T) {
 		knob.RSSHash:    {"tcp4 sdfn udp4 sd", "", ""}, knob.RSSTable: {"0 1 2 3 0 1 2 3", "", ""},
 		knob.RXChecksum: {"on", "on off", ""}, knob.TXChecksum: {"on", "on off", ""}, knob.ScatterGather: {"on", "on off", ""},
 		knob.TSO: {"on tx-tcp-segmentation=on tx-tcp6-segmentation=off", "on off", ""}, knob.GRO: {"off", "on off", ""},
-		knob.LRO: {"off", "off", "the driver does not let it be changed"},
+		knob.LRO: {"off", "off", "the driver does not allow a change"},
 	} {
 		if got[id] != want {
 			t.Errorf("%s: %q, want %q", id, got[id], want)

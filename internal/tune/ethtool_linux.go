@@ -38,7 +38,7 @@ func (d driver) put(iface string, cmd uint32, b []byte) error {
 func refused(err error) error {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return fmt.Errorf("the driver does not know it: %w", err)
+		return fmt.Errorf("the driver does not support it: %w", err)
 	case errors.Is(err, unix.EPERM):
 		return fmt.Errorf("%s: %w", needsRoot, err)
 	}
@@ -93,7 +93,7 @@ func ringRow(d driver, id string, most, now int) row {
 			}
 			n, err := strconv.ParseUint(value, 10, 31)
 			if err != nil || n == 0 || uint32(n) > wordAt(b, most) {
-				return fmt.Errorf("it can be 1 to %d", wordAt(b, most))
+				return fmt.Errorf("the range is 1 to %d", wordAt(b, most))
 			}
 			setWord(b, now, uint32(n))
 			return d.put(iface, unix.ETHTOOL_SRINGPARAM, b)
@@ -162,7 +162,7 @@ func fieldsRow(d driver, f fields) row {
 		x, known := f.find(name)
 		switch {
 		case !known:
-			return "", errors.New("there is no such field")
+			return "", errors.New("unknown field")
 		case x.toggle:
 			return onOff(value)
 		}
@@ -227,9 +227,9 @@ func (f fields) fill(b []byte, p pair) error {
 	n, err := strconv.ParseUint(p.value, 10, 32)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is no number of 32 bits", p.value)
+		return fmt.Errorf("%q is not a 32-bit number", p.value)
 	case x.most > 0 && uint32(n) > wordAt(b, x.most):
-		return fmt.Errorf("it can be up to %d", wordAt(b, x.most))
+		return fmt.Errorf("the maximum is %d", wordAt(b, x.most))
 	}
 	setWord(b, x.word, uint32(n))
 	return nil

@@ -66,7 +66,7 @@ func (o offload) row(d driver) row {
 			case err != nil:
 				return "", err.Error()
 			case !slices.ContainsFunc(all, func(f feature) bool { return f.movable }):
-				return on, "the driver does not let it be changed"
+				return on, "the driver does not allow a change"
 			case on == "on" && inactive(all):
 				return "on off", errInactive.Error()
 			}
@@ -83,7 +83,7 @@ func (o offload) set(d driver, iface, value string) error {
 	}
 	all = slices.DeleteFunc(all, func(f feature) bool { return !f.movable })
 	if len(all) == 0 {
-		return errors.New("the driver does not let it be changed")
+		return errors.New("the driver does not allow a change")
 	}
 	words := strings.Fields(value)
 	for i := range all {
@@ -98,7 +98,7 @@ func (o offload) set(d driver, iface, value string) error {
 		all[i].wanted = state == "on"
 	}
 	if text := featuresText(all); text != value {
-		return fmt.Errorf("it is to be written %q", text)
+		return fmt.Errorf("write it as %q", text)
 	}
 	if err := d.want(iface, all, count); err != nil {
 		return err
@@ -121,7 +121,7 @@ func inactive(all []feature) bool {
 func featuresForm(value string) (string, error) {
 	words := strings.Fields(value)
 	if len(words) == 0 {
-		return "", errors.New(`it is "on" or "off"`)
+		return "", errors.New(`it must be "on" or "off"`)
 	}
 	if _, err := onOff(words[0]); err != nil {
 		return "", err
@@ -130,7 +130,7 @@ func featuresForm(value string) (string, error) {
 	for _, w := range words[1:] {
 		name, state, _ := strings.Cut(w, "=")
 		if _, err := onOff(state); err != nil || name == "" || seen[name] {
-			return "", fmt.Errorf("%.80q does not say that a feature is on or off, or says it again", w)
+			return "", fmt.Errorf("%.80q does not set a feature to on or off, or repeats one", w)
 		}
 		seen[name] = true
 	}
@@ -217,7 +217,7 @@ func (d driver) featureNames(iface string) ([]string, error) {
 	}
 	n := int(wordAt(b, 4))
 	if n <= 0 || n > maxFeatures {
-		return nil, fmt.Errorf("the kernel names %d features: %w", n, errNone)
+		return nil, fmt.Errorf("the kernel lists %d features: %w", n, errNone)
 	}
 	b = newRequest(unix.ETHTOOL_GSTRINGS, 12+n*nameLength)
 	setWord(b, 1, setFeatures)

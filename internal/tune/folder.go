@@ -38,19 +38,19 @@ func (f folder) make() error {
 		fresh = append(fresh, dir)
 	}
 	if err := os.MkdirAll(filepath.Join(string(f), doneFolder), 0o700); err != nil {
-		return fault.Failf("the journal needs a folder on a disk: name another state folder", "tune: making the folder of the journal: %w", err)
+		return fault.Failf("name another state folder, on a writable disk, for the journal", "tune: creating the folder of the journal: %w", err)
 	}
 	for _, dir := range fresh {
 		if err := syncDir(dir); err != nil {
-			return fmt.Errorf("tune: making the folder of the journal: %w", err)
+			return fmt.Errorf("tune: creating the folder of the journal: %w", err)
 		}
 	}
 	info, err := os.Stat(string(f))
 	if err != nil {
-		return fmt.Errorf("tune: looking at the folder of the journal: %w", err)
+		return fmt.Errorf("tune: reading the mode of the journal's folder: %w", err)
 	}
 	if !ownedAlone(info) {
-		return fault.Failf("it is to be yours alone: chown it, chmod 700 "+string(f), "tune: the folder %s can be changed by others (mode %04o)", string(f), info.Mode().Perm())
+		return fault.Failf("own the folder and set its mode: chown, chmod 700 "+string(f), "tune: the folder %s can be changed by others (mode %04o)", string(f), info.Mode().Perm())
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (f folder) create(first entry, step step) (*journal, error) {
 	}
 	for {
 		if id++; id > mostJournal {
-			return nil, fault.Failf(fmt.Sprintf("thru tune --rollback, then remove %s", filepath.Join(string(f), doneFolder)), "tune: making a journal: there is one of the last number, %d", mostJournal)
+			return nil, fault.Failf(fmt.Sprintf("thru tune --rollback, then remove %s", filepath.Join(string(f), doneFolder)), "tune: creating a journal: the highest number, %d, is in use", mostJournal)
 		}
 		j, err := createJournal(f.path(id), id, first, step)
 		if !errors.Is(err, fs.ErrExist) { // the number is taken by another network namespace: try the next
@@ -109,7 +109,7 @@ func (f folder) finish(j *journal) error {
 	j.step("rename")
 	to := filepath.Join(string(f), doneFolder, filepath.Base(j.path))
 	if err := os.Rename(j.path, to); err != nil {
-		return fmt.Errorf("tune: putting a journal away: %w", err)
+		return fmt.Errorf("tune: archiving a journal: %w", err)
 	}
 	j.path = to
 	done, err := f.numbers(doneFolder)

@@ -44,7 +44,7 @@ func Guard(ctx context.Context, d *Tuner, in io.Reader) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("tune: undoing a tuning whose process has died: %w", errors.Join(err, leftError(left)))
+			return fmt.Errorf("tune: reverting the tuning of a dead process: %w", errors.Join(err, leftError(left)))
 		case <-time.After(guardWait):
 		}
 	}

@@ -78,7 +78,7 @@ func (e entry) encode() ([]byte, error) {
 	return fmt.Appendf(b, "%s%0*x%s\n", sumBefore, sumDigits, sumOf(b), sumAfter), nil
 }
 
-var errDamaged = errors.New("it does not hold what was written")
+var errDamaged = errors.New("its content differs from what was written")
 
 // decodeLine parses a line without its line end.
 func decodeLine(line []byte) (entry, error) {
@@ -228,7 +228,7 @@ type journal struct {
 func createJournal(path string, id int64, first entry, step step) (*journal, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("tune: making a journal: %w", err)
+		return nil, fmt.Errorf("tune: creating a journal: %w", err)
 	}
 	j := &journal{id: id, path: path, file: f, step: step}
 	err = j.add(first)
@@ -277,7 +277,7 @@ func ownedFile(f *os.File) error {
 		return err
 	}
 	if !ownedAlone(info) {
-		return fault.Failf("see who wrote it: if it is yours, chown it and chmod 600; else remove it", "it is another user's, or can be changed by others (mode %04o): it is not obeyed", info.Mode().Perm())
+		return fault.Failf("check its owner: if it is yours, chown it and chmod 600; if not, remove it", "it belongs to another user or is writable by others (mode %04o): thru does not use it", info.Mode().Perm())
 	}
 	return nil
 }
@@ -297,7 +297,7 @@ func (j *journal) add(e entry) error {
 	}
 	if err := j.write(b); err != nil {
 		j.file.Truncate(j.size) // remove a partial line, so that the next one does not follow it
-		return fault.Failf("nothing is changed that is not in the journal: see whether the disk is full, or has become read-only", "tune: writing the journal %s: %w", j.path, err)
+		return fault.Failf("check whether the disk is full or read-only: thru changes nothing without a journal", "tune: writing the journal %s: %w", j.path, err)
 	}
 	j.size += int64(len(b))
 	return j.apply(e)

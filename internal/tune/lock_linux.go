@@ -208,7 +208,7 @@ func ownedAlone(info fs.FileInfo) bool {
 // where it can.
 func Possible() error {
 	if why := privilege(); why != "" {
-		return fault.Failf("run it as root there, or print the advice alone: thru tune --dry-run", "tune: this thru can read the settings of the host, and change none: %s", why)
+		return fault.Failf("run it as root there, or print only the advice: thru tune --dry-run", "tune: thru can read the settings of this host but not change them: %s", why)
 	}
 	return nil
 }

@@ -29,5 +29,5 @@ func ownedAlone(fs.FileInfo) bool { return true }
 
 // Possible returns why this process cannot change settings of the host.
 func Possible() error {
-	return fault.Failf("print its commands: thru tune --dry-run", "tune: thru changes no settings of %s: it prints what to do", runtime.GOOS)
+	return fault.Failf("print its commands: thru tune --dry-run", "tune: thru cannot change settings on %s", runtime.GOOS)
 }

@@ -73,7 +73,7 @@ func (m *machine) find(id, iface string) (row, error) {
 		return row{}, fmt.Errorf("tune: knob %q: %w", id, ErrUnknown)
 	}
 	if r := m.rows[i]; (r.scope == knob.OfHost) != (iface == "") {
-		return row{}, fmt.Errorf("tune: knob %q is of %s: %w", id, map[bool]string{true: "the host, not of an interface", false: "an interface, and none is named"}[iface != ""], ErrUnknown)
+		return row{}, fmt.Errorf("tune: knob %q is of %s: %w", id, map[bool]string{true: "the host, not of an interface", false: "an interface, but none is given"}[iface != ""], ErrUnknown)
 	}
 	if m.rows[i].names == nil && iface != "" {
 		if err := m.called(iface); err != nil && !errors.Is(err, errNone) { // callers report an interface that is gone
@@ -89,7 +89,7 @@ func (m *machine) find(id, iface string) (row, error) {
 // names.
 func (m *machine) called(iface string) error {
 	if strings.ContainsFunc(iface, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) || strings.ContainsRune(":/", c) }) {
-		return fmt.Errorf("%.80q is no name of an interface", iface)
+		return fmt.Errorf("%.80q is not the name of an interface", iface)
 	}
 	return m.link(iface)
 }
@@ -200,14 +200,14 @@ func (r row) change(iface, before, value string) error {
 	}
 	after, err := r.read(iface)
 	if err == nil && !inForce(r.knob, value, after) {
-		err = fmt.Errorf("the host took it, but reads %.200q", after)
+		err = fmt.Errorf("the host accepted it but reports %.200q", after)
 	}
 	return err
 }
 
 // errInactive means that a setting was accepted and stays, but that the
 // kernel keeps it inactive, since a prerequisite is off.
-var errInactive = errors.New("it was taken, but the kernel keeps it off, since what it needs is off")
+var errInactive = errors.New("the kernel accepted it but keeps it off, because a feature that it needs is off")
 
 // labelled names a knob in an error.
 func labelled(id, iface string) string {

@@ -64,7 +64,7 @@ func awaited(set func(iface, before, value string) error) func(iface, before, va
 		}
 		for end := time.Now().Add(carrierWait); !running(iface); time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
-				return fmt.Errorf("the link has not come back within %v", carrierWait)
+				return fmt.Errorf("the link is still down after %v", carrierWait)
 			}
 		}
 		return nil
@@ -133,7 +133,7 @@ func single(set func(iface, before, value string) error) func(iface, before, val
 			below = below || o.Attrs().MasterIndex == a.Index
 		}
 		if below {
-			return fmt.Errorf("%w: the interfaces below it would lose theirs", errRefused)
+			return fmt.Errorf("%w: its lower interfaces would lose the feature too", errRefused)
 		}
 		return set(iface, before, value)
 	}
@@ -154,4 +154,4 @@ func queuesOf(before, value string) (rx, tx int) {
 
 // errRefused means a change that could not be undone exactly, and is not
 // made.
-var errRefused = errors.New("it could not be undone exactly")
+var errRefused = errors.New("thru could not revert it exactly")

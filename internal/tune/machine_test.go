@@ -65,7 +65,7 @@ func TestKnobsOfATree(t *testing.T) {
 		{Knob: knob.Congestion, Value: "cubic", Possible: "reno cubic bbr"}, {Knob: knob.Backlog, Value: "1000"},
 		{Knob: knob.Governor, Value: "powersave", Possible: "performance powersave"},
 		{Knob: knob.RPS, Interface: "eth0", Value: "rx-0 0 rx-1 3"}, {Knob: knob.XPS, Interface: "eth0", Value: "tx-0 1 tx-1 2"},
-		{Knob: knob.IRQAffinity, Interface: "eth0", Value: "24 0-1 25 0-1", Possible: "irqbalance runs here, and may move them again"},
+		{Knob: knob.IRQAffinity, Interface: "eth0", Value: "24 0-1 25 0-1", Possible: "irqbalance runs here and may move them again"},
 	}
 	if diff := cmp.Diff(want, At(treeOf(t, someHost())).Knobs([]string{"eth0", "eth9", "../.."})); diff != "" {
 		t.Errorf("knobs (-want +got):\n%s", diff)

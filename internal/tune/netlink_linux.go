@@ -32,7 +32,7 @@ func linkOf(iface string) (*netlink.LinkAttrs, netlink.Link, error) {
 		return nil, nil, err
 	}
 	if l.Attrs().Name != iface {
-		return nil, nil, fmt.Errorf("%.80q is another name of %s: name that", iface, l.Attrs().Name)
+		return nil, nil, fmt.Errorf("%.80q is an alternative name of %s: use that", iface, l.Attrs().Name)
 	}
 	return l.Attrs(), l, nil
 }
@@ -126,16 +126,16 @@ func persistent(f files, l netlink.Link, mtu int) error {
 	a, six := l.Attrs(), f.Exists("proc/sys/net/ipv6")
 	switch {
 	case min(mtu, a.MTU) < leastMTU:
-		return fmt.Errorf("%w: below %d bytes IPv4 is not sure to work", errRefused, leastMTU)
+		return fmt.Errorf("%w: IPv4 may fail below %d bytes", errRefused, leastMTU)
 	case six && (mtu < leastMTU6) != (a.MTU < leastMTU6):
-		return fmt.Errorf("%w: below %d bytes an interface loses its addresses of IPv6", errRefused, leastMTU6)
+		return fmt.Errorf("%w: below %d bytes an interface loses its IPv6 addresses", errRefused, leastMTU6)
 	}
 	if err := uppers(l, mtu); err != nil || !six || mtu < leastMTU6 {
 		return err
 	}
 	conf := path.Join("proc/sys/net/ipv6/conf", a.Name, "mtu")
 	if text, err := f.Text(conf); err == nil && text != strconv.Itoa(a.MTU) {
-		return fmt.Errorf("%w: IPv6 has an MTU of its own there (%s in /%s), which would be lost", errRefused, text, conf)
+		return fmt.Errorf("%w: it would lose its separate IPv6 MTU (%s in /%s)", errRefused, text, conf)
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -154,9 +154,9 @@ func uppers(below netlink.Link, mtu int) error {
 		u := l.Attrs()
 		switch {
 		case u.ParentIndex == a.Index && u.NetNsID < 0 && slices.Contains(followers(), l.Type()) && u.MTU > mtu:
-			return fmt.Errorf("%w: %s lies on it and has %d bytes, which it would lose", errRefused, u.Name, u.MTU)
+			return fmt.Errorf("%w: its upper interface %s would lose its MTU of %d bytes", errRefused, u.Name, u.MTU)
 		case u.MasterIndex == a.Index && slices.Contains([]string{"bond", "team"}, below.Type()) && u.MTU != a.MTU:
-			return fmt.Errorf("%w: its member %s has %d bytes, which it would lose", errRefused, u.Name, u.MTU)
+			return fmt.Errorf("%w: its member %s would lose its MTU of %d bytes", errRefused, u.Name, u.MTU)
 		}
 	}
 	return nil
@@ -174,7 +174,7 @@ func routes6(a *netlink.LinkAttrs, mtu int) error {
 	}
 	for _, r := range list {
 		if r.MTU != 0 && !r.MTULock && r.MTU != a.MTU && r.MTU >= mtu {
-			return fmt.Errorf("%w: the route to %v has an MTU of %d, which would be lost", errRefused, r.Dst, r.MTU)
+			return fmt.Errorf("%w: the route to %v would lose its MTU of %d", errRefused, r.Dst, r.MTU)
 		}
 	}
 	return nil
@@ -219,10 +219,10 @@ func qdiscRow(f files) row {
 func qdiscForm(value string) (string, error) {
 	name, handle, more := strings.Cut(strings.TrimSpace(value), " ")
 	if _, err := word(name); err != nil || more && handle == "" {
-		return "", fmt.Errorf("%.80q is no queueing discipline", value)
+		return "", fmt.Errorf("%.80q is not a queueing discipline", value)
 	}
 	if name == "blackhole" || name == "plug" { // it would cut the host off
-		return "", fmt.Errorf("%q drops all that is sent, or holds it back", name)
+		return "", fmt.Errorf("%q drops or holds back all traffic", name)
 	}
 	if !more {
 		return name, nil
@@ -298,7 +298,7 @@ func replaceable(f files, root discipline) error {
 	case root.handle == ownHandle || root.handle == 0 && root.kind == "noqueue":
 		return nil
 	case root.handle != 0:
-		return fmt.Errorf("%w: somebody has set up %s", errRefused, root.text())
+		return fmt.Errorf("%w: %s was configured by someone else", errRefused, root.text())
 	case root.kind == "noop":
 		return errors.New("the interface is down")
 	}
@@ -307,7 +307,7 @@ func replaceable(f files, root discipline) error {
 		kind = root.below
 	}
 	if usual, err := f.Text("proc/sys/net/core/default_qdisc"); err == nil && kind != usual {
-		return fmt.Errorf("%w: it has %s, and the host's default is %s by now", errRefused, kind, usual)
+		return fmt.Errorf("%w: it has %s, but the host's default is now %s", errRefused, kind, usual)
 	}
 	return nil
 }
@@ -336,7 +336,7 @@ func setQdisc(f files, iface, value string) error {
 		}
 	}
 	if value == "noqueue" || value == "mq" || value == "noop" {
-		return fmt.Errorf("%s is the kernel's to give, and it gives %s", value, root.text())
+		return fmt.Errorf("only the kernel assigns %s, and it assigns %s", value, root.text())
 	}
 	q.Handle = ownHandle
 	err = netlink.QdiscReplace(&q)

@@ -45,7 +45,7 @@ func attributes(b []byte) (list []attribute, err error) {
 	for len(b) >= unix.SizeofRtAttr {
 		size := int(nl.NativeEndian().Uint16(b))
 		if size < unix.SizeofRtAttr || size > len(b) {
-			return nil, errors.New("the kernel's answer is no list of attributes")
+			return nil, errors.New("the kernel's answer is not a list of attributes")
 		}
 		list = append(list, attribute{nl.NativeEndian().Uint16(b[2:]), b[unix.SizeofRtAttr:size]})
 		b = b[min((size+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1), len(b)):]
@@ -212,7 +212,7 @@ func mainRoutes() ([]route, error) {
 func routeOf(key string) (route, error) {
 	words := strings.Fields(key)
 	if len(words) != 7 || words[1] != "dev" {
-		return route{}, fmt.Errorf("%.120q names no route: %w", key, errNone)
+		return route{}, fmt.Errorf("%.120q is not a route: %w", key, errNone)
 	}
 	a, _, err := linkOf(words[2])
 	if err != nil {
@@ -262,9 +262,9 @@ func (r route) restorable() error {
 	}
 	switch {
 	case at(r.attrs, unix.RTA_MULTIPATH) != nil:
-		return fmt.Errorf("%w: the route has several ways", errRefused)
+		return fmt.Errorf("%w: the route has several next hops", errRefused)
 	case r.protocol() == unix.RTPROT_RA || expires:
-		return fmt.Errorf("%w: the route was learned from a router, and runs out", errRefused)
+		return fmt.Errorf("%w: the route comes from a router advertisement and expires", errRefused)
 	}
 	return nil
 }

@@ -58,12 +58,12 @@ func hashFields(text string) (fields uint64, err error) {
 			bit = 31
 		}
 		if bit < 1 || fields&(1<<bit) != 0 {
-			return 0, fmt.Errorf("%.80q names no fields of a packet", text)
+			return 0, fmt.Errorf("%.80q is not a set of packet fields", text)
 		}
 		fields |= 1 << bit
 	}
 	if text == "" {
-		err = errors.New("it names no fields of a packet")
+		err = errors.New("no packet fields are given")
 	}
 	return fields, err
 }
@@ -82,7 +82,7 @@ func hashRow(d driver) row {
 					return text, err
 				}
 			}
-			return "", errors.New("it is no kind of flow: tcp4, tcp6, udp4, udp6")
+			return "", errors.New("not a flow type: use tcp4, tcp6, udp4 or udp6")
 		}),
 		read: func(iface string) (string, error) {
 			var list []pair

@@ -22,7 +22,7 @@ const (
 )
 
 // errNoListener means a socket without a listener.
-var errNoListener = errors.New("nobody listens there")
+var errNoListener = errors.New("no listener there")
 
 // unixDiag is a request (struct unix_diag_req).
 type unixDiag struct{ states, show uint32 }

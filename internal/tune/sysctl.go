@@ -67,7 +67,7 @@ func (s sysctl) row(f files) row {
 func setCongestion(f files, name, value string) error {
 	err := f.write(name, value)
 	if known := congestions(f); err != nil && len(known) > 0 && !slices.Contains(known, value) {
-		return fmt.Errorf("%w: it can be %s here", err, strings.Join(known, " "))
+		return fmt.Errorf("%w: possible values here: %s", err, strings.Join(known, " "))
 	}
 	return err
 }
@@ -76,7 +76,7 @@ func setCongestion(f files, name, value string) error {
 func congestionState(f files, name, value string) (possible, refused string) {
 	known := congestions(f)
 	if refused = f.refusal(name); refused == "" && len(known) == 1 && known[0] == value {
-		refused = "this network namespace has no other one; a route can have its own (" + knob.RouteCongestion + ")"
+		refused = "this network namespace has no other one; set it for a route instead (" + knob.RouteCongestion + ")"
 	}
 	return strings.Join(known, " "), refused
 }

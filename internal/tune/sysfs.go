@@ -37,11 +37,11 @@ func (f files) refusal(name string) string {
 		file.Close()
 		return ""
 	case errors.Is(err, syscall.EROFS):
-		return "/" + name + " is read-only here, as in a container"
+		return "/" + name + " is read-only here (a container?)"
 	case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
 		return needsRoot
 	case errors.Is(err, fs.ErrPermission):
-		return "the kernel lets only the host itself change /" + name + ", no container or network namespace"
+		return "the kernel allows only the host itself, not a container or network namespace, to change /" + name
 	}
 	return named(name, err).Error()
 }
@@ -136,7 +136,7 @@ func interrupts(h *host.Host, iface string, own func(string) error) ([]string, e
 // of that name in another network namespace.
 func plainName(iface string, own func(string) error) error {
 	if iface == "." || iface == ".." || strings.ContainsAny(iface, "/\x00") {
-		return fmt.Errorf("%.80q is no name of an interface: %w", iface, errNone)
+		return fmt.Errorf("%.80q is not the name of an interface: %w", iface, errNone)
 	}
 	if err := own(iface); err != nil {
 		return fmt.Errorf("%w: %w", errNone, err)
@@ -163,7 +163,7 @@ func (e elements) row(f files) row {
 	case knob.IRQAffinity:
 		r.states = func(iface, _ string) (possible, refused string) {
 			if balanced(f) {
-				possible = "irqbalance runs here, and may move them again"
+				possible = "irqbalance runs here and may move them again"
 			}
 			return possible, e.refusal(f, iface)
 		}

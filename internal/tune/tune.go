@@ -45,9 +45,9 @@ type Machine interface {
 
 // Errors that callers distinguish; the returned errors wrap them.
 var (
-	ErrUnknown = errors.New("there is no such knob here")
-	ErrForeign = fault.Because(fault.Foreign, errors.New("somebody else has changed it meanwhile"))
-	ErrTaken   = fault.Because(fault.Taken, errors.New("this host is being tuned by another"))
+	ErrUnknown = errors.New("this host has no such knob")
+	ErrForeign = fault.Because(fault.Foreign, errors.New("another program or user has changed it"))
+	ErrTaken   = fault.Because(fault.Taken, errors.New("another client is tuning this host"))
 )
 
 // errElsewhere is ErrTaken by a process with another state folder: the journals

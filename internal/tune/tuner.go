@@ -260,14 +260,14 @@ func (d *Tuner) Begin(client, who string) error {
 func leftError(changed []measure.Changed) error {
 	for _, c := range changed {
 		if c.Outcome == measure.Failed && c.Knob != "" { // an unreadable journal has no knob; --rollback reports it
-			return fault.Failf("thru tune --rollback shows all of it, and tries again", "tune: an earlier tuning was cut off and cannot be undone: %s: %s", nameOf(c.Setting), c.Error)
+			return fault.Failf("show the changes and try again: thru tune --rollback", "tune: an interrupted tuning cannot be reverted: %s: %s", nameOf(c.Setting), c.Error)
 		}
 	}
 	return nil
 }
 
 func taken(who string) error {
-	return fault.Failf("wait until that has ended, or end it", "tune: %w: %s", ErrTaken, who)
+	return fault.Failf("wait until the other tuning has ended, or end it", "tune: %w: %s", ErrTaken, who)
 }
 
 // takenHere adds to ErrTaken the process of this host, which may have been
@@ -279,9 +279,9 @@ func (d *Tuner) takenHere(err error) error {
 	}
 	pid := holderPID(d.conf.socket)
 	if pid == 0 {
-		return fault.Failf("wait until that has ended, or end it", "tune: %w%s", err, who)
+		return fault.Failf("wait until the other tuning has ended, or end it", "tune: %w%s", err, who)
 	}
-	return fault.Failf(fmt.Sprintf("wait until that has ended, or end it there: kill %d; where it is stopped or hangs, kill -9 %d: what it has changed is undone then", pid, pid),
+	return fault.Failf(fmt.Sprintf("wait until the other tuning has ended, or end it there: kill %d (kill -9 %d if it hangs); thru then reverts its changes", pid, pid),
 		"tune: %w%s (process %d)", err, who, pid)
 }
 
@@ -319,7 +319,7 @@ func (d *Tuner) hostLock() string {
 // of returns the running tuning of a client.
 func (d *Tuner) of(client string) (*tuning, error) {
 	if d.tuning == nil || d.tuning.client != client {
-		return nil, fault.Failf("", "tune: this client does not tune this host, or does not any more")
+		return nil, fault.Failf("", "tune: this client is not tuning this host (any more)")
 	}
 	return d.tuning, nil
 }
@@ -342,7 +342,7 @@ func (d *Tuner) Revert(client string, numbers []int64) ([]measure.Changed, error
 	}
 	for _, n := range numbers {
 		if t.journal == nil || t.journal.find(n) == nil {
-			return nil, fault.Failf("", "tune: undoing: there is no change %d in this tuning", n)
+			return nil, fault.Failf("", "tune: reverting: this tuning has no change %d", n)
 		}
 		which[n] = true
 	}

@@ -40,7 +40,7 @@ func (d *Tuner) undo(j *journal, which map[int64]bool, p pass) (all []measure.Ch
 		}
 		r := c.Changed
 		if later, yes := blocked[c.target()]; yes {
-			r.Outcome, r.Error = measure.Failed, fmt.Sprintf("change %d was made after it: undo that first", later)
+			r.Outcome, r.Error = measure.Failed, fmt.Sprintf("revert the later change %d first", later)
 		} else {
 			r = d.undoOne(j, c, p)
 		}
@@ -69,9 +69,9 @@ func (d *Tuner) undoOne(j *journal, c *change, p pass) measure.Changed {
 	switch {
 	case errors.Is(err, ErrUnknown) && d.gone(c):
 		delete(p.seen, c.target()) // a new interface of that name has its own values
-		return d.closed(j, c, measure.Settled, "it is gone, and what was set with it: an interface that has another name now keeps it, set it back there by hand")
+		return d.closed(j, c, measure.Settled, "the interface no longer exists; if it was renamed, revert the setting there manually")
 	case errors.Is(err, ErrUnknown):
-		return failed(c, fault.Failf("if it is gone for good, so is the setting: remove "+j.path, "reading it: %w", err))
+		return failed(c, fault.Failf("if it no longer exists, the setting is gone too: remove "+j.path, "reading it: %w", err))
 	case err != nil:
 		return failed(c, fmt.Errorf("reading it: %w", err))
 	case same(now, c.Before), all && same(now, first):
@@ -98,7 +98,7 @@ func (d *Tuner) undoOne(j *journal, c *change, p pass) measure.Changed {
 		return failed(c, fmt.Errorf("reading it back: %w", err))
 	case !same(after, c.Before):
 		d.stays(j, c)
-		return failed(c, fmt.Errorf("the host took %s, but it reads %s", quote(c.Before), quote(after)))
+		return failed(c, fmt.Errorf("the host accepted %s but reports %s", quote(c.Before), quote(after)))
 	}
 	if p.seen != nil {
 		p.seen[c.target()] = after
@@ -152,9 +152,9 @@ func (d *Tuner) ours(j *journal, c *change, now string) bool {
 // foreign returns the reason for leaving a value that is not ours.
 func (d *Tuner) foreign(j *journal, c *change, now string) string {
 	if d.afterBoot(j.record) {
-		return fmt.Sprintf("since the host was booted it is %s, which thru has not set: it stays so (before it was %s)", quote(now), quote(c.Before))
+		return fmt.Sprintf("since the boot it is %s, which thru did not set: it is left as it is (before the tuning it was %s)", quote(now), quote(c.Before))
 	}
-	return fmt.Sprintf("%v: thru left it at %s, it is %s", ErrForeign, quote(c.left()), quote(now))
+	return fmt.Sprintf("%v: thru set %s, it is now %s", ErrForeign, quote(c.left()), quote(now))
 }
 
 // left returns the value that thru left.
@@ -224,9 +224,9 @@ func (d *Tuner) watch(j *journal, about *change, seen map[target]string) (moved 
 // boot has set again.
 func (d *Tuner) cameBack(c *change) string {
 	if file := persistentIn(d.conf.Root, c.Setting); file != "" {
-		return "the boot had brought it back: " + file + " sets it; remove it there, or it comes again"
+		return "the boot set it again from " + file + ": remove it there, or the next boot does the same"
 	}
-	return "the boot had brought it back: something on this host makes it last; find it, or it comes again"
+	return "the boot set it again: find what sets it on this host, or the next boot does the same"
 }
 
 // Recover undoes tunings that a crash has interrupted, and returns the
@@ -238,12 +238,12 @@ func (d *Tuner) Recover() ([]measure.Changed, error) {
 		return nil, nil
 	}
 	if err := d.conf.Possible(); err != nil {
-		return nil, fmt.Errorf("tune: a tuning was cut off, and is not undone: %w", err)
+		return nil, fmt.Errorf("tune: an interrupted tuning is not reverted: %w", err)
 	}
 	release, err := d.take()
 	switch {
 	case errors.Is(err, errElsewhere):
-		return nil, fault.Failf("thru tune --rollback, when that has ended", "tune: a tuning was cut off, and is not undone: %w", err)
+		return nil, fault.Failf("run thru tune --rollback when the other tuning has ended", "tune: an interrupted tuning is not reverted: %w", err)
 	case errors.Is(err, ErrTaken):
 		return nil, nil
 	case err != nil:
@@ -321,7 +321,7 @@ func (d *Tuner) each(wanted func(record) bool) (all []measure.Changed, err error
 		switch {
 		case err != nil:
 		case d.isOf(r) == unknown:
-			err = fault.Failf("see to it by hand, and remove the file then", "tune: the journal %s is damaged: its first line does not say any more of which host it is, and nothing of it is undone", d.dir.path(id))
+			err = fault.Failf("revert its changes manually, then remove the file", "tune: the journal %s is damaged: its first line no longer names the host; thru reverts none of it", d.dir.path(id))
 		default:
 			some, err = d.undoJournal(id, stuck, p)
 		}
@@ -344,12 +344,12 @@ func (d *Tuner) undoJournal(id int64, stuck map[target]bool, p pass) (all []meas
 		all = d.undoHere(j, stuck, p)
 	} else {
 		for _, c := range j.open() {
-			all = append(all, d.closed(j, c, measure.Settled, "it was set in a network namespace that has ended since, and what was set there with it"))
+			all = append(all, d.closed(j, c, measure.Settled, "its network namespace no longer exists, and the setting with it"))
 		}
 	}
 	if len(j.damaged) > 0 {
 		all = append(all, measure.Changed{Outcome: measure.Failed, Error: fmt.Sprintf(
-			"the journal %s is damaged (%s): what it says there is not undone (see to it by hand, and remove the file then)", j.path, linesOf(j.damaged))})
+			"the journal %s is damaged (%s): thru does not revert those lines (revert them manually, then remove the file)", j.path, linesOf(j.damaged))})
 	}
 	if len(j.open()) > 0 {
 		return all, nil // it has no end yet: the next call tries again
@@ -367,7 +367,7 @@ func (d *Tuner) undoHere(j *journal, stuck map[target]bool, p pass) []measure.Ch
 	for _, c := range j.open() {
 		stuck[c.target()] = true
 		if !which[c.Number] {
-			all = append(all, failed(c, errors.New("a later change of it could not be undone: that comes first")))
+			all = append(all, failed(c, errors.New("a later change of it could not be reverted: revert that first")))
 		}
 	}
 	return all

@@ -22,13 +22,13 @@ type pair struct{ name, value string }
 func pairs(value string) ([]pair, error) {
 	words := strings.Fields(value)
 	if len(words) == 0 || len(words)%2 != 0 || len(value) > maxText {
-		return nil, fmt.Errorf("%.80q is no list of names, each with its value", value)
+		return nil, fmt.Errorf("%.80q is not a list of names and values", value)
 	}
 	list := make([]pair, 0, len(words)/2)
 	seen := map[string]bool{}
 	for i := 0; i < len(words); i += 2 {
 		if seen[words[i]] {
-			return nil, fmt.Errorf("%.80q is named twice", words[i])
+			return nil, fmt.Errorf("%.80q is given twice", words[i])
 		}
 		seen[words[i]] = true
 		list = append(list, pair{words[i], words[i+1]})
@@ -128,12 +128,12 @@ func numbers(n int) func(string) (string, error) {
 	return func(value string) (string, error) {
 		words := strings.Fields(value)
 		if len(words) != n {
-			return "", fmt.Errorf("%.80q has not %d number%s", value, n, map[bool]string{false: "s"}[n == 1])
+			return "", fmt.Errorf("%.80q does not consist of %d number%s", value, n, map[bool]string{false: "s"}[n == 1])
 		}
 		for i, w := range words {
 			v, err := strconv.ParseInt(w, 10, 64)
 			if err != nil {
-				return "", fmt.Errorf("%.80q is no number", w)
+				return "", fmt.Errorf("%.80q is not a number", w)
 			}
 			words[i] = strconv.FormatInt(v, 10)
 		}
@@ -147,7 +147,7 @@ func amounts(n int) func(string) (string, error) {
 	return func(value string) (string, error) {
 		text, err := form(value)
 		if err == nil && strings.Contains(text, "-") {
-			return "", fmt.Errorf("%.80q is below zero", text)
+			return "", fmt.Errorf("%.80q is negative", text)
 		}
 		return text, err
 	}
@@ -157,7 +157,7 @@ func amounts(n int) func(string) (string, error) {
 func word(value string) (string, error) {
 	value = strings.TrimSpace(value)
 	if value == "" || len(value) > 32 || strings.Trim(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" {
-		return "", fmt.Errorf("%.80q is no name", value)
+		return "", fmt.Errorf("%.80q is not a name", value)
 	}
 	return value, nil
 }
@@ -177,7 +177,7 @@ func mask(value string) (string, error) {
 	var digits strings.Builder
 	for group := range strings.SplitSeq(strings.TrimSpace(value), ",") {
 		if group == "" || len(group) > 8 || strings.Trim(group, "0123456789abcdefABCDEF") != "" || digits.Len() > unit.MaxCPU/4 {
-			return "", fmt.Errorf("%.80q is no mask of CPUs", value)
+			return "", fmt.Errorf("%.80q is not a CPU mask", value)
 		}
 		digits.WriteString(strings.Repeat("0", 8-len(group)) + strings.ToLower(group))
 	}
@@ -204,13 +204,13 @@ func cpus(value string) (string, error) {
 // each entry.
 func queueTable(value string) (string, error) {
 	if n := len(strings.Fields(value)); n == 0 || len(value) > maxText {
-		return "", errors.New("it is no table of queues")
+		return "", errors.New("not a table of queues")
 	}
 	words := strings.Fields(value)
 	for i, w := range words {
 		q, err := strconv.ParseUint(w, 10, 16)
 		if err != nil {
-			return "", fmt.Errorf("%.80q is no queue", w)
+			return "", fmt.Errorf("%.80q is not a queue", w)
 		}
 		words[i] = strconv.FormatUint(q, 10)
 	}

@@ -41,7 +41,7 @@ func TestSettable(t *testing.T) {
 		{"bbr", "reno bbr", "", "reno bbr"},
 		{"on", "off", "", "off"},
 		{"4194304", "", "", "yes"},
-		{"off", "off", "the driver does not let it be changed", "no"},
+		{"off", "off", "the driver does not allow a change", "no"},
 	} {
 		if got := settableText(measure.KnobState{Value: tt.value, Possible: tt.possible, Refused: tt.refused}); got != tt.want {
 			t.Errorf("%s, %s: %q, want %q", tt.value, tt.possible, got, tt.want)
