@@ -115,7 +115,7 @@ func TestSSHRefusals(t *testing.T) {
 		{name: "host key changed", client: func(t *testing.T, s *sshd) []string {
 			s.write(t, "host.pub", 0o600, s.read(t, "stranger.pub"))
 			return sshClient(t, s.path("user"), s)
-		}, want: []string{"has another key than it had"}},
+		}, want: []string{"find out why the host's key has changed"}},
 		{name: "key refused", client: func(t *testing.T, s *sshd) []string { return sshClient(t, s.path("stranger"), s) },
 			want: []string{"Permission denied", "ssh-agent"}},
 		{name: "no shell", config: "ForceCommand echo no logins today >&2; exit 1", want: []string{"no logins today", "a login with a shell"}},

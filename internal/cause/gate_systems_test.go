@@ -89,7 +89,7 @@ func TestSlotsOfSystems(t *testing.T) {
 		{"freebsd", "freebsd-13", "ix0", "pcie-bandwidth", pass_, "PCIe 2 x4 of ix0 carries 13.9 Gb/s"},
 		{"freebsd", "freebsd-13", "ix0", "pcie-trained", pass_, "its card supports PCIe 2 x8; what the slot supports is not known"},
 		{"windows", "windows-2022", "SLOT 3 Port 1", "pcie-bandwidth", fail_, "carries 109 Gb/s"},
-		{"esxi", "esxi-7", "vmnic0", "pcie-bandwidth", none_, "PCIe bandwidth of vmnic0: the commands of this system do not tell it"},
+		{"esxi", "esxi-7", "vmnic0", "pcie-bandwidth", none_, "PCIe bandwidth of vmnic0: the commands of this system do not report it"},
 	} {
 		f := factsOf(t, c.system, c.sample, "", "")
 		s := scene.Subject{LinkBps: 10e9, Ends: []scene.End{{Name: "local", Facts: f, Route: &measure.Route{Interface: c.nic}}}}

@@ -26,7 +26,7 @@ func (h *Host) activity(n *notes) activity {
 		a.throttled = g.Throttled
 	}
 	if !f.Exists("proc/1/stat") {
-		n.add("load.processes", "the processes of others are hidden: "+tree.OnlyRoot)
+		n.add("load.processes", "the processes of other users are hidden: "+tree.OnlyRoot)
 		return a
 	}
 	a.tasks = orNote[map[int]task](n, "load.processes")(f.tasks())

@@ -34,7 +34,7 @@ func parseBond(text string) (measure.Bond, error) {
 		}
 	}
 	if b.Mode == "" {
-		return b, errors.New("no mode of a bond")
+		return b, errors.New("no bonding mode")
 	}
 	return b, nil
 }

@@ -27,7 +27,7 @@ func parseCgroup(text string) ([]group, error) {
 	for line := range tree.Lines(text) {
 		f := strings.SplitN(line, ":", 3)
 		if len(f) != 3 || !strings.HasPrefix(f[2], "/") {
-			return nil, fmt.Errorf("%s is no control group", quoted(line))
+			return nil, fmt.Errorf("%s is not a control group", quoted(line))
 		}
 		g := group{path: f[2]}
 		if f[1] != "" {
@@ -66,14 +66,14 @@ func (f FS) cgroup(n *notes) *measure.Cgroup {
 		}
 	}
 	if quota != nil && quota.dir == "" && f.hiddenAbove(cpu) {
-		n.add("cgroup.quota_cpus", "none in the groups that this container shows; those above are hidden")
+		n.add("cgroup.quota_cpus", "none in the control groups of this container; parent groups are hidden")
 	}
 	memory, err := f.levelsOf(groups, mounts, "memory")
 	limit := keeper[int64](n, "cgroup.memory_max_bytes")(f.memoryMax(memory, err))
 	if limit != nil && *limit < math.MaxInt64 {
 		c.MemoryMax = limit
 	} else if limit != nil && f.hiddenAbove(memory) {
-		n.add("cgroup.memory_max_bytes", "none in the groups that this container shows; those above are hidden")
+		n.add("cgroup.memory_max_bytes", "none in the control groups of this container; parent groups are hidden")
 	}
 	set, err := f.levelsOf(groups, mounts, "cpuset")
 	c.CPUs = orNote[[]int](n, "cgroup.cpus")(f.cpuset(set, err))
@@ -103,7 +103,7 @@ func (f FS) levelsOf(groups []group, mounts []mount, controller string) (levels,
 		i = slices.IndexFunc(groups, func(g group) bool { return g.controllers == nil })
 	}
 	if i < 0 {
-		return levels{}, fmt.Errorf("no hierarchy of control groups has the controller %s", controller)
+		return levels{}, fmt.Errorf("no control group hierarchy has the controller %s", controller)
 	}
 	at := groups[i].path
 	for _, m := range mounts {
@@ -121,7 +121,7 @@ func (f FS) levelsOf(groups []group, mounts []mount, controller string) (levels,
 			}
 		}
 	}
-	return levels{version: version, path: at}, fmt.Errorf("no file system mounted here shows the control group %s (%s)", at, controller)
+	return levels{version: version, path: at}, fmt.Errorf("no mounted file system shows the control group %s (%s)", at, controller)
 }
 
 // relativeTo returns the part of a path after root.
@@ -230,7 +230,7 @@ func (f FS) quotaOf(version int, dir string) (float64, error) {
 			return float64(most) / float64(period), nil
 		}
 	}
-	return 0, fmt.Errorf("/%s: %s is no quota", dir, quoted(strings.Join(words, " ")))
+	return 0, fmt.Errorf("/%s: %s is not a quota", dir, quoted(strings.Join(words, " ")))
 }
 
 // throttling reads cpu.stat of the group that sets a quota. Version 2 counts
@@ -244,7 +244,7 @@ func (f FS) throttling(q quota) (measure.QuotaSpan, error) {
 	}
 	t := measure.QuotaSpan{CPUs: q.cpus, Periods: all["nr_periods"], Throttled: all["nr_throttled"], ThrottledNs: all["throttled_time"]}
 	if _, ok := all["nr_throttled"]; !ok {
-		return t, fmt.Errorf("/%s counts no periods", file)
+		return t, fmt.Errorf("/%s has no count of periods", file)
 	}
 	if usec, ok := all["throttled_usec"]; ok {
 		t.ThrottledNs = min(usec, math.MaxInt64/1000) * 1000
@@ -271,7 +271,7 @@ func (f FS) memoryMax(l levels, err error) (int64, error) {
 		}
 		most, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("/%s: %s is no limit", name, quoted(s))
+			return 0, fmt.Errorf("/%s: %s is not a limit", name, quoted(s))
 		}
 		const none = 1 << 60
 		if most < none {
@@ -292,7 +292,7 @@ func (f FS) cpuset(l levels, err error) ([]int, error) {
 			err = cmp.Or(err, e)
 		}
 	}
-	return nil, cmp.Or(err, errors.New("no group above tells"))
+	return nil, cmp.Or(err, errors.New("no parent control group reports it"))
 }
 
 // container returns the kind of container that this process runs in, or "".

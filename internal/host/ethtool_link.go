@@ -101,4 +101,4 @@ func fastest(mask []byte) int64 {
 }
 
 // errUnknown means that the driver does not support a request.
-var errUnknown = errors.New("the driver does not tell")
+var errUnknown = errors.New("the driver does not report it")

@@ -120,7 +120,7 @@ func (ethtool) rss(name string) (measure.RSS, error) {
 	}
 	table, key := binary.NativeEndian.Uint32(b[8:]), binary.NativeEndian.Uint32(b[12:])
 	if table > maxStrings || key > maxStrings {
-		return measure.RSS{}, fmt.Errorf("the driver says that its table has %d entries, its key %d bytes", table, key)
+		return measure.RSS{}, fmt.Errorf("the driver reports a table of %d entries and a key of %d bytes", table, key)
 	}
 	b = command(unix.ETHTOOL_GRSSH, 0, sizeofRXFH+4*int(table)+int(key))
 	binary.NativeEndian.PutUint32(b[8:], table)
@@ -166,7 +166,7 @@ func (ethtool) counters(name string) (map[string]uint64, error) {
 	}
 	n := binary.NativeEndian.Uint32(b[4:])
 	if int(n) != len(names) {
-		return nil, errors.New("the driver changed its counters in the middle of the reading")
+		return nil, errors.New("the driver changed its list of counters while thru read it")
 	}
 	values := make([]uint64, n)
 	for i := range values {
@@ -199,7 +199,7 @@ func stringSet(name string, set uint32) ([]string, error) {
 		return nil, errUnknown
 	}
 	if n > maxStrings {
-		return nil, fmt.Errorf("the driver says that it has %d", n)
+		return nil, fmt.Errorf("the driver reports %d names", n)
 	}
 	b = command(unix.ETHTOOL_GSTRINGS, set, 12+gstringLen*roomy(int(n)))
 	binary.NativeEndian.PutUint32(b[8:], n)
@@ -207,7 +207,7 @@ func stringSet(name string, set uint32) ([]string, error) {
 		return nil, err
 	}
 	if got := binary.NativeEndian.Uint32(b[8:]); got != n {
-		return nil, errors.New("the driver changed its counters in the middle of the reading")
+		return nil, errors.New("the driver changed its list of counters while thru read it")
 	}
 	return splitStrings(b[12 : 12+gstringLen*int(n)]), nil
 }

@@ -67,7 +67,7 @@ func (f FS) privileged() (bool, error) {
 	if words := strings.Fields(all["Uid"]); len(words) == 4 {
 		return words[1] == "0", nil
 	}
-	return false, errors.New("/proc/self/status names no user")
+	return false, errors.New("/proc/self/status has no user")
 }
 
 // distribution returns the name of the distribution; os-release(5) gives the
@@ -84,7 +84,7 @@ func (f FS) distribution() (string, error) {
 func (f FS) cpuModel() (string, error) {
 	c, err := f.firstCPU()
 	if err == nil && c.model == "" {
-		err = errors.New("/proc/cpuinfo names none on this architecture")
+		err = errors.New("/proc/cpuinfo has no model on this architecture")
 	}
 	return c.model, err
 }

@@ -16,7 +16,7 @@ func chosen(s string) (string, error) {
 	if words := strings.Fields(s); len(words) == 1 && !strings.ContainsAny(s, "[]") {
 		return s, nil
 	}
-	return "", errors.New("no choice is marked in " + quoted(s))
+	return "", errors.New("no selected value in " + quoted(s))
 }
 
 // quoted shortens foreign text for an error.

@@ -55,7 +55,7 @@ func (s *ruleset) rule(b []byte) error {
 	family, b := b[0], b[sizeofNfgenmsg:]
 	table, chain := cString(attr(b, nftaRuleTable)), cString(attr(b, nftaRuleChain))
 	if table == "" || chain == "" {
-		return errors.New("the kernel shows a rule of no chain")
+		return errors.New("the kernel reports a rule without a chain")
 	}
 	if s.rules == nil {
 		s.rules = map[string]int{}
@@ -209,7 +209,7 @@ func (f FS) conntrack(n *notes, w *measure.Firewall, set *ruleset, legacy *[]str
 	case tracked > 0 || set != nil && set.tracks:
 		w.Conntrack = new(true)
 	case set == nil || legacy == nil || len(*legacy) > 0:
-		n.add("firewall.conntrack", "the table is empty now, and the rules that would fill it are not known")
+		n.add("firewall.conntrack", "the table is empty now, and thru could not read the rules that fill it")
 	default:
 		w.Conntrack = new(false)
 	}

@@ -24,7 +24,7 @@ type Holder struct {
 func (h *Host) Holders(inodes map[uint32]bool) (map[uint32][]Holder, error) {
 	pids, err := h.fs.Numbered("proc", "")
 	if err != nil {
-		return nil, fmt.Errorf("host: looking for who holds a socket: %w", err)
+		return nil, fmt.Errorf("host: finding the owner of a socket: %w", err)
 	}
 	all := map[uint32][]Holder{}
 	for _, pid := range pids {
@@ -80,11 +80,11 @@ func parseBorn(line string) (time.Duration, error) {
 	end := strings.LastIndexByte(line, ')')
 	f := strings.Fields(line[end+1:])
 	if end < 0 || len(f) < 20 {
-		return 0, fmt.Errorf("%.80q does not tell when it began", line)
+		return 0, fmt.Errorf("%.80q has no start time", line)
 	}
 	n, err := strconv.ParseUint(f[19], 10, 63)
 	if err != nil || n > uint64(1<<63-1)/uint64(tick) {
-		return 0, fmt.Errorf("%.40q is no time", f[19])
+		return 0, fmt.Errorf("%.40q is not a time", f[19])
 	}
 	return time.Duration(int64(n) * tick), nil
 }
@@ -96,7 +96,7 @@ func parseUp(line string) (time.Duration, error) {
 	seconds, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	up, err := time.ParseDuration(seconds + "s")
 	if err != nil || up < 0 {
-		return 0, fmt.Errorf("%.40q is no time", seconds)
+		return 0, fmt.Errorf("%.40q is not a time", seconds)
 	}
 	return up, nil
 }

@@ -47,9 +47,9 @@ func (f FS) seesAll() error {
 		return nil
 	}
 	if f.Exists("proc/1/stat") {
-		return errors.New("only the processes of this container are shown")
+		return errors.New("only the processes of this container are visible")
 	}
-	return errors.New("the processes of others are hidden: " + tree.OnlyRoot)
+	return errors.New("the processes of other users are hidden: " + tree.OnlyRoot)
 }
 
 // SeesAll returns the reason why this thread does not see all processes of

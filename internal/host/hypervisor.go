@@ -83,7 +83,7 @@ func (t traces) name() (string, error) {
 	case len(t.dmi) > 0:
 		return "none", nil // no CPU flag on this architecture, but a maker of physical machines
 	}
-	return "", errors.New("this architecture has no CPU flag for it, and the firmware names no maker")
+	return "", errors.New("this architecture has no CPU flag for it, and the firmware reports no manufacturer")
 }
 
 // byDMI looks up the SMBIOS names.

@@ -174,7 +174,7 @@ func (u *subject) describe() {
 	}
 	u.describeSlot()
 	if !u.up {
-		u.miss("*", errors.New("it is down: not asked for channels, rings, coalescing, pause, rss, rps, xps, interrupts, queue_counters and the driver's errors"))
+		u.miss("*", errors.New("it is down: channels, rings, coalescing, pause, rss, rps, xps, interrupts, queue_counters and the driver's errors are not read"))
 		return
 	}
 	u.describeDevice()
@@ -215,7 +215,7 @@ func (u *subject) describeKind() {
 		u.miss("kind", errors.New(onlyKernel))
 		return
 	case kind == "":
-		u.miss("kind", errors.New("the kernel does not name it"))
+		u.miss("kind", errors.New("the kernel does not report it"))
 		return
 	}
 	u.out.Kind = &kind
@@ -297,9 +297,9 @@ func (u *subject) describeSpeed() {
 	case s.peerBps > 0:
 		u.out.PeerBps = &s.peerBps
 	case !s.autoneg:
-		u.miss("speed_peer_max_bps", errors.New("nothing is negotiated"))
+		u.miss("speed_peer_max_bps", errors.New("autonegotiation is off"))
 	default:
-		u.miss("speed_peer_max_bps", errors.New("the driver does not tell what the link partner advertises"))
+		u.miss("speed_peer_max_bps", errors.New("the driver does not report what the link partner advertises"))
 	}
 }
 
@@ -347,7 +347,7 @@ func (u *subject) describeStack() {
 	}
 	u.out.Lower = u.lower
 	if u.elsewhere && !paired(u.kind) {
-		u.miss("lower", errors.New("it lies on an interface of another network namespace"))
+		u.miss("lower", errors.New("its lower interface is in another network namespace"))
 	}
 	if u.kind == "bond" {
 		u.out.Bond = kept[measure.Bond](u, "bond")(u.bond())
@@ -369,7 +369,7 @@ func (u *subject) describeStack() {
 		u.miss("tunnel.overhead_bytes", overheadUnknown(u.kind))
 	}
 	if u.tunnel.Lower == "" {
-		u.miss("tunnel.lower", errors.New("the link does not say where its packets go"))
+		u.miss("tunnel.lower", errors.New("the tunnel does not show its lower interface"))
 	}
 }
 

@@ -461,17 +461,17 @@ func TestForeignSysfs(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink("../../../devices/pci0000:00/0000:00:02.0/0000:05:00.0", at)); err != nil {
 		t.Fatal(err)
 	}
-	for _, told := range []bool{true, false} {
+	for _, named := range []bool{true, false} {
 		a.link = func(l *link) {
 			l.index = 9
-			if told {
+			if named {
 				l.bus, l.at = "pci", "0000:05:00.0" // since Linux 5.14
 			}
 		}
 		nics["eth0"] = a
 		all, _ = described(fs, nics, false)
 		if i := all["eth0"]; i.PCI == nil || show(i.PCI.Lanes) != 8 || len(i.IRQs) != 64 || i.Queues != nil {
-			t.Errorf("told %v: %+v", told, i)
+			t.Errorf("named %v: %+v", named, i)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (u *subject) describeInterrupts() {
 			continue
 		}
 		if len(u.out.IRQs) == maxQueues {
-			u.miss("interrupts.*", fmt.Errorf("only the first %d of %d were looked at", maxQueues, len(numbers)))
+			u.miss("interrupts.*", fmt.Errorf("only the first %d of %d were read", maxQueues, len(numbers)))
 			break
 		}
 		i := measure.IRQ{Number: n, Counts: t.countsByCPU(n)}
@@ -43,7 +43,7 @@ func (u *subject) describeInterrupts() {
 		u.out.IRQs = append(u.out.IRQs, i)
 	}
 	if len(u.out.IRQs) == 0 {
-		u.miss("interrupts", errors.New("no interrupt is known to be of the interface"))
+		u.miss("interrupts", errors.New("no interrupt is known to belong to the interface"))
 		return
 	}
 	if u.out.IRQs[0].Allowed == nil {

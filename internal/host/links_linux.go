@@ -27,11 +27,11 @@ func (running) links() ([]link, error) {
 		return req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("host: asking the kernel for interfaces: %w", err)
+		return nil, fmt.Errorf("host: reading interfaces from the kernel: %w", err)
 	}
 	addrs, err := retried(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
-		return nil, fmt.Errorf("host: asking the kernel for addresses: %w", err)
+		return nil, fmt.Errorf("host: reading addresses from the kernel: %w", err)
 	}
 	of := map[int][]string{}
 	for _, a := range addrs {
@@ -41,7 +41,7 @@ func (running) links() ([]link, error) {
 	for _, b := range answers {
 		l, err := parseLink(b)
 		if err != nil {
-			return nil, fmt.Errorf("host: reading what the kernel says of an interface: %w", err)
+			return nil, fmt.Errorf("host: reading the kernel's description of an interface: %w", err)
 		}
 		l.addrs = of[l.index]
 		links = append(links, l)
@@ -106,7 +106,7 @@ func listQdiscs(index int32) ([]qdisc, error) {
 func (running) queueStats(index int) ([]measure.QueueCounter, error) {
 	family, err := netlink.GenlFamilyGet(netdevFamily)
 	if err != nil {
-		return nil, errors.New("the driver counts none, nor does the kernel before Linux 6.9")
+		return nil, errors.New("the driver has no such counters, nor has the kernel before Linux 6.9")
 	}
 	req := nl.NewNetlinkRequest(int(family.ID), unix.NLM_F_DUMP)
 	req.AddData(genlHeader{cmdQstatsGet, 1, 0, 0})
@@ -292,7 +292,7 @@ func (f FS) speed(name string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 || n > 100_000_000 {
-		return 0, fmt.Errorf("the driver does not say (/sys has %q)", s)
+		return 0, fmt.Errorf("the driver does not report it (/sys has %q)", s)
 	}
 	return n * 1_000_000, nil
 }
@@ -302,7 +302,7 @@ func (f FS) speed(name string) (int64, error) {
 func (f FS) linkSetting(name, file string) (string, error) {
 	s, err := f.Text(path.Join("sys/class/net", name, file))
 	if errors.Is(err, syscall.EINVAL) {
-		err = errors.New("it is down, or has no link of its own")
+		err = errors.New("it is down, or has no physical link")
 	}
 	return s, err
 }
@@ -311,7 +311,7 @@ func (f FS) linkSetting(name, file string) (string, error) {
 func (f FS) duplex(name string) (string, error) {
 	s, err := f.linkSetting(name, "duplex")
 	if err == nil && s != "full" && s != "half" {
-		return "", fmt.Errorf("the driver does not say (/sys has %q)", s)
+		return "", fmt.Errorf("the driver does not report it (/sys has %q)", s)
 	}
 	return s, err
 }

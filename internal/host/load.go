@@ -88,7 +88,7 @@ func loadBetween(n *notes, before, after activity, own int) measure.Load {
 func loadOfCPUs(n *notes, l *measure.Load, before, after []CPUTimes) {
 	cores := cpuSpan(&notes{}, before, after)
 	if len(cores) == 0 {
-		n.add("load.cpu_pct", "no core's clock has ticked in this time")
+		n.add("load.cpu_pct", "no clock tick of any core in this period")
 		return
 	}
 	busy, steal := 0.0, 0.0

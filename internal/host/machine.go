@@ -19,7 +19,7 @@ func (f FS) machine(n *notes) *measure.Machine {
 	if _, err := f.Names(dir); err != nil {
 		model := strings.TrimRight(f.Optional("proc/device-tree/model"), "\x00")
 		if model == "" {
-			n.add("machine", "the firmware shows no SMBIOS: "+err.Error())
+			n.add("machine", "the firmware has no SMBIOS tables: "+err.Error())
 			return nil
 		}
 		return &measure.Machine{Product: model, UEFI: keeper[bool](n, "machine.uefi")(f.uefi())}
@@ -66,7 +66,7 @@ func (f FS) machineUUID(n *notes, file string) string {
 }
 
 // blankSMBIOS is the reason for an absent SMBIOS text.
-const blankSMBIOS = "the firmware does not say"
+const blankSMBIOS = "the firmware does not report it"
 
 // firmwareText returns an SMBIOS text, or "" for a maker's placeholder.
 func firmwareText(s string) string {

@@ -39,7 +39,7 @@ func parseSwap(text string) (m measure.SwapSpan, err error) {
 			m.OutPages, err = strconv.ParseUint(value, 10, 64)
 		}
 		if err != nil {
-			return m, fmt.Errorf("%s is %.40q, which is no count", name, value)
+			return m, fmt.Errorf("%s is %.40q, not a count", name, value)
 		}
 	}
 	return m, nil

@@ -28,11 +28,11 @@ func parseMountInfo(text string) ([]mount, error) {
 		before, after, ok := strings.Cut(line, " - ")
 		b, a := strings.Fields(before), strings.Fields(after)
 		if !ok || len(b) < 6 || len(a) < 1 {
-			return nil, fmt.Errorf("%s is no mount", quoted(line))
+			return nil, fmt.Errorf("%s is not a mount", quoted(line))
 		}
 		id, err := strconv.Atoi(b[0])
 		if err != nil {
-			return nil, fmt.Errorf("%s is no mount", quoted(line))
+			return nil, fmt.Errorf("%s is not a mount", quoted(line))
 		}
 		m := mount{id: id, own: b[5], device: b[2], root: unescaped(b[3]), point: unescaped(b[4]), kind: a[0]}
 		if len(a) >= 3 { // the source may be empty

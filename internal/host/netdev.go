@@ -63,7 +63,7 @@ func netDevLine(line string) (name string, v DeviceColumns, err error) {
 	}
 	for i := range v {
 		if v[i], err = strconv.ParseUint(f[i], 10, 64); err != nil {
-			return name, v, fmt.Errorf("%.40s: %.40q is no count", name, f[i])
+			return name, v, fmt.Errorf("%.40s: %.40q is not a count", name, f[i])
 		}
 	}
 	return name, v, nil

@@ -32,7 +32,7 @@ func (s *survey) nominalOf(u *subject, depth int) (bool, error) {
 		return true, nil
 	}
 	if u.elsewhere {
-		return false, errors.New("it lies on an interface of another network namespace")
+		return false, errors.New("its lower interface is in another network namespace")
 	}
 	if len(u.lower) == 0 || depth == 0 {
 		return true, nil

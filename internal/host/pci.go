@@ -21,7 +21,7 @@ func parsePCIeSpeed(s string) (int, error) {
 	if gen := pcie.Generation(rate); err == nil && gen > 0 && strings.HasPrefix(unit, "GT/s") {
 		return gen, nil
 	}
-	return 0, fmt.Errorf("the device does not tell (/sys has %.40q)", s)
+	return 0, fmt.Errorf("the device does not report it (/sys has %.40q)", s)
 }
 
 // pcieLink reads generation and lanes of one port: "current" is the
@@ -36,7 +36,7 @@ func (f FS) pcieLink(dir, which string) (gen, lanes int, err error) {
 	}
 	lanes, err = f.Number(path.Join(dir, which+"_link_width"))
 	if err == nil && (lanes < 1 || lanes > pcie.MostLanes) { // 0 and 255: not known
-		err = fmt.Errorf("the device does not tell its lanes (/sys has %d)", lanes)
+		err = fmt.Errorf("the device does not report its lanes (/sys has %d)", lanes)
 	}
 	return gen, lanes, err
 }

@@ -40,7 +40,7 @@ func Placement(p PlacementQuery) (cpus []int, why string) {
 		return []int{p.Allowed[last-max(p.Stream, 0)%len(p.Allowed)]}, "both ends of a loopback stream on one CPU"
 	}
 	if len(p.LocalCPUs) == 0 {
-		return nil, "left to the scheduler: no CPU is known to be nearer to the interface than others"
+		return nil, "left to the scheduler: no CPUs are known to be near the interface"
 	}
 	near := common(p.LocalCPUs, p.Allowed)
 	if len(near) == 0 {

@@ -64,7 +64,7 @@ func unless(have bool, err error) error {
 	case err != nil:
 		return err
 	}
-	return errors.New("the system does not say")
+	return errors.New("the system does not report it")
 }
 
 // portableCPU returns the model of the first processor.
@@ -126,7 +126,7 @@ func portableRoute(dst netip.Addr) (measure.Route, error) {
 	const discard = 9 // any port serves (RFC 863)
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(dst.Unmap(), discard)))
 	if err != nil {
-		return measure.Route{}, fault.Failf("see the routing table of this host: `netstat -rn`", "host: looking up the route to %s: %w", dst, err)
+		return measure.Route{}, fault.Failf("check the routing table of this host: `netstat -rn`", "host: looking up the route to %s: %w", dst, err)
 	}
 	defer c.Close()
 	local := c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap().WithZone("")
@@ -203,7 +203,7 @@ func portableNIC(name string) (measure.NICSpan, error) {
 	}
 	i := slices.IndexFunc(list, func(c gonet.IOCountersStat) bool { return c.Name == name })
 	if i < 0 {
-		return measure.NICSpan{}, errors.New("the system shows no counters of " + name)
+		return measure.NICSpan{}, errors.New("the system has no counters of " + name)
 	}
 	c := list[i]
 	return measure.NICSpan{

@@ -54,7 +54,7 @@ func parseProcStat(line string) (measure.Process, error) {
 	for i, s := range f[11:13] {
 		n, err := strconv.ParseUint(s, 10, 63)
 		if err != nil || n > uint64(1<<63-1)/uint64(tick) {
-			return measure.Process{}, fmt.Errorf("%.40q is no time", s)
+			return measure.Process{}, fmt.Errorf("%.40q is not a time", s)
 		}
 		ns[i] = int64(n) * tick
 	}

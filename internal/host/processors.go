@@ -135,12 +135,12 @@ func (f FS) frequency(n *notes, p *measure.Processors, online []int, model *stri
 	if len(all) == 0 {
 		n.add("cpu.governors", "no frequency driver: /"+cpuDir+"/cpufreq has no policy")
 		if p.BaseHz == nil {
-			n.add("cpu.base_hz", "neither a frequency driver nor the model name tells it")
+			n.add("cpu.base_hz", "neither a frequency driver nor the model name shows it")
 		}
 		return
 	}
 	if p.BaseHz == nil {
-		n.add("cpu.base_hz", "neither the frequency driver nor the model name tells it")
+		n.add("cpu.base_hz", "neither the frequency driver nor the model name shows it")
 	}
 	p.Driver = keeper[string](n, "cpu.frequency_driver")(f.Text(path.Join(all[0], "scaling_driver")))
 	governors, preferences := map[string]bool{}, map[string]bool{}
@@ -174,7 +174,7 @@ func (f FS) frequency(n *notes, p *measure.Processors, online []int, model *stri
 func (f FS) kiloHertz(name string) (int64, error) {
 	khz, err := f.Number64(name)
 	if err == nil && (khz <= 0 || khz > math.MaxInt64/1000) {
-		err = fmt.Errorf("/%s: %d is no clock", name, khz)
+		err = fmt.Errorf("/%s: %d is not a clock rate", name, khz)
 	}
 	return khz * 1000, err
 }
@@ -212,7 +212,7 @@ func (f FS) boost(policy string) (bool, error) {
 			return s == "1", nil
 		}
 	}
-	return false, errors.New("the frequency driver does not tell")
+	return false, errors.New("the frequency driver does not report it")
 }
 
 // baseClock returns the guaranteed clock by the driver (kHz), by ACPI (MHz),
@@ -254,7 +254,7 @@ func (h *Host) idle(n *notes, p *measure.Processors, cpu int) {
 	dir := path.Join(cpuDir, fmt.Sprint("cpu", cpu), "cpuidle")
 	states, err := f.Numbered(dir, "state")
 	if err != nil || len(states) == 0 {
-		n.add("cpu.deepest_idle", "the kernel shows no idle states: it knows none, or leaves them to the hypervisor")
+		n.add("cpu.deepest_idle", "the kernel has no idle states, or leaves them to the hypervisor")
 		return
 	}
 	limit := int64(math.MaxInt64)
@@ -271,7 +271,7 @@ func (h *Host) idle(n *notes, p *measure.Processors, cpu int) {
 		name := f.Optional(path.Join(state, "name"))
 		off := f.Optional(path.Join(state, "disable"))
 		if err != nil || name == "" || usec < 0 || usec > math.MaxInt64/1000 {
-			n.add("cpu.deepest_idle", "/"+state+" tells no name or no latency")
+			n.add("cpu.deepest_idle", "/"+state+" has no name or no latency")
 			return
 		}
 		if off != "" && off != "0" || usec > limit {

@@ -48,7 +48,7 @@ func pair(all map[string]uint64, group string, names, values []string) error {
 		}
 		n, err := strconv.ParseUint(values[i], 10, 64)
 		if err != nil {
-			return fmt.Errorf("%.40s.%.40s is %.40q, which is no count", group, name, values[i])
+			return fmt.Errorf("%.40s.%.40s is %.40q, not a count", group, name, values[i])
 		}
 		all[group+"."+name] = n
 	}
@@ -83,7 +83,7 @@ func parseSNMP6(text string) (map[string]uint64, error) {
 			}
 			n, err := strconv.ParseUint(f[1], 10, 64)
 			if err != nil {
-				return nil, fmt.Errorf("%.40s is %.40q, which is no count", f[0], f[1])
+				return nil, fmt.Errorf("%.40s is %.40q, not a count", f[0], f[1])
 			}
 			all[group+"."+name] = n
 		}
@@ -115,7 +115,7 @@ func parseConntrack(text string) (map[string]uint64, error) {
 			}
 			n, err := strconv.ParseUint(f[i], 16, 32)
 			if err != nil {
-				return nil, fmt.Errorf("%.80q is no number of 32 bits", f[i])
+				return nil, fmt.Errorf("%.80q is not a 32-bit number", f[i])
 			}
 			all["Conntrack."+key] += n
 		}

@@ -37,7 +37,7 @@ func parseQdisc(b []byte) (qdisc, error) {
 	q.kind = cString(attr(b[sizeofTcmsg:], tcaKind))
 	s := attr(attr(b[sizeofTcmsg:], tcaStats2), tcaStatsQueue)
 	if q.kind == "" || len(s) < 20 {
-		return q, errors.New("the kernel shows a queueing discipline without kind or counters")
+		return q, errors.New("the kernel reports a queueing discipline without kind or counters")
 	}
 	// Bytes 0 to 3 are the queue length in packets.
 	q.backlog, q.drops, q.requeues, q.overlimits = uint64(u32(s[4:])), uint64(u32(s[8:])), uint64(u32(s[12:])), uint64(u32(s[16:]))
@@ -75,7 +75,7 @@ func queueing(all []qdisc) (measure.Qdisc, error) {
 		}
 	}
 	if root == nil {
-		return sum, errors.New("the kernel shows no queueing discipline at the root: the interface may be down")
+		return sum, errors.New("the kernel reports no root queueing discipline: the interface may be down")
 	}
 	var drops, backlog uint64 // sums over the root's children
 	for _, q := range all {

@@ -46,7 +46,7 @@ func parseQstats(b []byte) (c measure.QueueCounter, err error) {
 	c.Queue = fmt.Sprintf("%s-%d", direction, number32(id))
 	n := unsigned(attr(b, packets))
 	if n == nil {
-		return c, errors.New("the kernel counts no packets of " + c.Queue)
+		return c, errors.New("the kernel has no packet counters of " + c.Queue)
 	}
 	c.Packets, c.Bytes, c.Drops = *n, unsigned(attr(b, bytes)), unsigned(attr(b, drops))
 	return c, nil

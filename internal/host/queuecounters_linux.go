@@ -40,7 +40,7 @@ func (u *subject) bounded(all []measure.QueueCounter) []measure.QueueCounter {
 		return seen[c.Queue[:2]] > maxQueues
 	})
 	if n := max(seen["rx"], seen["tx"]); n > maxQueues {
-		u.miss("queue_counters.*", fmt.Errorf("only the first %d of %d were looked at", maxQueues, n))
+		u.miss("queue_counters.*", fmt.Errorf("only the first %d of %d were read", maxQueues, n))
 	}
 	return list
 }

@@ -26,7 +26,7 @@ func (h *Host) Queues(iface string) *QueueReader {
 // receive queues first; an error where the driver has none.
 func (r *QueueReader) Read() ([]measure.QueueCounter, error) {
 	if r.host.kernel == nil {
-		return nil, errors.New("only the running kernel tells them")
+		return nil, errors.New("only the running kernel reports them")
 	}
 	driver, err := r.host.kernel.counters(r.iface)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *QueueReader) Read() ([]measure.QueueCounter, error) {
 	}
 	all := gatherQueues(driver, r.read)
 	if len(all) == 0 {
-		return nil, errors.New("its driver counts none")
+		return nil, errors.New("its driver has no such counters")
 	}
 	return all, nil
 }

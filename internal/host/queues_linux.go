@@ -98,7 +98,7 @@ func (u *subject) describeSteering() {
 		u.steer("xps", &u.out.XPS, q, path.Join(dir, q, "xps_cpus"))
 	}
 	if n := max(measure.Value(u.out.Queues), tx); n > maxQueues {
-		u.miss("queues", fmt.Errorf("only the first %d of %d were looked at", maxQueues, n))
+		u.miss("queues", fmt.Errorf("only the first %d of %d were read", maxQueues, n))
 	}
 }
 

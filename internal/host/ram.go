@@ -67,7 +67,7 @@ func (f FS) balloon(info map[string]string, hypervisor *string) (int64, error) {
 		return tree.Kilobytes(s)
 	}
 	if hypervisor == nil {
-		return 0, errors.New("it is not known whether there is a hypervisor")
+		return 0, errors.New("the presence of a hypervisor is not known")
 	}
 	page := int64(os.Getpagesize())
 	switch *hypervisor {
@@ -106,7 +106,7 @@ func vmwareBalloon(text string) (int64, error) {
 	pages, _, _ := strings.Cut(all["current"], " ")
 	held, err := tree.Count(pages)
 	if err != nil || held > 1<<50 {
-		return 0, fmt.Errorf("/sys/kernel/debug/vmmemctl: %s is no number of pages", quoted(pages))
+		return 0, fmt.Errorf("/sys/kernel/debug/vmmemctl: %s is not a number of pages", quoted(pages))
 	}
 	return held << 12, nil
 }
@@ -124,7 +124,7 @@ func (f FS) tcpMemory() (int64, error) {
 			return pages(words[i+1])
 		}
 	}
-	return 0, errors.New("/proc/net/sockstat has no memory of TCP")
+	return 0, errors.New("/proc/net/sockstat has no TCP memory")
 }
 
 // tcpMemoryMax returns the last of the three limits of tcp_mem, in bytes
@@ -136,7 +136,7 @@ func (f FS) tcpMemoryMax() (int64, error) {
 	}
 	words := strings.Fields(s)
 	if len(words) != 3 {
-		return 0, fmt.Errorf("/proc/sys/net/ipv4/tcp_mem: %s is no three limits", quoted(s))
+		return 0, fmt.Errorf("/proc/sys/net/ipv4/tcp_mem: %s is not three limits", quoted(s))
 	}
 	return pages(words[2])
 }
@@ -146,7 +146,7 @@ func pages(s string) (int64, error) {
 	n, err := tree.Count(s)
 	size := int64(os.Getpagesize())
 	if err != nil || n > (1<<63-1)/size {
-		return 0, fmt.Errorf("%s is no number of pages", quoted(s))
+		return 0, fmt.Errorf("%s is not a number of pages", quoted(s))
 	}
 	return n * size, nil
 }

@@ -115,7 +115,7 @@ func (w *Watch) readQuota(n *notes) *measure.QuotaSpan {
 }
 
 // onlyKernel is the reason why a recorded tree lacks a fact.
-const onlyKernel = "only the running kernel tells them"
+const onlyKernel = "only the running kernel reports them"
 
 // readQdisc reads the queueing counters of one interface.
 func (h *Host) readQdisc(n *notes, name string) *measure.Qdisc {

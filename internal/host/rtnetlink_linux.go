@@ -26,7 +26,7 @@ func (running) rxRing(name string) (uint64, error) {
 	req.AddData(nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)))
 	answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
 	if err != nil {
-		return 0, fmt.Errorf("host: asking the kernel for counters of %s: %w", name, err)
+		return 0, fmt.Errorf("host: reading the kernel's counters of %s: %w", name, err)
 	}
 	if len(answers) == 0 {
 		return 0, errors.New("the kernel does not answer")
@@ -42,7 +42,7 @@ func (r running) qdisc(name string) (measure.Qdisc, error) {
 	}
 	own, err := listQdiscs(index)
 	if err != nil {
-		return measure.Qdisc{}, fmt.Errorf("host: asking the kernel for the queueing of %s: %w", name, err)
+		return measure.Qdisc{}, fmt.Errorf("host: reading the queueing discipline of %s: %w", name, err)
 	}
 	return queueing(own)
 }
@@ -61,7 +61,7 @@ func (r running) index(name string) (index int32, err error) {
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("host: looking up the number of interface %s: %w", name, err)
+		return 0, fmt.Errorf("host: looking up the index of interface %s: %w", name, err)
 	}
 	return index, nil
 }

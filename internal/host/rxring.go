@@ -24,12 +24,12 @@ func parseRxRing(b []byte) (uint64, error) {
 	switch kind {
 	case "", "bond", "team", "veth":
 	default:
-		return 0, fmt.Errorf("a %.20s has no ring of its own", kind)
+		return 0, fmt.Errorf("a %.20s has no receive ring", kind)
 	}
 	s := attr(b[sizeofIfinfomsg:], iflaStats64)
 	const over, fifo, missed = 11, 14, 15 // field numbers, 8 bytes each
 	if len(s) < 8*(missed+1) {
-		return 0, fmt.Errorf("the kernel shows no rx_missed_errors (IFLA_STATS64, since Linux 2.6.35)")
+		return 0, fmt.Errorf("the kernel reports no rx_missed_errors (IFLA_STATS64, since Linux 2.6.35)")
 	}
 	field := func(n int) uint64 { return binary.NativeEndian.Uint64(s[8*n:]) }
 	return field(missed) + max(field(over), field(fifo)), nil

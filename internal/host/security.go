@@ -72,7 +72,7 @@ func (f FS) apparmor() (string, error) {
 	}
 	s = strings.Trim(s, "\x00\n ")
 	if err == nil && s == "" {
-		err = errors.New("the kernel names no profile")
+		err = errors.New("the kernel reports no profile")
 	}
 	return s, err
 }

@@ -31,7 +31,7 @@ func (u *subject) describeSlot() {
 	if whole := path.Join(dir, "physfn"); u.fs.Exists(whole) {
 		dir = u.fs.Target(whole)
 	} else if *u.out.Kind == "virtual function" {
-		u.miss("pci.usable_bps", errors.New("a virtual function shows no link of its own"))
+		u.miss("pci.usable_bps", errors.New("a virtual function has no PCIe link of its own"))
 		return
 	}
 	u.describePCIe(dir)
@@ -54,7 +54,7 @@ func (u *subject) describePCIe(dir string) {
 	}
 	above := path.Dir(dir)
 	if u.fs.slotName(above) == "" {
-		u.miss("pci.slot_gen_max", errors.New("no port is shown above the device"))
+		u.miss("pci.slot_gen_max", errors.New("/sys shows no port above the device"))
 		return
 	}
 	if gen, lanes, err := u.fs.pcieLink(above, "max"); err != nil {
@@ -76,7 +76,7 @@ func (u *subject) numaNode(dir string) (int, error) {
 			return only, nil
 		}
 	}
-	return 0, cmp.Or(err, errors.New("the firmware does not tell"))
+	return 0, cmp.Or(err, errors.New("the firmware does not report it"))
 }
 
 // card identifies the card of a port: the PCI address without the function.

@@ -26,7 +26,7 @@ func parseSoftnet(text string) ([]measure.Softnet, error) {
 		for i := range min(len(f), len(v)) {
 			n, err := strconv.ParseUint(f[i], 16, 32)
 			if err != nil {
-				return nil, fmt.Errorf("%.80q is no number of 32 bits", f[i])
+				return nil, fmt.Errorf("%.80q is not a 32-bit number", f[i])
 			}
 			v[i] = n
 		}

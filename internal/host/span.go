@@ -65,13 +65,13 @@ func corePercent(b, a CPUTimes) (measure.CPU, error) {
 	total := int64(0)
 	for i := range d {
 		if d[i] < -jitter {
-			return measure.CPU{}, fmt.Errorf("its times went back by %s: it was off line in between", time.Duration(-d[i]))
+			return measure.CPU{}, fmt.Errorf("its CPU times decreased by %s: the core was offline in between", time.Duration(-d[i]))
 		}
 		d[i] = max(d[i], 0)
 		total += d[i]
 	}
 	if total <= 0 {
-		return measure.CPU{}, fmt.Errorf("no tick of its clock in this span")
+		return measure.CPU{}, fmt.Errorf("no clock tick in this period")
 	}
 	pct := func(i int) float64 { return 100 * float64(d[i]) / float64(total) }
 	return measure.CPU{
@@ -87,7 +87,7 @@ func workerSpan(n *notes, b, a *measure.Process) *measure.Process {
 	}
 	p := measure.Process{UserNs: a.UserNs - b.UserNs, SystemNs: a.SystemNs - b.SystemNs, ResidentB: a.ResidentB}
 	if p.UserNs < 0 || p.SystemNs < 0 {
-		n.add("worker", "its times went back: another process has its number now")
+		n.add("worker", "its CPU times decreased: another process has its PID now")
 		return nil
 	}
 	p.Voluntary = switches(n, "worker.voluntary_switches", b.Voluntary, a.Voluntary)
@@ -101,7 +101,7 @@ func switches(n *notes, fact string, b, a *int64) *int64 {
 		return nil
 	}
 	if *a < *b {
-		n.add(fact, "a thread ended in this span")
+		n.add(fact, "a thread ended in this period")
 		return nil
 	}
 	return new(*a - *b)
@@ -148,7 +148,7 @@ func qdiscSpan(n *notes, b, a *measure.Qdisc) *measure.Qdisc {
 		return nil
 	}
 	if b.Kind != a.Kind {
-		n.add("qdisc", "replaced in this span: "+b.Kind+" by "+a.Kind)
+		n.add("qdisc", "replaced in this period: "+b.Kind+" by "+a.Kind)
 		return nil
 	}
 	drops, ok1 := rise(n, "qdisc.drops_packets", b.Drops, a.Drops)
@@ -188,7 +188,7 @@ func quotaSpan(n *notes, b, a *measure.QuotaSpan) *measure.QuotaSpan {
 	}
 	q := measure.QuotaSpan{CPUs: a.CPUs, Periods: a.Periods - b.Periods, Throttled: a.Throttled - b.Throttled, ThrottledNs: a.ThrottledNs - b.ThrottledNs}
 	if q.Periods < 0 || q.Throttled < 0 || q.ThrottledNs < 0 {
-		n.add("cpu_quota", "its counters went back: this process has another control group now")
+		n.add("cpu_quota", "its counters decreased: this process is now in another control group")
 		return nil
 	}
 	return &q
@@ -246,9 +246,9 @@ func rise(n *notes, fact string, before, after uint64) (d uint64, ok bool) {
 	}
 	wrapped := after + (1 << 32) - before
 	if before <= math.MaxUint32 && wrapped < 1<<31 {
-		n.add(fact, fmt.Sprintf("went from %d to %d: taken as a wrap at 32 bits", before, after))
+		n.add(fact, fmt.Sprintf("changed from %d to %d: counted as a 32-bit wrap", before, after))
 		return wrapped, true
 	}
-	n.add(fact, fmt.Sprintf("went back from %d to %d: reset in this span", before, after))
+	n.add(fact, fmt.Sprintf("decreased from %d to %d: reset in this period", before, after))
 	return 0, false
 }

@@ -50,7 +50,7 @@ func TestSpan(t *testing.T) {
 		Missing: []measure.NotChecked{
 			{Fact: "interface.driver.fell", Why: "went back from 9 to 8: reset in this span"},
 			{Fact: "interrupts.1", Why: "went from 4294967291 to 20: taken as a wrap at 32 bits"},
-			{Fact: "worker.involuntary_switches", Why: "a thread ended in this span"},
+			{Fact: "worker.involuntary_switches", Why: "a thread ended in this period"},
 		},
 	}
 	if diff := cmp.Diff(want, Span(before, after, origin)); diff != "" {

@@ -62,7 +62,7 @@ func parseCore(line string) (CPUTimes, error) {
 	for i := range ns {
 		n, err := strconv.ParseUint(f[i+1], 10, 63)
 		if err != nil || n > uint64(1<<63-1)/uint64(tick) {
-			return CPUTimes{}, fmt.Errorf("core line %.80q: %q is no time", line, f[i+1])
+			return CPUTimes{}, fmt.Errorf("core line %.80q: %q is not a time", line, f[i+1])
 		}
 		ns[i] = int64(n) * tick
 	}

@@ -22,7 +22,7 @@ type system interface {
 
 // Reasons in words for people.
 const (
-	onlyLive = "only the running kernel tells it"
+	onlyLive = "only the running kernel reports it"
 	notShown = "this kernel does not show it"
 )
 

@@ -75,7 +75,7 @@ func (f FS) numaNodes() (map[int][]int, error) {
 		}
 	}
 	if len(nodes) == 0 {
-		return nil, errors.New("the kernel shows no node with CPUs")
+		return nil, errors.New("the kernel reports no node with CPUs")
 	}
 	return nodes, nil
 }
@@ -104,7 +104,7 @@ func (f FS) devices(name string, depth int) []string {
 // the firmware does not name the node; PCI devices and some others have it.
 func (f FS) numaNode(devices []string) (int, error) {
 	if len(devices) == 0 {
-		return 0, errors.New("the interface is on no bus")
+		return 0, errors.New("the interface has no bus")
 	}
 	node := -1
 	for i, d := range devices {
@@ -113,10 +113,10 @@ func (f FS) numaNode(devices []string) (int, error) {
 			return 0, err
 		}
 		if at < 0 {
-			return 0, fmt.Errorf("the firmware does not tell that of %s", d)
+			return 0, fmt.Errorf("the firmware does not report the node of %s", d)
 		}
 		if i > 0 && at != node {
-			return 0, fmt.Errorf("%s and %s are at different nodes", devices[0], d)
+			return 0, fmt.Errorf("%s and %s are on different nodes", devices[0], d)
 		}
 		node = at
 	}
@@ -128,7 +128,7 @@ func (f FS) numaNode(devices []string) (int, error) {
 // (Documentation/core-api/irq/irq-affinity.rst).
 func (f FS) interrupts(devices []string) (map[int][]int, error) {
 	all := map[int][]int{}
-	why := errors.New("no interrupt is known to be of the interface")
+	why := errors.New("no interrupt is known to belong to the interface")
 	table := sync.OnceValues(f.interruptTable)
 	for _, d := range devices {
 		numbers, err := f.irqsOf(d, path.Join("sys/class/net", d, "device"), table)

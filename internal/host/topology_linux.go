@@ -62,7 +62,7 @@ func (h *Host) ownNeighbour() error {
 	if err != nil {
 		return err
 	}
-	err = errors.New("all network namespaces have the same loopback, and there is nothing else to tell whose /sys it is")
+	err = errors.New("no interface but loopback, which is the same in all network namespaces: the namespace of /sys is not known")
 	for i := range all {
 		if all[i].Flags&net.FlagLoopback == 0 && len(all[i].HardwareAddr) > 0 {
 			if err = h.fs.sameLink(linkOf(&all[i])); err != nil {

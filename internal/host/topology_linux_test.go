@@ -91,12 +91,12 @@ func TestPlacementFacts(t *testing.T) {
 		{"bond0", atNode1, ""},
 		{"bond0.7", atNode1, ""},
 		{"bond1", PlacementFacts{Nodes: nodes, IRQs: map[int][]int{40: {2}, 41: {2, 3}, 50: {0}}}, "numa_node: eno1 and eno2 are at different nodes"},
-		{"br0", PlacementFacts{Nodes: nodes}, "numa_node: the interface is on no bus; interrupts: no interrupt is known to be of the interface"},
-		{"veth0", PlacementFacts{Nodes: nodes}, "numa_node: the interface is on no bus; interrupts: no interrupt is known to be of the interface"},
+		{"br0", PlacementFacts{Nodes: nodes}, "numa_node: the interface has no bus; interrupts: no interrupt is known to belong to the interface"},
+		{"veth0", PlacementFacts{Nodes: nodes}, "numa_node: the interface has no bus; interrupts: no interrupt is known to belong to the interface"},
 		{"wild", PlacementFacts{Nodes: nodes, IRQs: map[int][]int{60: {7}}}, "numa_node: the firmware does not tell that of wild"},
 		{"odd", PlacementFacts{Node: new(0), Nodes: nodes, Local: nodes[0], Siblings: map[int][]int{0: {0, 4}, 4: {0, 4}, 1: {1, 5}, 5: {1, 5}}},
 			"interrupts: /proc/irq/99/smp_affinity_list: no such file or directory"},
-		{"nameless", PlacementFacts{Nodes: nodes}, "numa_node: /sys/class/net/nameless/device/numa_node: no such file or directory; interrupts: no interrupt is known to be of the interface"},
+		{"nameless", PlacementFacts{Nodes: nodes}, "numa_node: /sys/class/net/nameless/device/numa_node: no such file or directory; interrupts: no interrupt is known to belong to the interface"},
 	} {
 		var n notes
 		got := fs.placement(&n, c.iface)

@@ -171,13 +171,13 @@ func (l tunnelLayout) overhead(kind string, data []byte, ipv6 bool) int {
 func overheadUnknown(kind string) error {
 	switch kind {
 	case "wireguard":
-		return errors.New("60 bytes to a peer over IPv4, 80 over IPv6: only root may read which it is")
+		return errors.New("60 bytes over IPv4, 80 over IPv6: only root may read which one the peer uses")
 	case "xfrm", "vti", "vti6":
-		return errors.New("IPsec adds what its cipher needs")
+		return errors.New("it depends on the IPsec cipher")
 	case "erspan", "ip6erspan":
 		return errors.New("it depends on the version of ERSPAN")
 	}
-	return errors.New("each packet brings the address that it is sent to")
+	return errors.New("it depends on the destination of each packet")
 }
 
 // pppoeHeaders is the length of the PPPoE and PPP headers (RFC 2516, section

@@ -71,14 +71,14 @@ func (h *Host) volume(n *notes, fd uintptr) (v Volume) {
 func (h *Host) diskOf(m mount) (string, error) {
 	device := h.fs.deviceOf(m)
 	if device == "" || !strings.HasPrefix(m.source, "/dev/") {
-		return "", fmt.Errorf("%s has no device of its own", m.kind)
+		return "", fmt.Errorf("%s has no block device", m.kind)
 	}
 	at := h.fs.Target(path.Join("sys/dev/block", device))
 	if h.fs.Exists(path.Join(at, "partition")) {
 		at = path.Dir(at)
 	}
 	if !h.fs.Exists(path.Join(at, "queue")) {
-		return "", fmt.Errorf("/sys/dev/block/%s is no disk", device)
+		return "", fmt.Errorf("/sys/dev/block/%s is not a disk", device)
 	}
 	return at, nil
 }
@@ -118,7 +118,7 @@ func parseDiskBusy(text, device string) (time.Duration, error) {
 		}
 		ms, err := strconv.ParseUint(f[12], 10, 43)
 		if err != nil {
-			return 0, fmt.Errorf("%s: %.40q is no time", device, f[12])
+			return 0, fmt.Errorf("%s: %.40q is not a time", device, f[12])
 		}
 		return time.Duration(ms) * time.Millisecond, nil
 	}

@@ -166,7 +166,7 @@ func (s *sshProcess) begin() error {
 	theirs.Close()
 	if err != nil {
 		out.Close()
-		return fault.Failf("install the client of OpenSSH", "remote: starting ssh: %w", err)
+		return fault.Failf("install the OpenSSH client", "remote: starting ssh: %w", err)
 	}
 	s.in, s.pipe, s.out = in, out, bufio.NewReaderSize(out, 64<<10)
 	go func() {

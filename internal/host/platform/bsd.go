@@ -20,7 +20,7 @@ import (
 func readID(all []string, r *reading) error {
 	n, ok := number(all[0])
 	if !ok {
-		return fmt.Errorf("%.40q is no user", all[0])
+		return fmt.Errorf("%.40q is not a user", all[0])
 	}
 	r.facts.Privileged = new(n == 0)
 	return nil

@@ -82,7 +82,7 @@ func readProfiler(in string, r *reading) error {
 		} `json:"SPEthernetDataType"`
 	}
 	if err := json.NewDecoder(strings.NewReader(in)).Decode(&doc); err != nil {
-		return fmt.Errorf("not the JSON that is documented: %w", err)
+		return fmt.Errorf("not the documented JSON: %w", err)
 	}
 	for _, d := range doc.Devices {
 		i := r.known(cmp.Or(d.Name, d.BSD))
@@ -131,7 +131,7 @@ func readNetworkTime(all []string, r *reading) error {
 	case on == nil: // without root it asks for root, and exits with 0
 		return fmt.Errorf("%.100s", all[0])
 	case *on:
-		return errors.New("network time is on, but not whether it has set the clock")
+		return errors.New("network time is on, but the system does not report whether the clock is synchronised")
 	}
 	at(&r.facts.Clock).Synchronised = new(false)
 	return nil

@@ -56,14 +56,14 @@ func esxi() system {
 
 // readVersion reads version and build.
 func readVersion(w Row, r *reading) error {
-	if product, version := said(w["product"]), said(w["version"]); product != "" && version != "" {
+	if product, version := cleanValue(w["product"]), cleanValue(w["version"]); product != "" && version != "" {
 		name := product + " " + version
-		if update := said(w["update"]); update != "" && update != "0" {
+		if update := cleanValue(w["update"]); update != "" && update != "0" {
 			name += " Update " + update
 		}
 		r.facts.Distro = &name
 	}
-	if version, build := said(w["version"]), said(w["build"]); version != "" && build != "" {
+	if version, build := cleanValue(w["version"]), cleanValue(w["build"]); version != "" && build != "" {
 		r.facts.Kernel = new(version + " " + build)
 	}
 	return nil
@@ -71,7 +71,7 @@ func readVersion(w Row, r *reading) error {
 
 // readProfile reads the image that the host was installed from.
 func readProfile(w Row, r *reading) error {
-	if name := said(w["name"]); name != "" && r.facts.Distro != nil {
+	if name := cleanValue(w["name"]); name != "" && r.facts.Distro != nil {
 		r.facts.Distro = new(*r.facts.Distro + " (" + name + ")")
 	}
 	return nil
@@ -94,10 +94,10 @@ func readArch(all []string, r *reading) error {
 // readPlatform reads maker and model; some makers are hypervisors.
 func readPlatform(w Row, r *reading) error {
 	m := at(&r.facts.Machine)
-	m.Vendor, m.Product, m.UUID = said(w["vendorname"]), said(w["productname"]), measure.UUID(w["uuid"])
+	m.Vendor, m.Product, m.UUID = cleanValue(w["vendorname"]), cleanValue(w["productname"]), measure.UUID(w["uuid"])
 	r.facts.Hypervisor = byMaker(m.Vendor + " " + m.Product)
 	if r.facts.Hypervisor == nil {
-		return fmt.Errorf("the maker of the machine (%.40q) is no hypervisor that thru knows", m.Vendor)
+		return fmt.Errorf("thru knows no hypervisor of this manufacturer (%.40q)", m.Vendor)
 	}
 	return nil
 }
@@ -131,8 +131,8 @@ func readHostHardware(all []string, r *reading) error {
 		at(&r.facts.CPU).BaseHz = hz
 	}
 	m := at(&r.facts.Machine)
-	m.BIOSVendor, m.BIOSVersion = said(v["biosInfo.vendor"]), said(v["biosInfo.biosVersion"])
-	m.BIOSDate, _, _ = strings.Cut(said(v["biosInfo.releaseDate"]), "T")
+	m.BIOSVendor, m.BIOSVersion = cleanValue(v["biosInfo.vendor"]), cleanValue(v["biosInfo.biosVersion"])
+	m.BIOSDate, _, _ = strings.Cut(cleanValue(v["biosInfo.releaseDate"]), "T")
 	return nil
 }
 
@@ -174,7 +174,7 @@ func readKernelChanged(in string, r *reading) error {
 	}
 	r.seen["settings_changed"] = true // there may be none
 	for _, w := range rows {
-		if name := said(w["name"]); name != "" {
+		if name := cleanValue(w["name"]); name != "" {
 			r.changed(name, w["runtime"]+" (default "+w["default"]+", configured "+w["configured"]+")")
 		}
 	}
@@ -183,7 +183,7 @@ func readKernelChanged(in string, r *reading) error {
 
 // readKernelOption reads the effective value of one kernel option.
 func readKernelOption(w Row, r *reading) {
-	if name, value := said(w["name"]), said(w["runtime"]); name != "" && value != "" {
+	if name, value := cleanValue(w["name"]), cleanValue(w["runtime"]); name != "" && value != "" {
 		r.sysctl(name, value)
 	}
 }
@@ -191,7 +191,7 @@ func readKernelOption(w Row, r *reading) {
 // readAdvanced reads the advanced settings of the network and of the power
 // policy, and stores those that differ from the default.
 func readAdvanced(w Row, r *reading) {
-	path := said(w["path"])
+	path := cleanValue(w["path"])
 	value, usual := w["intvalue"], w["defaultintvalue"]
 	if w["type"] == "string" {
 		value, usual = w["stringvalue"], w["defaultstringvalue"]
@@ -229,8 +229,8 @@ func readFirewall(w Row, r *reading) error {
 
 // readFilesystems reads the volumes with the version of VMFS.
 func readFilesystems(w Row, r *reading) {
-	name := cmp.Or(said(w["volumename"]), w["uuid"])
-	if kind := said(w["type"]); strings.HasPrefix(kind, "VMFS-") || strings.HasPrefix(kind, "NFS") || kind == "vsan" {
+	name := cmp.Or(cleanValue(w["volumename"]), w["uuid"])
+	if kind := cleanValue(w["type"]); strings.HasPrefix(kind, "VMFS-") || strings.HasPrefix(kind, "NFS") || kind == "vsan" {
 		r.facts.Disks = append(r.facts.Disks, measure.Disk{Name: name, SizeBytes: Many(w["size"], 1),
 			Mounts: []measure.Mount{{Path: w["mountpoint"], Type: kind, FreeBytes: Many(w["free"], 1)}}})
 	}

@@ -68,7 +68,7 @@ func readCoalesce(i *measure.Interface, w Row, r *reading) {
 		i.Coalesce = &measure.Coalesce{AdaptiveRX: *arx, AdaptiveTX: *atx, RXNs: *rx, RXFrames: *rxFrames, TXNs: *tx, TXFrames: *txFrames}
 		return
 	}
-	r.blame(portFact(i.Name, "coalescing"), fmt.Sprintf("the driver says only a part: receive %s us, transmit %s us, frames %s and %s",
+	r.blame(portFact(i.Name, "coalescing"), fmt.Sprintf("the driver reports only a part: receive %s us, transmit %s us, frames %s and %s",
 		w["rxmicroseconds"], w["txmicroseconds"], w["rxmaximumframes"], w["txmaximumframes"]))
 }
 

@@ -10,8 +10,8 @@ import (
 // Merge adds to the facts of the commands those from another source; where
 // both have one, the commands' fact counts. not_checked drops a fact that
 // either source has.
-func Merge(told, other measure.Facts) measure.Facts {
-	interfaces := slices.Clone(told.Interfaces)
+func Merge(facts, other measure.Facts) measure.Facts {
+	interfaces := slices.Clone(facts.Interfaces)
 	for _, o := range other.Interfaces {
 		i := slices.IndexFunc(interfaces, func(d measure.Interface) bool { return d.Name == o.Name })
 		if i < 0 {
@@ -20,11 +20,11 @@ func Merge(told, other measure.Facts) measure.Facts {
 		}
 		fill(&interfaces[i], o)
 	}
-	notes := append(slices.Clone(told.NotChecked), other.NotChecked...)
-	fill(&told, other)
-	told.Interfaces = interfaces
-	told.NotChecked = missing(told, notes)
-	return told
+	notes := append(slices.Clone(facts.NotChecked), other.NotChecked...)
+	fill(&facts, other)
+	facts.Interfaces = interfaces
+	facts.NotChecked = missing(facts, notes)
+	return facts
 }
 
 // fill copies values into the empty fields of a structure.

@@ -95,15 +95,15 @@ var ErrUnknown = errors.New("are not known")
 func Detect(ctx context.Context, r Runner) (string, error) {
 	kernel, err := ask(ctx, r, "uname", "-s")
 	if err != nil {
-		return "", fmt.Errorf("platform: asking what system it is: %w", err)
+		return "", fmt.Errorf("platform: detecting the system: %w", err)
 	}
 	names := map[string]string{"FreeBSD": "freebsd", "VMkernel": "esxi", "Darwin": "darwin", "Linux": "linux"}
 	if name, ok := names[kernel]; ok {
 		return name, nil
 	}
 	if kernel != "SunOS" {
-		return "", fault.Failf("thru reads FreeBSD, macOS, Solaris, illumos and ESXi by their commands",
-			"platform: asking what system it is: `uname -s` says %.40q, which is not known", kernel)
+		return "", fault.Failf("use a host that runs FreeBSD, macOS, Solaris, illumos or ESXi",
+			"platform: detecting the system: unknown system %.40q (`uname -s`)", kernel)
 	}
 	// Solaris has no -o, or prints Solaris (uname(1) of illumos).
 	if brand, err := ask(ctx, r, "uname", "-o"); err == nil && brand == "illumos" {
@@ -257,7 +257,7 @@ func (j *job) run(ctx context.Context, r Runner) {
 	defer cancel()
 	j.out, j.err = r.Run(ctx, j.line[0], j.line[1:]...)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && j.err != nil {
-		j.err = fmt.Errorf("it did not end in time: %w", context.DeadlineExceeded)
+		j.err = fmt.Errorf("the command timed out: %w", context.DeadlineExceeded)
 	}
 }
 

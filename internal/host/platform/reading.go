@@ -134,7 +134,7 @@ func Why(err error) string {
 	case errors.Is(err, exec.ErrNotFound), errors.As(err, &exit) && exit.Code == 127:
 		return "this host has no such command"
 	case errors.Is(err, context.DeadlineExceeded):
-		return "it did not end in time"
+		return "the command timed out"
 	}
 	for _, refusal := range []string{"ermission denied", "not permitted", "ust be root", "uper-user", "ccess is denied", "ccess denied", "nsufficient privilege", "equires elevation"} {
 		if strings.Contains(text, refusal) {
@@ -197,7 +197,7 @@ func (r *reading) note(has keys, prefix string, wanted []string) {
 		}
 		reason, ok := r.failed[fact]
 		if !ok {
-			reason = "the commands of this system do not tell it"
+			reason = "the commands of this system do not report it"
 		}
 		if strings.HasSuffix(reason, onlyRoot) {
 			reason = onlyRoot

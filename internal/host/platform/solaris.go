@@ -71,7 +71,7 @@ func readRelease(all []string, r *reading) error {
 // readPrtconf reads the memory in MB.
 func readPrtconf(all []string, r *reading) error {
 	if r.facts.Memory = Many(all[0], 1<<20); r.facts.Memory == nil {
-		return fmt.Errorf("%.40q is no size", all[0])
+		return fmt.Errorf("%.40q is not a size", all[0])
 	}
 	at(&r.facts.RAM).Total = r.facts.Memory
 	return nil
@@ -136,7 +136,7 @@ func readCPUStats(in string, r *reading) error {
 func readSMBIOSSystem(in string, r *reading) error {
 	v, err := smbios(in)
 	m := at(&r.facts.Machine)
-	m.Vendor, m.Product, m.Version = said(v["manufacturer"]), said(v["product"]), said(v["version"])
+	m.Vendor, m.Product, m.Version = cleanValue(v["manufacturer"]), cleanValue(v["product"]), cleanValue(v["version"])
 	m.UUID = measure.UUID(v["uuid"])
 	return err
 }
@@ -145,7 +145,7 @@ func readSMBIOSSystem(in string, r *reading) error {
 func readSMBIOSBIOS(in string, r *reading) error {
 	v, err := smbios(in)
 	m := at(&r.facts.Machine)
-	m.BIOSVendor, m.BIOSVersion, m.BIOSDate = said(v["vendor"]), said(v["versionstring"]), said(v["releasedate"])
+	m.BIOSVendor, m.BIOSVersion, m.BIOSDate = cleanValue(v["vendor"]), cleanValue(v["versionstring"]), cleanValue(v["releasedate"])
 	return err
 }
 
@@ -166,8 +166,8 @@ func smbios(in string) (Row, error) {
 	return v, err
 }
 
-// said returns the text of a value, or "" for a placeholder.
-func said(s string) string {
+// cleanValue returns the text of a value, or "" for a placeholder.
+func cleanValue(s string) string {
 	if p := text(s); p != nil {
 		return *p
 	}
@@ -185,7 +185,7 @@ func readShowLink(w Row, r *reading) {
 		class = k
 	}
 	i.Kind, i.MTU, i.Carrier = text(class), Count(w["mtu"]), Truth(w["state"])
-	if over := said(w["over"]); over != "" {
+	if over := cleanValue(w["over"]); over != "" {
 		i.Lower = Words(over)
 	}
 	if class != physical && class != bond && class != vlan {
@@ -220,7 +220,7 @@ func readShowVLAN(i *measure.Interface, w Row, _ *reading) { i.VLAN = Count(w["v
 // readShowAggr reads the policy that chooses a port: L2, L3, L4.
 func readShowAggr(i *measure.Interface, w Row, _ *reading) {
 	mode := "static"
-	if a := said(w["lacpactivity"]); a != "" && a != "off" && a != "-" {
+	if a := cleanValue(w["lacpactivity"]); a != "" && a != "off" && a != "-" {
 		mode = "802.3ad"
 	}
 	i.Bond = &measure.Bond{Mode: mode, Hash: w["policy"], Members: []measure.BondMember{}}
@@ -228,7 +228,7 @@ func readShowAggr(i *measure.Interface, w Row, _ *reading) {
 
 // readShowAggrPorts reads the ports; the row of the link itself has none.
 func readShowAggrPorts(i *measure.Interface, w Row, r *reading) {
-	if i.Bond == nil || said(w["port"]) == "" {
+	if i.Bond == nil || cleanValue(w["port"]) == "" {
 		return
 	}
 	m := measure.BondMember{Name: w["port"], Up: w["state"] == "up"}
@@ -250,7 +250,7 @@ func readLinkProps(i *measure.Interface, w Row, r *reading) {
 			i.Pause = &measure.Pause{RX: value == "rx" || value == "bi", TX: value == "tx" || value == "bi"}
 		}
 	case "rxrings", "txrings", "rxrings-available", "txrings-available", "cpus", "maxbw", "ring_group":
-		if said(value) != "" {
+		if cleanValue(value) != "" {
 			r.sysctl(w["link"]+"."+p, value)
 		}
 	}
@@ -271,7 +271,7 @@ func readShowIf(i *measure.Interface, w Row, _ *reading) { i.Up = new(w["state"]
 // readShowProp reads the settings of the TCP stack, as "tcp.max_buf".
 func readShowProp(w Row, r *reading) {
 	value := w["current"]
-	if !slices.Contains([]string{"tcp", "udp", "ip", "ipv4"}, w["proto"]) || said(value) == "" {
+	if !slices.Contains([]string{"tcp", "udp", "ip", "ipv4"}, w["proto"]) || cleanValue(value) == "" {
 		return
 	}
 	name := w["proto"] + "." + w["property"]

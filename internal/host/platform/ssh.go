@@ -127,7 +127,7 @@ func (s *Remote) connected(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.destination == "" || strings.HasPrefix(s.destination, "-") {
-		return "", fault.Usagef("name a host: ssh://root@esx1", "platform: connecting by ssh: %q is no destination", s.destination)
+		return "", fault.Usagef("give a host: ssh://root@esx1", "platform: connecting by ssh: %q is not a destination", s.destination)
 	}
 	if s.err != nil && !s.ended.IsZero() && time.Since(s.ended) >= s.again {
 		s.err = nil // the host or the network was down
@@ -166,13 +166,13 @@ func (s *Remote) begin(ctx context.Context) (*login, error) {
 	}
 	// Not ctx: the connection outlives the command that made it.
 	cmd := s.client(context.Background(), dir, "-o", "ControlMaster=yes", "-o", "ControlPersist=no", "echo "+greeting+"; cat")
-	said := &bounded{most: 4 << 10}
-	cmd.Stderr, cmd.WaitDelay = said, time.Second
+	stderr := &bounded{most: 4 << 10}
+	cmd.Stderr, cmd.WaitDelay = stderr, time.Second
 	stdin, err1 := cmd.StdinPipe()
 	stdout, err2 := cmd.StdoutPipe()
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		os.RemoveAll(dir)
-		return nil, fault.Failf("install the client of OpenSSH", "platform: connecting by ssh: %w", err)
+		return nil, fault.Failf("install the OpenSSH client", "platform: connecting by ssh: %w", err)
 	}
 	l := &login{cmd: cmd, dir: dir, stdin: stdin, done: make(chan struct{})}
 	in := make(chan bool, 1)
@@ -189,12 +189,12 @@ func (s *Remote) begin(ctx context.Context) (*login, error) {
 		if ok {
 			return l, nil
 		}
-		<-l.done // then all output is in said
-		err = s.explain(said.kept.String(), errors.New("the login failed"))
+		<-l.done // then all output is in stderr
+		err = s.explain(stderr.kept.String(), errors.New("the login failed"))
 	case <-ctx.Done():
 		err = fmt.Errorf("platform: connecting to %s by ssh: %w", s.destination, ctx.Err())
 	case <-timer.C:
-		err = fault.Failf("try it by hand: ssh "+s.destination, "platform: connecting to %s by ssh: no login within %v", s.destination, loginTime)
+		err = fault.Failf("try it manually: ssh "+s.destination, "platform: connecting to %s by ssh: no login within %v", s.destination, loginTime)
 	}
 	l.end()
 	return nil, err
@@ -212,36 +212,36 @@ func greeted(r io.Reader) bool {
 }
 
 // explain makes an error of ssh's output.
-func (s *Remote) explain(said string, otherwise error) error {
-	return SSHFault(s.destination, s.port, said, otherwise)
+func (s *Remote) explain(stderr string, otherwise error) error {
+	return SSHFault(s.destination, s.port, stderr, otherwise)
 }
 
 // SSHFault makes an error of ssh's last output, with a fix; otherwise is the
 // error where ssh printed nothing.
-func SSHFault(destination string, port int, said string, otherwise error) error {
-	byHand := "ssh " + destination
+func SSHFault(destination string, port int, stderr string, otherwise error) error {
+	manual := "ssh " + destination
 	if port != 0 {
-		byHand = fmt.Sprintf("ssh -p %d %s", port, destination)
+		manual = fmt.Sprintf("ssh -p %d %s", port, destination)
 	}
-	hint := "try it by hand: " + byHand
+	hint := "try it manually: " + manual
 	for _, c := range [][2]string{
-		{"Host key verification failed", "connect once by hand (" + byHand + "), compare the key's fingerprint with the one that the host itself shows, and accept it; thru never accepts a key"},
-		{"host key is known", "connect once by hand (" + byHand + "), compare the key's fingerprint with the one that the host itself shows, and accept it; thru never accepts a key"},
-		{"HOST IDENTIFICATION HAS CHANGED", "the host has another key than it had: find out why before you remove the old one (ssh-keygen -R HOST)"},
-		{"Permission denied", "thru asks for no password: give the host your public key (ESXi: /etc/ssh/keys-USER/authorized_keys), or load the key into ssh-agent"},
-		{"Connection refused", "nothing listens there: switch SSH on (ESXi: vim-cmd hostsvc/start_ssh, or Host > Actions > Services), or name the port"},
-		{"timed out", "is the host up, and does a firewall let port 22 pass?"},
+		{"Host key verification failed", "connect once manually (" + manual + "), compare the key's fingerprint with that of the host, and accept it; thru never accepts a key"},
+		{"host key is known", "connect once manually (" + manual + "), compare the key's fingerprint with that of the host, and accept it; thru never accepts a key"},
+		{"HOST IDENTIFICATION HAS CHANGED", "find out why the host's key has changed before you remove the old one (ssh-keygen -R HOST)"},
+		{"Permission denied", "add your public key to the host (ESXi: /etc/ssh/keys-USER/authorized_keys), or load the key into ssh-agent; thru uses no password"},
+		{"Connection refused", "enable SSH there (ESXi: vim-cmd hostsvc/start_ssh, or Host > Actions > Services), or give the port"},
+		{"timed out", "check that the host is up and that firewalls allow port 22"},
 		{"Could not resolve", "check the host's name"},
 	} {
-		if strings.Contains(said, c[0]) {
+		if strings.Contains(stderr, c[0]) {
 			hint = c[1]
 		}
 	}
-	said = Clean(strings.TrimSpace(said))
-	if said == "" {
+	stderr = Clean(strings.TrimSpace(stderr))
+	if stderr == "" {
 		return fault.Failf(hint, "platform: connecting to %s by ssh: %w", destination, otherwise)
 	}
-	all := strings.Split(said, "\n")
+	all := strings.Split(stderr, "\n")
 	return fault.Failf(hint, "platform: connecting to %s by ssh: %.300s", destination, all[len(all)-1])
 }
 

@@ -99,14 +99,14 @@ func readWindows(in string, r *reading) error {
 		Error string          `json:"error"`
 	}
 	if err := json.NewDecoder(strings.NewReader(in)).Decode(&doc); err != nil {
-		return fmt.Errorf("not the JSON that was asked for: %w", err)
+		return fmt.Errorf("not the requested JSON: %w", err)
 	}
 	for _, q := range windowsQueries() {
 		answer, ok := doc[q.name]
 		rows, err := jsonRows(answer.Rows)
 		switch {
 		case !ok:
-			err = errors.New("it gave no answer")
+			err = errors.New("no answer")
 		case answer.Error != "":
 			err = errors.New(answer.Error)
 		}
@@ -129,7 +129,7 @@ func jsonRows(raw json.RawMessage) ([]Row, error) {
 	d.UseNumber() // 64 bits
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return nil, fmt.Errorf("not the JSON that was asked for: %w", err)
+		return nil, fmt.Errorf("not the requested JSON: %w", err)
 	}
 	if o, ok := v.(map[string]any); ok {
 		if list, ok := o["value"].([]any); ok {
@@ -177,7 +177,7 @@ func winAdmin(r *reading, rows []Row) { r.facts.Privileged = Truth(one(rows)["Ad
 func winOS(r *reading, rows []Row) {
 	w := one(rows)
 	r.facts.Distro = text(w["Caption"])
-	if v := said(w["Version"]); v != "" {
+	if v := cleanValue(w["Version"]); v != "" {
 		r.facts.Kernel = &v
 	}
 	at(&r.facts.RAM).Available = Many(w["FreePhysicalMemory"], 1024) // in kB
@@ -188,7 +188,7 @@ func winComputer(r *reading, rows []Row) {
 	r.facts.Hostname, r.facts.Memory = text(w["DNSHostName"]), Many(w["TotalPhysicalMemory"], 1)
 	at(&r.facts.RAM).Total = r.facts.Memory
 	m := at(&r.facts.Machine)
-	m.Vendor, m.Product = said(w["Manufacturer"]), said(w["Model"])
+	m.Vendor, m.Product = cleanValue(w["Manufacturer"]), cleanValue(w["Model"])
 	// HypervisorPresent is also true on a host that runs Hyper-V itself.
 	r.facts.Hypervisor = byMaker(m.Vendor + " " + m.Product)
 	if on := Truth(w["HypervisorPresent"]); on != nil && !*on && r.facts.Hypervisor == nil {
@@ -199,7 +199,7 @@ func winComputer(r *reading, rows []Row) {
 func winBIOS(r *reading, rows []Row) {
 	w := one(rows)
 	m := at(&r.facts.Machine)
-	m.BIOSVendor, m.BIOSVersion, m.BIOSDate = said(w["Manufacturer"]), said(w["SMBIOSBIOSVersion"]), said(w["ReleaseDate"])
+	m.BIOSVendor, m.BIOSVersion, m.BIOSDate = cleanValue(w["Manufacturer"]), cleanValue(w["SMBIOSBIOSVersion"]), cleanValue(w["ReleaseDate"])
 }
 
 func winProduct(r *reading, rows []Row) {
@@ -236,14 +236,14 @@ func winCPU(r *reading, rows []Row) {
 // winPlan identifies the power plan by its number, since its name is
 // translated.
 func winPlan(r *reading, rows []Row) {
-	said := strings.ToLower(one(rows)["Text"])
+	scheme := strings.ToLower(one(rows)["Text"])
 	for id, name := range map[string]string{
 		"381b4222-f694-41f0-9685-ff5bb260df2e": "balanced",
 		"8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c": "high performance",
 		"a1841308-3541-4fab-bc81-f71556f20b4a": "power saver",
 		"e9a42b02-d5df-448d-aa00-03f14749eb61": "ultimate performance",
 	} {
-		if strings.Contains(said, id) {
+		if strings.Contains(scheme, id) {
 			at(&r.facts.CPU).Governors = []string{name}
 		}
 	}
@@ -262,7 +262,7 @@ func winClock(r *reading, rows []Row) {
 
 func winFirewall(r *reading, rows []Row) {
 	for _, w := range rows {
-		if on := Truth(w["Enabled"]); on != nil && said(w["Name"]) != "" {
+		if on := Truth(w["Enabled"]); on != nil && cleanValue(w["Name"]) != "" {
 			r.firewall("Windows "+w["Name"]+" profile", *on)
 		}
 	}
@@ -272,13 +272,13 @@ func winFirewall(r *reading, rows []Row) {
 // or a short RTT selects another one.
 func winTCP(r *reading, rows []Row) {
 	for _, w := range rows {
-		name := said(w["SettingName"])
+		name := cleanValue(w["SettingName"])
 		for key, value := range w {
 			if key != "SettingName" && name != "" {
 				r.sysctl(name+"."+key, value)
 			}
 		}
-		if provider := said(w["CongestionProvider"]); provider != "" {
+		if provider := cleanValue(w["CongestionProvider"]); provider != "" {
 			provider = strings.ToLower(provider)
 			if name == "Internet" {
 				r.facts.Congestion = &provider
@@ -295,7 +295,7 @@ func winGlobal(r *reading, rows []Row) {
 
 func winAdapters(r *reading, rows []Row) {
 	for _, w := range rows {
-		name := said(w["Name"])
+		name := cleanValue(w["Name"])
 		if name == "" {
 			continue
 		}
@@ -317,7 +317,7 @@ func winAdapters(r *reading, rows []Row) {
 		if v := Count(w["VlanID"]); v != nil && *v > 0 {
 			i.VLAN = v
 		}
-		if d := said(w["DriverName"]); d != "" {
+		if d := cleanValue(w["DriverName"]); d != "" {
 			d = strings.TrimSuffix(strings.ToLower(path.Base(strings.ReplaceAll(d, `\`, "/"))), ".sys")
 			i.Driver = &d
 			if i.Nominal == nil {
@@ -492,7 +492,7 @@ func winTeams(r *reading, rows []Row) {
 
 func winSwitches(r *reading, rows []Row) {
 	for _, w := range rows {
-		if name := said(w["Name"]); name != "" {
+		if name := cleanValue(w["Name"]); name != "" {
 			r.switches = append(r.switches, "vswitch "+name)
 		}
 	}

@@ -59,7 +59,7 @@ func UnlessEmpty(found int, why string) error {
 func Count(s string) (int64, error) {
 	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 63)
 	if err != nil {
-		return 0, fmt.Errorf("%.40q is no count", s)
+		return 0, fmt.Errorf("%.40q is not a count", s)
 	}
 	return int64(n), nil
 }
@@ -70,7 +70,7 @@ func Kilobytes(s string) (int64, error) {
 	digits, ok := strings.CutSuffix(strings.TrimSpace(s), " kB")
 	n, err := strconv.ParseUint(digits, 10, 53)
 	if !ok || err != nil {
-		return 0, fmt.Errorf("%.40q is no number of kB", s)
+		return 0, fmt.Errorf("%.40q is not a number of kB", s)
 	}
 	return int64(n) << 10, nil
 }

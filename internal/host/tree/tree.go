@@ -72,7 +72,7 @@ func (t Tree) Number64(name string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("/%s holds %.40q, which is no number", name, s)
+		return 0, fmt.Errorf("/%s contains %.40q, not a number", name, s)
 	}
 	return n, nil
 }
