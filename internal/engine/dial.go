@@ -56,7 +56,7 @@ func Dialer(s measure.Spec, protocol string, o sock.Options, port int, timeout t
 	if s.BindAddr != "" {
 		a, err := netip.ParseAddr(s.BindAddr)
 		if err != nil {
-			return nil, fault.Usagef("-B wants an address of this host, such as 10.0.0.1", "engine: binding to %q: %w", s.BindAddr, err)
+			return nil, fault.Usagef("give -B an address of this host, such as 10.0.0.1", "engine: binding to %q: %w", s.BindAddr, err)
 		}
 		ip, zone = a.AsSlice(), a.Zone()
 	}
@@ -115,12 +115,12 @@ func Network(protocol string, family int) string {
 func DialHint(s measure.Spec, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRNOTAVAIL) && s.BindPort != 0:
-		return fault.Failf("the kernel remembers connections with that source port for a minute: wait, or choose another --cport; and -B wants an address of this host",
+		return fault.Failf("wait, or choose another --cport: the kernel keeps connections with that source port for a minute; and give -B an address of this host",
 			"engine: dialling: %w", err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fault.Failf("-B wants an address of this host; see `ip addr`", "engine: dialling: %w", err)
+		return fault.Failf("give -B an address of this host (`ip addr`)", "engine: dialling: %w", err)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fault.Failf("another connection holds that source port: choose another --cport", "engine: dialling: %w", err)
+		return fault.Failf("choose another --cport: another connection uses that source port", "engine: dialling: %w", err)
 	}
 	return err
 }

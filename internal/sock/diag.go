@@ -84,7 +84,7 @@ func askDiag(local, peer netip.AddrPort, seq uint32) []byte {
 }
 
 // errDiag is an unreadable answer of the kernel.
-var errDiag = errors.New("sock: the kernel's answer about a connection is too short")
+var errDiag = errors.New("sock: reading a connection: the kernel's answer is too short")
 
 // parseDiag reads the answer to the request with that sequence number. done is false for the answer to another request.
 func parseDiag(b []byte, seq uint32) (c Connection, done bool, err error) {
@@ -106,7 +106,7 @@ func parseDiag(b []byte, seq uint32) (c Connection, done bool, err error) {
 		if errno == syscall.ENOENT || errno == syscall.ESTALE {
 			return c, true, ErrNoConnection
 		}
-		return c, true, fmt.Errorf("sock: asking the kernel about a connection: %w", errno)
+		return c, true, fmt.Errorf("sock: reading a connection from the kernel: %w", errno)
 	case kind != diagByFamily || len(body) < diagHead:
 		return c, true, errDiag
 	}

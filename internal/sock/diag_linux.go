@@ -22,12 +22,12 @@ type Diag struct {
 func OpenDiag() (*Diag, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_INET_DIAG)
 	if err != nil {
-		return nil, fmt.Errorf("sock: opening a socket to ask for connections: %w", err)
+		return nil, fmt.Errorf("sock: opening a socket to read connections: %w", err)
 	}
 	wait := unix.NsecToTimeval(int64(diagWait))
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait); err != nil {
 		unix.Close(fd)
-		return nil, fmt.Errorf("sock: opening a socket to ask for connections: %w", err)
+		return nil, fmt.Errorf("sock: opening a socket to read connections: %w", err)
 	}
 	return &Diag{fd: fd, buf: make([]byte, 8<<10)}, nil
 }
@@ -44,7 +44,7 @@ func (d *Diag) Find(local, peer netip.AddrPort) (Connection, error) {
 	defer d.mu.Unlock()
 	d.seq++
 	if err := unix.Sendto(d.fd, askDiag(local, peer, d.seq), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return Connection{}, fmt.Errorf("sock: asking the kernel about a connection: %w", err)
+		return Connection{}, fmt.Errorf("sock: reading a connection from the kernel: %w", err)
 	}
 	for {
 		n, _, err := unix.Recvfrom(d.fd, d.buf, 0)
@@ -52,7 +52,7 @@ func (d *Diag) Find(local, peer netip.AddrPort) (Connection, error) {
 			continue
 		}
 		if err != nil {
-			return Connection{}, fmt.Errorf("sock: asking the kernel about a connection: %w", err)
+			return Connection{}, fmt.Errorf("sock: reading a connection from the kernel: %w", err)
 		}
 		if c, done, err := parseDiag(d.buf[:n], d.seq); done {
 			return c, err

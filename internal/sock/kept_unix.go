@@ -26,7 +26,7 @@ func Keep(c syscall.Conn) (*Kept, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("sock: keeping a socket: %w", err)
+		return nil, fmt.Errorf("sock: duplicating a socket: %w", err)
 	}
 	return k, nil
 }
@@ -40,7 +40,7 @@ func (k *Kept) Conn() (c net.Conn, err error) {
 		c, err = net.FileConn(f)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("sock: taking a kept socket up: %w", err)
+		return nil, fmt.Errorf("sock: using a duplicated socket: %w", err)
 	}
 	return c, nil
 }

@@ -47,7 +47,7 @@ func (r Range) Try(open func(port int) error) error {
 		case errors.Is(err, syscall.EADDRINUSE):
 			continue
 		case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EAFNOSUPPORT):
-			return fault.Failf("see `ip addr`: this host has no such address, or no IPv6", "sock: listening: %w", err)
+			return fault.Failf("check `ip addr`: this host has no such address, or no IPv6", "sock: listening: %w", err)
 		case err != nil:
 			return fmt.Errorf("sock: listening: %w", err)
 		}

@@ -38,7 +38,7 @@ type Options struct {
 func (o Options) Control(network, _ string, c syscall.RawConn) error {
 	var err error
 	if cerr := c.Control(func(fd uintptr) { err = o.apply(fd, strings.HasSuffix(network, "6")) }); cerr != nil {
-		return fmt.Errorf("sock: reaching the socket: %w", cerr)
+		return fmt.Errorf("sock: accessing the socket: %w", cerr)
 	}
 	return err
 }
@@ -75,17 +75,17 @@ func (o Options) apply(fd uintptr, ipv6 bool) error {
 
 // explain turns the kernel's refusal of an option into an error with a hint.
 func (o Options) explain(name string, err error) error {
-	hint := "leave the option out, or run as root"
+	hint := "omit the option, or run as root"
 	switch {
 	case strings.HasPrefix(name, "congestion"):
-		hint = "this host has: " + strings.Join(AvailableCongestion(), " ") + " (`modprobe tcp_" + o.Congestion + "` as root may add it)"
+		hint = "use one that this host has: " + strings.Join(AvailableCongestion(), " ") + " (`modprobe tcp_" + o.Congestion + "` as root may add it)"
 		if avail := AvailableCongestion(); slices.Contains(avail, o.Congestion) {
-			hint = "it exists but is not allowed to this user: sysctl net.ipv4.tcp_allowed_congestion_control"
+			hint = "allow it for this user: sysctl net.ipv4.tcp_allowed_congestion_control"
 		}
 	case name == "TCP_MAXSEG":
-		hint = "an MSS is 88 to 32767 bytes"
+		hint = "use an MSS of 88 to 32767 bytes"
 	case strings.HasPrefix(name, "bind"):
-		hint = "see `ip link` for the devices; kernels before 5.7 want root for this"
+		hint = "list the devices: ip link; kernels before 5.7 require root"
 		if runtime.GOOS != "linux" {
 			hint = "name an address of the device instead: --bind or -B ADDRESS"
 		}

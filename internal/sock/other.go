@@ -70,7 +70,7 @@ type Diag struct{}
 
 // OpenDiag returns an error: other systems have their own interfaces.
 func OpenDiag() (*Diag, error) {
-	return nil, fmt.Errorf("sock: connections of other programs are not read on %s", runtime.GOOS)
+	return nil, fmt.Errorf("sock: thru cannot read connections of other programs on %s", runtime.GOOS)
 }
 
 // Find returns ErrNoConnection.

@@ -10,11 +10,11 @@ import (
 func Reach(conn any, do func(fd uintptr) error) error {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
-		return fmt.Errorf("sock: reaching a socket: %w", errors.ErrUnsupported)
+		return fmt.Errorf("sock: accessing a socket: %w", errors.ErrUnsupported)
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return fmt.Errorf("sock: reaching a socket: %w", err)
+		return fmt.Errorf("sock: accessing a socket: %w", err)
 	}
 	ctl := raw.Control(func(fd uintptr) { err = do(fd) })
 	return errors.Join(ctl, err)

@@ -28,7 +28,7 @@ func ParseSYN(b []byte) (measure.SYN, error) {
 	}
 	length := int(tcp[12]>>4) * 4
 	if length < tcpHeader || length > len(tcp) || tcp[13]&flagSYN == 0 {
-		return measure.SYN{}, errors.New("sock: reading a SYN: the TCP header is cut, or of another segment")
+		return measure.SYN{}, errors.New("sock: reading a SYN: the TCP header is truncated, or of another segment")
 	}
 	s := measure.SYN{
 		HasScale: new(false), SACK: new(false), Timestamps: new(false),
@@ -41,7 +41,7 @@ func ParseSYN(b []byte) (measure.SYN, error) {
 // tcpOf returns the data after the IP header. It does not read a SYN after IPv6 extension headers: no stack sends one.
 func tcpOf(b []byte) ([]byte, error) {
 	if len(b) == 0 {
-		return nil, errors.New("sock: reading a SYN: the kernel has kept none")
+		return nil, errors.New("sock: reading a SYN: the kernel saved none")
 	}
 	header, protocol := 0, byte(0)
 	switch version := b[0] >> 4; {
@@ -53,7 +53,7 @@ func tcpOf(b []byte) ([]byte, error) {
 		return nil, fmt.Errorf("sock: reading a SYN: %d bytes of IP version %d", len(b), version)
 	}
 	if header < ip4Header || len(b) < header+tcpHeader || protocol != protocolTCP {
-		return nil, errors.New("sock: reading a SYN: no TCP header follows that of IP")
+		return nil, errors.New("sock: reading a SYN: no TCP header follows the IP header")
 	}
 	return b[header:], nil
 }

@@ -13,16 +13,16 @@ type filer interface{ File() (*os.File, error) }
 func Twin(c net.Conn) (net.Conn, error) {
 	f, ok := c.(filer)
 	if !ok {
-		return nil, fmt.Errorf("sock: doubling a connection: %T has no descriptor", c)
+		return nil, fmt.Errorf("sock: duplicating a connection: %T has no descriptor", c)
 	}
 	file, err := f.File()
 	if err != nil {
-		return nil, fmt.Errorf("sock: doubling a connection: %w", err)
+		return nil, fmt.Errorf("sock: duplicating a connection: %w", err)
 	}
 	defer file.Close()
 	twin, err := net.FileConn(file)
 	if err != nil {
-		return nil, fmt.Errorf("sock: doubling a connection: %w", err)
+		return nil, fmt.Errorf("sock: duplicating a connection: %w", err)
 	}
 	return twin, nil
 }

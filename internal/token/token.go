@@ -83,10 +83,10 @@ func (t Token) Introduce(c io.ReadWriter, kind byte, more []byte) error {
 	}
 	got := make([]byte, len(want))
 	if _, err := io.ReadFull(c, got); err != nil {
-		return fmt.Errorf("no token came back: %w", err)
+		return fmt.Errorf("the peer returned no token: %w", err)
 	}
 	if subtle.ConstantTimeCompare(got, want) != 1 {
-		return errors.New("another program answers there: the token did not come back")
+		return errors.New("another program answers there: it did not return the token")
 	}
 	return nil
 }

@@ -73,18 +73,18 @@ func (d *Server) greet(c net.Conn) error {
 	came := sinceEpoch()
 	b := make([]byte, lengthMask>>1)
 	if _, err := io.ReadFull(c, b[:flagsSize]); err != nil {
-		return fault.Failf("", "iperf2: taking a call: %s said nothing: %w", c.RemoteAddr(), err)
+		return fault.Failf("", "iperf2: accepting a client: %s sent nothing: %w", c.RemoteAddr(), err)
 	}
 	s := &tcpStream{conn: c, early: worker.Early{Bytes: flagsSize, Since: time.Now().UnixNano()}}
 	flags := binary.BigEndian.Uint32(b)
 	if flags == flagBounceback {
-		return fault.Failf("thru test --rr measures that between two agents", "iperf2: taking a call: the client wants its requests answered (--bounceback), which thru does not do")
+		return fault.Failf("measure it between two agents: thru test --rr", "iperf2: accepting a client: thru does not support --bounceback")
 	}
 	n, ok := headerLen(flags)
 	t := test{protocol: measure.TCP}
 	if ok {
 		if _, err := io.ReadFull(c, b[flagsSize:n]); err != nil {
-			return fault.Failf("", "iperf2: taking a call: the header of %s ends early: %w", c.RemoteAddr(), err)
+			return fault.Failf("", "iperf2: accepting a client: the header of %s is truncated: %w", c.RemoteAddr(), err)
 		}
 		s.early.Bytes = int64(n)
 		if h, err := parseHeader(b[:n]); err == nil {
@@ -98,7 +98,7 @@ func (d *Server) greet(c net.Conn) error {
 		a := ack{version: spoken, times: h.upper&upperTripTimes != 0, sent: h.sent, came: came, leaves: sinceEpoch()}
 		c.SetDeadline(time.Now().Add(ackSendWait))
 		if _, err := c.Write(a.append(nil)); err != nil {
-			return fault.Failf("", "iperf2: taking a call: answering %s: %w", c.RemoteAddr(), err)
+			return fault.Failf("", "iperf2: accepting a client: answering %s: %w", c.RemoteAddr(), err)
 		}
 	}
 	c.SetDeadline(time.Time{})

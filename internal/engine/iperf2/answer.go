@@ -25,7 +25,7 @@ func (g Engine) answer(_ context.Context, e engine.End) (*session, error) {
 		c = g.Server.claim(e.Token)
 	}
 	if c == nil {
-		return nil, fault.Failf("it has been refused, or has waited too long", "iperf2: answering a call: there is none of that token")
+		return nil, fault.Failf("start the client again: it was rejected or waited too long", "iperf2: answering a client: no client with this token")
 	}
 	s, err := g.answerTo(c, e)
 	if err != nil {
@@ -37,7 +37,7 @@ func (g Engine) answer(_ context.Context, e engine.End) (*session, error) {
 
 func (g Engine) answerTo(c *caller, e engine.End) (*session, error) {
 	if e.Spec.Streams != len(c.streams) || e.Spec.Protocol != c.test.protocol {
-		return nil, fault.Usagef("", "iperf2: answering a call: it is of %d %s streams, not of %d %s", len(c.streams), c.test.protocol, e.Spec.Streams, e.Spec.Protocol)
+		return nil, fault.Usagef("", "iperf2: answering a client: it has %d %s streams, not %d %s", len(c.streams), c.test.protocol, e.Spec.Streams, e.Spec.Protocol)
 	}
 	backward := e.Sends || e.Spec.Duplex
 	s := newSession(e)

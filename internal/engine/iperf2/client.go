@@ -73,7 +73,7 @@ func newSession(e engine.End) *session {
 func (g Engine) call(ctx context.Context, e engine.End) (*session, error) {
 	udp := e.Spec.Protocol == measure.UDP
 	if udp && e.Spec.Duplex {
-		return nil, fault.Usagef("take TCP, or one direction after the other", "iperf2: both ways at once go over TCP only")
+		return nil, fault.Usagef("use TCP, or test one direction after the other", "iperf2: both directions at once require TCP")
 	}
 	if udp && e.Spec.Length.Send == 0 {
 		e.Spec.Length = measure.Pair{Send: defaultDatagram, Recv: defaultDatagram}
@@ -146,7 +146,7 @@ func (s *session) Start(ctx context.Context, ramp time.Duration, near host.Place
 	s.conns = nil
 	s.mu.Unlock()
 	if conns == nil {
-		return errors.New("iperf2: starting: the session has been started or is over")
+		return errors.New("iperf2: starting: the session has already started or ended")
 	}
 	given, err := s.take(ctx, conns, ramp)
 	if err != nil {

@@ -32,7 +32,7 @@ func dialAll(ctx context.Context, e engine.End) (conns []net.Conn, skipped []str
 		conns, err = dialRest(ctx, e, target, first)
 		return conns, skipped, err
 	}
-	return nil, skipped, fault.Failf("does `iperf -s` run there, with -p of the same number, and does a firewall let the port through?",
+	return nil, skipped, fault.Failf("check that `iperf -s` runs there with the same -p, and that firewalls allow the port",
 		"iperf2: connecting: %s", strings.Join(skipped, "; "))
 }
 

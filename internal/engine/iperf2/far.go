@@ -31,13 +31,13 @@ func (s *session) farOf(own measure.Evidence) *measure.Evidence {
 		LocalAddr: own.PeerAddr, PeerAddr: own.LocalAddr, Streams: []measure.Stream{}, Bins: []measure.StreamBin{},
 	}
 	not := func(fact, why string) { e.Missing = append(e.Missing, measure.NotChecked{Fact: fact, Why: why}) }
-	const silent = "an iperf2 reports nothing to the other end"
+	const silent = "iperf2 reports nothing to the other end"
 	switch {
 	case spec.Protocol == measure.UDP && own.Sends && own.Dialled:
 		reported(&e, own, s.words, not)
 	case spec.Protocol == measure.UDP && !own.Sends:
 		counted(&e, own)
-		not("bytes", silent+"; its datagrams are known by their numbers")
+		not("bytes", silent+"; thru counts its datagrams by their sequence numbers")
 	case spec.Protocol == measure.TCP && own.Sends:
 		acknowledged(&e, own, not)
 	default:
@@ -59,7 +59,7 @@ func reported(e *measure.Evidence, own measure.Evidence, words []lastWords, not 
 		x, r := own.Streams[i], w.report
 		if r == nil {
 			*e = measure.Evidence{EndPoint: e.EndPoint, Reported: e.Reported, Dialled: e.Dialled, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}}
-			not("bytes", "the server's report did not come: the path lost it, or the server was started with --no-udp-fin")
+			not("bytes", "the server's report did not arrive: the path lost it, or the server runs with --no-udp-fin")
 			return
 		}
 		missed := min(max(r.datagrams-w.first, 0), r.lost)
@@ -72,7 +72,7 @@ func reported(e *measure.Evidence, own measure.Evidence, words []lastWords, not 
 		e.MeasuredNs = max(e.MeasuredNs, int64(r.duration))
 	}
 	if own.RampNs > 0 {
-		not("measured_ns", "its report is of the whole test, with the ramp")
+		not("measured_ns", "its report covers the whole test, including the ramp")
 	}
 	not("streams.datagrams.duplicates", "iperf2 counts them as out of order")
 }
@@ -99,7 +99,7 @@ func acknowledged(e *measure.Evidence, own measure.Evidence, not func(fact, why 
 		b, okB := acked(x.TCP)
 		all, okAll := acked(x.TCPEnd)
 		if !okA || !okB || !okAll {
-			not("bytes", "an iperf2 reports nothing over TCP, and this system does not tell what its kernel acknowledged")
+			not("bytes", "iperf2 reports nothing over TCP, and this system does not report the acknowledged bytes")
 			return
 		}
 		if own.RampNs == 0 { // the measured time began with the first byte, before the first reading
@@ -107,7 +107,7 @@ func acknowledged(e *measure.Evidence, own measure.Evidence, not func(fact, why 
 		}
 		moved := measure.DeltaOf(&a, &b)
 		if !moved.Known {
-			not("bytes", "an iperf2 reports nothing over TCP, and of what its kernel acknowledged "+moved.Why)
+			not("bytes", "iperf2 reports nothing over TCP; acknowledged bytes: "+moved.Why)
 			return
 		}
 		begin[i] = a
@@ -119,7 +119,7 @@ func acknowledged(e *measure.Evidence, own measure.Evidence, not func(fact, why 
 	}
 	e.RampNs, e.MeasuredNs = own.RampNs, own.MeasuredNs
 	e.Bins = ackedBins(own, begin)
-	not("bytes_read", "an iperf2 reports nothing over TCP: the bytes are those that its kernel has acknowledged, as the sender's saw it")
+	not("bytes_read", "iperf2 reports nothing over TCP: the bytes are those acknowledged to the sender")
 }
 
 // ackedBins returns the acknowledged bytes of each second of the measured time; nothing where the kernel did not report each second.

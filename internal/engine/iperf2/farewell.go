@@ -37,8 +37,8 @@ func (s *session) conclude() error {
 		wg.Wait()
 	}
 	if s.unheard() {
-		return fault.Failf("does an iperf2 server run there (iperf -s -u), and do both ways let UDP through? One started with --no-udp-fin reports nothing",
-			"iperf2: no report of what has arrived came from the server")
+		return fault.Failf("check that `iperf -s -u` runs there without --no-udp-fin, and that firewalls allow UDP in both directions",
+			"iperf2: the server sent no report")
 	}
 	return s.cutShort(e)
 }
@@ -61,7 +61,7 @@ func (s *session) cutShort(e measure.Evidence) error {
 	} else if s.end.Sends {
 		return nil
 	}
-	const hint = "it or its host ended, or something between closed the connection"
+	const hint = "check the server and its host, and firewalls on the path: one of them closed the connection"
 	if a := s.end.Spec.Amount; a > 0 && s.end.Spec.Protocol == measure.TCP && e.TotalBytes < a {
 		return fault.Failf(hint, "iperf2: the server sent %d of %d bytes", e.TotalBytes, a)
 	}

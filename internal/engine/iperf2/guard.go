@@ -11,7 +11,7 @@ import (
 const (
 	guardEvery = 250 * time.Millisecond
 	mostBurst  = time.Second     // that it may be ahead, plus a tenth for its clock
-	shunTime   = 2 * time.Second // of silence, after which it counts as a new client
+	ignoreTime = 2 * time.Second // of silence, after which it counts as a new client
 )
 
 // holdClient ends the session when more arrives over UDP than the limit allows. This end cannot slow down datagrams, and the rate in a header may be wrong (-b
@@ -37,11 +37,11 @@ func (s *session) holdClient(c *caller) {
 		}
 		for _, x := range c.streams {
 			if u, ok := x.(*source); ok {
-				u.shun()
+				u.ignore()
 			}
 		}
-		s.Abort(fault.Failf("a smaller -b there, or a higher limit here",
-			"iperf2: receiving: the client sent %d bytes in %v, above the limit of %d bit/s", came, since.Round(time.Millisecond), most))
+		s.Abort(fault.Failf("use a smaller -b there, or a higher limit here",
+			"iperf2: receiving: the client sent %d bytes in %v, which exceeds the limit of %d bit/s", came, since.Round(time.Millisecond), most))
 		return
 	}
 }

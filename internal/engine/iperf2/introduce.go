@@ -117,7 +117,7 @@ func (s *session) greet(c net.Conn, h header) (worker.Early, error) {
 	}
 	a, err := parseAck(answer[:])
 	if err != nil {
-		return early, fault.Failf("which program listens on that port there?", "iperf2: calling %s: what answers is no iperf2 server", c.RemoteAddr())
+		return early, fault.Failf("check which program listens on that port there", "iperf2: calling %s: not an iperf2 server", c.RemoteAddr())
 	}
 	if backward && a.version < firstReverse {
 		return early, tooOld(c, a.version)
@@ -137,13 +137,13 @@ func tooOld(c net.Conn, v version) error {
 	if v == 0 {
 		who = "the iperf there"
 	}
-	return fault.Failf("--one-way measures towards it; for the other direction start iperf -c there, towards thru serve --iperf here",
-		"iperf2: calling %s: %s does not know how to send to its client (2.1 and newer do)", c.RemoteAddr(), who)
+	return fault.Failf("measure towards it with --one-way; for the other direction run iperf -c there, towards thru serve --iperf here",
+		"iperf2: calling %s: %s cannot send to its client (2.1 and newer can)", c.RemoteAddr(), who)
 }
 
 func closedError(c net.Conn, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		return fault.Failf("it may want a key (--permit-key), take no more clients (-1, -P), or be no iperf2 server", "iperf2: calling %s: it closed the connection", c.RemoteAddr())
+		return fault.Failf("check the server: it may require a key (--permit-key), accept no more clients (-1, -P), or not be iperf2", "iperf2: calling %s: it closed the connection", c.RemoteAddr())
 	}
 	return fault.Failf("", "iperf2: calling %s: %w", c.RemoteAddr(), err)
 }
@@ -168,11 +168,11 @@ func (s *session) announce(c net.Conn, h header) (worker.Early, error) {
 			return worker.Early{}, fault.Failf("", "iperf2: calling %s: %w", c.RemoteAddr(), err)
 		}
 	}
-	return worker.Early{}, noEar(c)
+	return worker.Early{}, notListening(c)
 }
 
-func noEar(c net.Conn) error {
-	return fault.Failf("does `iperf -s -u` run there? A server of TCP takes no datagrams", "iperf2: calling %s: nobody takes datagrams there", c.RemoteAddr())
+func notListening(c net.Conn) error {
+	return fault.Failf("start `iperf -s -u` there: a TCP server receives no datagrams", "iperf2: calling %s: no program receives datagrams there", c.RemoteAddr())
 }
 
 // ask makes a server send datagrams: it repeats the request until the first one arrives.
@@ -199,10 +199,10 @@ func (s *session) ask(c net.Conn, h header) (worker.Early, error) {
 		return worker.Early{Packets: 1, Bytes: int64(n), Highest: uint64(first), Since: now, Until: now}, nil
 	}
 	if refused == mostAnnounced {
-		return worker.Early{}, noEar(c)
+		return worker.Early{}, notListening(c)
 	}
-	return worker.Early{}, fault.Failf("it must be iperf 2.1 or newer with -s -u, and a firewall must let UDP through both ways; --one-way measures towards it",
-		"iperf2: calling %s: no datagrams came", c.RemoteAddr())
+	return worker.Early{}, fault.Failf("use iperf 2.1 or newer with -s -u, and allow UDP in both directions in the firewalls; or measure towards it with --one-way",
+		"iperf2: calling %s: no datagrams arrived", c.RemoteAddr())
 }
 
 func sinceEpoch() time.Duration { return time.Duration(time.Now().UnixNano()) }

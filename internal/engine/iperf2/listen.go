@@ -221,19 +221,19 @@ func (s *source) close() {
 		<-s.over
 	}
 	s.mu.Lock()
-	shunned := s.quiet != nil
+	ignored := s.quiet != nil
 	s.mu.Unlock()
-	if !shunned {
+	if !ignored {
 		s.forget()
 	}
 }
 
-// shun makes the server ignore this source until it is silent for a while, so that the rest of an ended test starts no new one.
-func (s *source) shun() {
+// ignore makes the server ignore this source until it is silent for a while, so that the rest of an ended test starts no new one.
+func (s *source) ignore() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.quiet == nil {
-		s.quiet = time.AfterFunc(shunTime, s.forget)
+		s.quiet = time.AfterFunc(ignoreTime, s.forget)
 	}
 }
 
@@ -242,7 +242,7 @@ func (s *source) stillSends() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.quiet != nil {
-		s.quiet.Reset(shunTime)
+		s.quiet.Reset(ignoreTime)
 	}
 }
 

@@ -140,7 +140,7 @@ func TestRealClient(t *testing.T) {
 				sameBytes(t, "the other direction", n, kbytes, back.TotalBytes)
 			}
 			if t.Failed() {
-				t.Logf("iperf said:\n%s", out)
+				t.Logf("iperf printed:\n%s", out)
 			}
 		})
 	}
@@ -258,7 +258,7 @@ func TestRealServer(t *testing.T) {
 			out := output()
 			judgeServer(t, c.spec, s, e, lines(out))
 			if t.Failed() {
-				t.Logf("iperf said:\n%s", out)
+				t.Logf("iperf printed:\n%s", out)
 			}
 		})
 	}

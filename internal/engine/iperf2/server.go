@@ -115,7 +115,7 @@ func Listen(ctx context.Context, addrs []string, port int, device string) (tcp [
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return tcp, udp, fault.Failf("another iperf or thru may hold the port", "iperf2: listening: %w", err)
+		return tcp, udp, fault.Failf("end the other iperf or thru that uses the port", "iperf2: listening: %w", err)
 	}
 	return tcp, udp, nil
 }
@@ -174,9 +174,9 @@ func (d *Server) close() {
 }
 
 var (
-	errBusy   = fault.Failf("try again in a moment", "iperf2: taking a call: too many clients wait")
-	errOften  = fault.Failf("let its other tests end first", "iperf2: taking a call: too many tests of one host")
-	errClosed = errors.New("iperf2: taking a call: nothing is served any more")
+	errBusy   = fault.Failf("try again in a moment", "iperf2: accepting a client: too many clients are waiting")
+	errOften  = fault.Failf("wait until its other tests have ended", "iperf2: accepting a client: too many tests of one host")
+	errClosed = errors.New("iperf2: accepting a client: the server is shutting down")
 )
 
 // room returns the reason to refuse a new caller from an address; nil to take it. One host has at most half of the waiting calls, and with its running tests
@@ -272,7 +272,7 @@ func (d *Server) complete(c *caller) {
 		d.calls[call.Token] = c
 		c.timer = time.AfterFunc(callWait, func() {
 			if d.refuse(call.Token) {
-				d.report(c.addr, errors.New("iperf2: taking a call: it was not taken up in time"))
+				d.report(c.addr, errors.New("iperf2: accepting a client: no test was started for it in time"))
 			}
 		})
 	}

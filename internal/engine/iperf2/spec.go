@@ -55,7 +55,7 @@ func headerOf(s measure.Spec, sends bool, ramp time.Duration) (header, error) {
 	if s.Amount > 0 {
 		each := ceil(s.Amount, int64(s.Streams))
 		if each > math.MaxInt32 && h.upper != 0 {
-			return h, fault.Usagef("take -t, or fewer bytes of each stream", "iperf2: asking for %d bytes: an iperf2 server is told of %d at most", each, math.MaxInt32)
+			return h, fault.Usagef("use -t, or fewer bytes for each stream", "iperf2: requesting %d bytes: the protocol allows %d at most", each, math.MaxInt32)
 		}
 		h.amount = int32(min(each, math.MaxInt32))
 		return h, nil
@@ -90,17 +90,17 @@ func (t test) refusal(l Limits) error {
 	h := t.header
 	switch {
 	case h.flags&flagKey != 0:
-		return fault.Failf("leave --permit-key out", "iperf2: taking a call: the client brings a key, and thru has none")
+		return fault.Failf("omit --permit-key", "iperf2: accepting a client: the client requires a key, which thru does not support")
 	case h.callsBack() && t.protocol == measure.UDP:
 		return fault.Failf("test it from here: thru test -u iperf2://CLIENT, with iperf -s -u there",
-			"iperf2: taking a call: the client wants datagrams sent to it (-d, -r); its address is not proven by iperf2 over UDP, so thru sends none")
+			"iperf2: accepting a client: the client requests datagrams (-d, -r); iperf2 over UDP does not prove the client's address, so thru sends none")
 	case h.callsBack() && (h.port == 0 || h.port > math.MaxUint16):
-		return fault.Failf("", "iperf2: taking a call: the client wants to be called back at port %d, which is none", h.port)
+		return fault.Failf("", "iperf2: accepting a client: the client requests a connection to port %d, which is not valid", h.port)
 	case t.protocol == measure.UDP && (h.reverse() || h.fullDuplex()):
 		return fault.Failf("test it from here: thru test -R -u iperf2://CLIENT, with iperf -s -u there",
-			"iperf2: taking a call: the client wants datagrams sent to it; its address is not proven by iperf2 over UDP, so thru sends none")
+			"iperf2: accepting a client: the client requests datagrams; iperf2 over UDP does not prove the client's address, so thru sends none")
 	case int64(h.streams) > int64(l.streams()):
-		return fault.Failf("fewer streams, or a higher limit here", "iperf2: taking a call: %d streams are above the limit of %d", h.streams, l.streams())
+		return fault.Failf("use fewer streams, or a higher limit here", "iperf2: accepting a client: %d streams exceed the limit of %d", h.streams, l.streams())
 	case t.protocol == measure.UDP && l.RateBps > 0:
 		return t.tooFast(l.RateBps)
 	}
@@ -116,16 +116,16 @@ func (t test) tooFast(most int64) error {
 	}
 	switch {
 	case asked == 0:
-		return fault.Failf("start it with -b", "iperf2: taking a call: the client does not name its rate, and %d bit/s are the limit", most)
+		return fault.Failf("start the client with -b", "iperf2: accepting a client: the client gives no rate, and the limit is %d bit/s", most)
 	case asked > float64(most):
-		return fault.Failf("a smaller -b there (it counts for each stream; M is 1048576, m is 1000000), or a higher limit here",
-			"iperf2: taking a call: %.0f bit/s are above the limit of %d", asked, most)
+		return fault.Failf("use a smaller -b there (for each stream; M is 1048576, m is 1000000), or a higher limit here",
+			"iperf2: accepting a client: %.0f bit/s exceed the limit of %d", asked, most)
 	}
 	return nil
 }
 
 // errTooLittle is for a header with a time or an amount too small to measure.
-var errTooLittle = errors.New("iperf2: taking a call: the time or the amount is not above zero")
+var errTooLittle = errors.New("iperf2: accepting a client: the time or the amount is zero or negative")
 
 // specs returns the flows of the test, named for the far end point: first the one that the client sends, if it sends.
 func (t test) specs(name string, l Limits) ([]measure.Spec, error) {

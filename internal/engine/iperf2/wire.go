@@ -117,7 +117,7 @@ func headerLen(flags uint32) (n int, ok bool) {
 	return n, n >= baseSize
 }
 
-var errNoHeader = errors.New("iperf2: reading a header: there is none, or it ends early")
+var errNoHeader = errors.New("iperf2: reading a header: it is missing or truncated")
 
 // parseHeader reads a header of a TCP stream, or what follows the number in a datagram. It returns errNoHeader where it is shorter than its flags require.
 func parseHeader(b []byte) (header, error) {
@@ -215,7 +215,7 @@ func (a ack) append(b []byte) []byte {
 func parseAck(b []byte) (ack, error) {
 	word := func(i int) uint32 { return binary.BigEndian.Uint32(b[4*i:]) }
 	if len(b) < ackSize || word(0) != typeAck || word(1) != ackSize {
-		return ack{}, errors.New("iperf2: reading an ack: it is none")
+		return ack{}, errors.New("iperf2: reading an ack: the format is not valid")
 	}
 	return ack{version: version(word(3))<<32 | version(word(4))}, nil
 }
@@ -255,7 +255,7 @@ func (r report) appendBase(b []byte, flags uint32) []byte {
 
 // parseReport reads a server's report, also that of a version before 2.0.10. It returns an error for impossible counts.
 func parseReport(b []byte) (report, error) {
-	bad := errors.New("iperf2: reading a report: it is none")
+	bad := errors.New("iperf2: reading a report: the format is not valid")
 	at := datagramSize
 	if len(b) >= oldDatagram+reportBase && binary.BigEndian.Uint32(b[oldDatagram:]) == flagVersion1 {
 		at = oldDatagram

@@ -51,18 +51,18 @@ func newToken(l engine.Login, now time.Time) (string, error) {
 		secret, err = rsa.EncryptOAEP(sha1.New(), rand.Reader, key, plain, nil)
 	}
 	if err != nil {
-		return "", fault.Failf("a key of 2048 bits has room for user and password of 200 letters", "iperf3: encrypting user and password: %w", err)
+		return "", fault.Failf("use a shorter user and password: a key of 2048 bits has room for 200 characters", "iperf3: encrypting user and password: %w", err)
 	}
 	return base64.StdEncoding.EncodeToString(secret), nil
 }
 
 func publicKey(text []byte) (*rsa.PublicKey, error) {
-	const hint = "it wants a file as of `openssl rsa -in private.pem -outform PEM -pubout -out public.pem`"
+	const hint = "make the file with `openssl rsa -in private.pem -outform PEM -pubout -out public.pem`"
 	return rsaKey(text, "public", hint, x509.ParsePKCS1PublicKey, x509.ParsePKIXPublicKey)
 }
 
 func privateKey(text []byte) (*rsa.PrivateKey, error) {
-	const hint = "it wants a file as of `openssl genrsa -out private.pem 2048`, without a password"
+	const hint = "make the file with `openssl genrsa -out private.pem 2048`, without a password"
 	return rsaKey(text, "private", hint, x509.ParsePKCS1PrivateKey, x509.ParsePKCS8PrivateKey)
 }
 
@@ -80,11 +80,11 @@ func rsaKey[K any](text []byte, which, hint string, own func([]byte) (K, error),
 	}
 	found, err := named(block.Bytes)
 	if err != nil {
-		return bad("it is none: BEGIN %s", block.Type)
+		return bad("it is not an RSA key: BEGIN %s", block.Type)
 	}
 	key, ok := found.(K)
 	if !ok {
-		return bad("it is not of RSA")
+		return bad("it is not an RSA key")
 	}
 	return key, nil
 }
@@ -110,7 +110,7 @@ func ParseUsers(r io.Reader) (Users, error) {
 		hash, _, _ := strings.Cut(rest, ",")
 		b, err := hex.DecodeString(hash)
 		if err != nil || len(b) != sha256.Size {
-			return Users{}, fault.Usagef("a line is NAME,HASH; the hash is of `echo -n \"{NAME}PASSWORD\" | sha256sum`",
+			return Users{}, fault.Usagef("write each line as NAME,HASH; the hash is that of `echo -n \"{NAME}PASSWORD\" | sha256sum`",
 				"iperf3: reading the users: line %d has no hash of 64 hexadecimal digits", n)
 		}
 		u.list = append(u.list, user{name, [sha256.Size]byte(b)})
@@ -119,7 +119,7 @@ func ParseUsers(r io.Reader) (Users, error) {
 		return Users{}, fmt.Errorf("iperf3: reading the users: %w", err)
 	}
 	if len(u.list) == 0 {
-		return Users{}, fault.Usagef("a line is NAME,HASH", "iperf3: reading the users: there is none")
+		return Users{}, fault.Usagef("write each line as NAME,HASH", "iperf3: reading the users: the file has none")
 	}
 	return u, nil
 }
@@ -148,24 +148,24 @@ func (g gate) admit(token string, now time.Time) (name string, err error) {
 		return "", nil
 	}
 	if token == "" {
-		return "", refuse(codeAuth, "checking a user: the client has sent no user and password")
+		return "", refuse(codeAuth, "checking a user: the client sent no user and password")
 	}
 	name, password, at, err := g.open(token)
 	if err != nil {
 		return "", refuse(codeAuth, "checking a user: %w", err)
 	}
 	if !g.users.know(name, password) {
-		return "", refuse(codeAuth, "checking a user: user %.40q with that password is not known", name)
+		return "", refuse(codeAuth, "checking a user: unknown user %.40q, or wrong password", name)
 	}
 	if off := now.Sub(at).Abs(); off > cmp.Or(g.skew, usualSkew) {
-		return "", refuse(codeAuth, "checking a user: the client's clock is %v away, or its token is old", off.Round(time.Second))
+		return "", refuse(codeAuth, "checking a user: the client's clock differs by %v, or its token is old", off.Round(time.Second))
 	}
 	return name, nil
 }
 
 // open decrypts a token.
 func (g gate) open(token string) (name, password string, at time.Time, err error) {
-	unreadable := errors.New("the token cannot be read: it was made for another key, or with the other padding (--use-pkcs1-padding)")
+	unreadable := errors.New("the token cannot be decrypted: it is for another key, or has the other padding (--use-pkcs1-padding)")
 	secret, err := base64.StdEncoding.DecodeString(token)
 	if err != nil {
 		return "", "", at, unreadable
@@ -190,7 +190,7 @@ func readToken(plain string) (name, password string, at time.Time, err error) {
 	name, ok3 := strings.CutPrefix(user, userLine)
 	unix, err := strconv.ParseInt(stamp, 10, 64)
 	if !ok1 || !ok2 || !ok3 || err != nil || unix < 0 {
-		return "", "", at, errors.New("the token does not say user, password and time")
+		return "", "", at, errors.New("the token lacks user, password or time")
 	}
 	return name, password, time.Unix(unix, 0), nil
 }

@@ -120,16 +120,16 @@ func (c *call) listen() {
 	s, err := c.talk.hear(0)
 	switch {
 	case isGone(err):
-		c.why = fault.Failf("the iperf3 or the host there ended, or something between closed the connection", "iperf3: the client closed the control connection")
+		c.why = fault.Failf("check iperf3 and the host there, and firewalls on the path: one of them closed the connection", "iperf3: the client closed the control connection")
 	case err != nil:
 		c.why = err
 	case s == clientTerminate:
-		c.why = fault.Because(ReasonLeft, errors.New("iperf3: the client was ended there"))
+		c.why = fault.Because(ReasonLeft, errors.New("iperf3: the client was stopped there"))
 	case s == testEnd && c.running.Load():
 		close(c.ended)
 		return
 	default:
-		c.why = refuse(codeMessage, "the client says %v out of turn", s)
+		c.why = refuse(codeMessage, "the client sent an unexpected state: %v", s)
 	}
 	close(c.gone)
 	select {
@@ -206,8 +206,8 @@ func (c *call) collectTCP(ctx context.Context, n int) ([]net.Conn, error) {
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		case <-late.C:
-			err = &refusal{codeAccept, fault.Failf("does a firewall between let no more connections through?",
-				"iperf3: waiting for data connections: %d of %d came in time", len(got), n)}
+			err = &refusal{codeAccept, fault.Failf("check whether a firewall on the path limits connections",
+				"iperf3: waiting for data connections: %d of %d arrived in time", len(got), n)}
 		}
 		late.Stop()
 		if err != nil {

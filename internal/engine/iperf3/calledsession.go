@@ -34,7 +34,7 @@ type calledSession struct {
 
 func (e Engine) openServer(end engine.End) (*calledSession, error) {
 	if e.Server == nil {
-		return nil, fault.Failf("thru serve --iperf takes them", "iperf3: answering a client: no calls are taken here")
+		return nil, fault.Failf("start the server with thru serve --iperf", "iperf3: answering a client: the iperf server is off")
 	}
 	c, err := e.Server.claim(end.Token)
 	if err != nil {
@@ -135,10 +135,10 @@ func (s *calledSession) set(c net.Conn, sends bool) {
 			err = o.Control(family, "", raw)
 		}
 		if err != nil {
-			s.note(fact, fmt.Sprintf("what the client asked for could not be set: %v", err))
+			s.note(fact, fmt.Sprintf("the requested option could not be set: %v", err))
 		}
 	}
-	const late = "set when the connection stood, since clients share the port: the handshake was without it"
+	const late = "set after the handshake, because clients share the port"
 	if spec.MSS > 0 {
 		s.note("streams.mss", late)
 	}
@@ -146,7 +146,7 @@ func (s *calledSession) set(c net.Conn, sends bool) {
 		s.note("streams.window.scale", late)
 	}
 	if s.call.params.TOS&3 != 0 {
-		s.note("streams.ecn", "the two lowest bits of the client's TOS are the kernel's to set")
+		s.note("streams.ecn", "only the kernel sets the two lowest bits of the TOS")
 	}
 }
 
@@ -203,7 +203,7 @@ func (s *calledSession) conclude() error {
 	select {
 	case <-s.call.ended:
 	default:
-		return errors.New("iperf3: the test ended before the client said so")
+		return errors.New("iperf3: the test ended before the client reported it")
 	}
 	t := s.call.talk
 	directions := s.directions(s.end.Spec, s, s.call.program())

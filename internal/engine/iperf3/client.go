@@ -122,16 +122,16 @@ func (c *client) listen() {
 		s, err := c.talk.hear(0)
 		switch {
 		case isGone(err):
-			err = fault.Because(ReasonClosed, fault.Failf("the iperf3 or the host there ended, or something between closed the connection", "iperf3: the server closed the control connection"))
+			err = fault.Because(ReasonClosed, fault.Failf("check iperf3 and the host there, and firewalls on the path: one of them closed the connection", "iperf3: the server closed the control connection"))
 		case err != nil:
 		case s == serverTerminate:
-			err = fault.Because(ReasonTerminated, fault.Failf("", "iperf3: the server has been ended there"))
+			err = fault.Because(ReasonTerminated, fault.Failf("", "iperf3: the server was stopped there"))
 		case s == accessDenied:
 			err = errBusy()
 		case s == serverError:
 			err = c.talk.hearError(c.token == "")
 		case s != want, s == exchangeResults && !c.ended.Load():
-			err = fault.Failf(notHint, "iperf3: the server says %v where %v is due", s, want)
+			err = fault.Failf(notHint, "iperf3: the server sent %v, expected %v", s, want)
 		}
 		if err != nil {
 			c.fail(err)
@@ -177,7 +177,7 @@ func (c *client) await(ctx context.Context, step int) error {
 	case <-c.lost:
 		return c.reason()
 	case <-ctx.Done():
-		return fault.Failf("other tests may come first there, or a firewall lets no more connections through",
+		return fault.Failf("try again: other tests may run there; or check whether a firewall limits connections",
 			"iperf3: waiting for %v of the server: %w", timeline[step], context.Cause(ctx))
 	}
 }
@@ -195,11 +195,11 @@ func (c *client) Joined(context.Context) error { return nil }
 // Start implements engine.Session: it sends the parameters to the server, opens the data connections and starts both ends.
 func (c *client) Start(ctx context.Context, ramp time.Duration, near host.PlacementFacts) error {
 	if ramp < 0 || ramp > measure.MaxRamp {
-		return fmt.Errorf("iperf3: starting: a ramp of %v is not 0 to %v", ramp, measure.MaxRamp)
+		return fmt.Errorf("iperf3: starting: a ramp of %v is outside 0 to %v", ramp, measure.MaxRamp)
 	}
 	ramp = time.Duration(seconds(ramp)) * time.Second // the server accepts only whole seconds
 	c.begins(ramp)
-	ctx, cancel := context.WithTimeoutCause(ctx, c.wait.begin, errors.New("it did not come in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.wait.begin, errors.New("it did not arrive in time"))
 	defer cancel()
 	if err := c.talk.sendJSON(ask(c.end, ramp, c.length, c.token)); err != nil {
 		return err
@@ -253,9 +253,9 @@ func (c *client) conclude() error {
 	case <-c.lost:
 		return c.reason()
 	case <-c.closed:
-		return errors.New("iperf3: the session was closed before the results came")
+		return errors.New("iperf3: the session was closed before the results arrived")
 	case <-late.C:
-		return fault.Failf("its evidence is lost, that of this end is complete", "iperf3: the test is over, and the server does not tell its results")
+		return fault.Failf("use the evidence of this end, which is complete", "iperf3: the test is over, but the server does not send its results")
 	}
 	directions := c.directions(c.end.Spec, c, "iperf3")
 	if err := c.talk.sendJSON(describe(directions, "").json()); err != nil {
@@ -276,7 +276,7 @@ func (c *client) conclude() error {
 	}
 	c.keep(directions, r)
 	if s, err := c.talk.hear(c.wait.word); err != nil || s != displayResults {
-		return fmt.Errorf("iperf3: the server says %v where %v is due: %w", s, displayResults, err)
+		return fmt.Errorf("iperf3: the server sent %v, expected %v: %w", s, displayResults, err)
 	}
 	c.done.Store(true)
 	err = c.talk.sendStates(iperfDone)

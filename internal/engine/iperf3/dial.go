@@ -49,7 +49,7 @@ func (e Engine) dialControl(ctx context.Context, s measure.Spec, targets []strin
 		}
 		skipped, last = append(skipped, fmt.Sprintf("%s: %v", target, err)), fault.ReasonOf(err)
 	}
-	return t, skipped, fault.Because(last, fault.Failf("start one there (iperf3 -s, or thru serve --iperf), and let its port through the firewall: TCP and, for -u, UDP",
+	return t, skipped, fault.Because(last, fault.Failf("start one there (iperf3 -s, or thru serve --iperf), and allow its port in the firewall: TCP and, for -u, UDP",
 		"iperf3: no server answers: %s", strings.Join(skipped, "; ")))
 }
 
@@ -62,15 +62,15 @@ func (t talk) greet(ctx context.Context, c cookie) error {
 	s, err := t.hear(t.wait)
 	switch {
 	case isLate(err):
-		return fault.Failf("it is no iperf3 server, or one that is just being set up by another client: "+notHint, "iperf3: connected, but the server says nothing")
+		return fault.Failf("try again if another client is starting a test; if not, "+notHint, "iperf3: connected, but the server sends nothing")
 	case err != nil:
-		return fault.Failf(notHint, "iperf3: the server closes the connection at once: %w", err)
+		return fault.Failf(notHint, "iperf3: the server closed the connection at once: %w", err)
 	case s == accessDenied:
 		return errBusy()
 	case s == serverError:
 		return t.hearError(false) // old servers have no login yet
 	case s != paramExchange:
-		return fault.Failf(notHint, "iperf3: what answers there is no iperf3 server: it says %q", t.rest(s))
+		return fault.Failf(notHint, "iperf3: not an iperf3 server: it sent %q", t.rest(s))
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (c *client) streams(ctx context.Context, started <-chan struct{}) ([]worker
 		if err == nil && !answered {
 			if missed++; missed == n || missed > 2 {
 				conn.Close()
-				err = fault.Failf("TCP to this port works, UDP does not pass: let UDP of the same port through the firewalls, both ways",
+				err = fault.Failf("allow UDP of the same port in the firewalls, in both directions: TCP to this port works, UDP does not",
 					"iperf3: no answer by UDP from %s", conn.RemoteAddr())
 			}
 		}

@@ -63,13 +63,13 @@ func check(end engine.End) error {
 	}
 	switch {
 	case s.Traffic != measure.Bulk || s.Search || s.Verify:
-		return fault.Usagef("it takes thru at both ends (thru serve)", "iperf3: this kind of traffic does not go to an iperf3 end point")
+		return fault.Usagef("use thru at both ends (thru serve)", "iperf3: an iperf3 end point does not support this kind of traffic")
 	case s.Protocol == measure.TCP && max(s.Length.Send, s.Length.Recv) > mostLength:
-		return fault.Usagef("iperf3 takes -l up to 1M", "iperf3: the length is out of range")
+		return fault.Usagef("use -l up to 1M", "iperf3: the length is out of range")
 	case s.MSS > mostMSS:
-		return fault.Usagef("iperf3 takes an MSS up to 32767", "iperf3: the MSS is out of range")
+		return fault.Usagef("use an MSS up to 32767", "iperf3: the MSS is out of range")
 	case s.BindPort > 0 && s.Duplex && s.BindPort+2*s.Streams > 65536:
-		return fault.Usagef("a smaller --cport", "iperf3: source ports from %d do not fit %d streams", s.BindPort, 2*s.Streams)
+		return fault.Usagef("use a smaller --cport", "iperf3: there are not enough source ports from %d on for %d streams", s.BindPort, 2*s.Streams)
 	}
 	return nil
 }

@@ -55,48 +55,48 @@ func codeOf(err error) (int32, bool) {
 	return 0, false
 }
 
-// said is the meaning of a server's error number, and what to do about it.
-type said struct{ text, hint string }
+// meaning describes an error number of a server, with a hint.
+type meaning struct{ text, hint string }
 
 // explain turns a server's error numbers into an error for a client; anonymous is set where the client gave no login.
 func explain(code, errno int32, anonymous bool) error {
-	known := map[int32]said{
-		codeDuration:   {"the test is too long for it", "a smaller -t"},
-		codeStreams:    {"there are too many streams for it", "a smaller -P"},
-		codeLength:     {"the length is out of its range", "iperf3 takes -l up to 1M"},
-		codeWindow:     {"the window is out of its range", "a smaller -w"},
-		codeMSS:        {"the MSS is out of its range", "leave -M out"},
-		codeOmit:       {"the time that is not counted is too long for it", "a shorter -O"},
-		codeDatagram:   {"the length of the datagrams is out of its range", "-l 16 to 65507"},
-		codeTOS:        {"it does not take the DSCP", "leave --dscp out"},
-		codeRate:       {"the rate is above what the server allows", "a smaller -b (all streams and both directions count)"},
-		codeTooLong:    {"the test is longer than the server allows", "a smaller -t, or a shorter -O"},
-		codeMessage:    {"it did not understand what it was told", ""},
-		codeParameters: {"it could not read the parameters", "its iperf3 may be very old"},
-		codeResults:    {"it could not read the results", "its iperf3 may be very old"},
+	known := map[int32]meaning{
+		codeDuration:   {"the test is too long for it", "use a smaller -t"},
+		codeStreams:    {"there are too many streams for it", "use a smaller -P"},
+		codeLength:     {"the length is out of its range", "use -l up to 1M"},
+		codeWindow:     {"the window is out of its range", "use a smaller -w"},
+		codeMSS:        {"the MSS is out of its range", "omit -M"},
+		codeOmit:       {"the omitted time is too long for it", "use a shorter -O"},
+		codeDatagram:   {"the length of the datagrams is out of its range", "use -l 16 to 65507"},
+		codeTOS:        {"it rejects the DSCP", "omit --dscp"},
+		codeRate:       {"the rate exceeds the server's limit", "use a smaller -b (all streams and both directions count)"},
+		codeTooLong:    {"the test exceeds the server's time limit", "use a smaller -t, or a shorter -O"},
+		codeMessage:    {"it received an unexpected message", ""},
+		codeParameters: {"it could not read the parameters", "upgrade the iperf3 there: it may be very old"},
+		codeResults:    {"it could not read the results", "upgrade the iperf3 there: it may be very old"},
 		codeBusy:       {"it is busy with another test", busyHint},
-		codeProtocol:   {"it does not know the protocol", ""},
-		codeAffinity:   {"it cannot use that CPU", "leave the peer's CPU out of -A"},
-		codeAuth:       {"it does not let this user in", "check user, password and public key, and the clocks of both hosts, which may differ by 10 s; a server before 3.17 wants --use-pkcs1-padding"},
-		codeNoData:     {"no data reached it", "a firewall lets the control connection through, and not the data?"},
+		codeProtocol:   {"it does not support the protocol", ""},
+		codeAffinity:   {"it cannot use that CPU", "omit the peer's CPU from -A"},
+		codeAuth:       {"it rejects this user", "check user, password and public key, and the clocks of both hosts, which may differ by 10 s; a server before 3.17 needs --use-pkcs1-padding"},
+		codeNoData:     {"no data reached it", "check the firewalls: they may allow the control connection but not the data"},
 		codeExpired:    {"the test did not end in time", ""},
-		124:            {"it could not set the socket buffers", "a smaller -w, or larger net.core.rmem_max and wmem_max there"},
-		141:            {"its kernel grants no window of that size", "a smaller -w, or larger net.core.rmem_max and wmem_max there"},
-		134:            {"it has not got that congestion control", "another -C, or none"},
-		123:            {"it could not set the MSS", "leave -M out"},
+		124:            {"it could not set the socket buffers", "use a smaller -w, or raise net.core.rmem_max and wmem_max there"},
+		141:            {"its kernel grants no window of that size", "use a smaller -w, or raise net.core.rmem_max and wmem_max there"},
+		134:            {"it does not have that congestion control", "use another -C, or none"},
+		123:            {"it could not set the MSS", "omit -M"},
 	}
 	s, ok := known[code]
 	if !ok {
-		s = said{fmt.Sprintf("its error %d", code), "the iperf3 there says more on its own screen"}
+		s = meaning{fmt.Sprintf("its error %d", code), "read the output of the iperf3 there"}
 	}
 	if code == codeAuth && anonymous {
-		s = said{"it lets in only users that it knows", "--username NAME --rsa-public-key-path FILE"}
+		s = meaning{"it requires a login", "give --username NAME --rsa-public-key-path FILE"}
 	}
 	if errno > 0 && errno < 4096 {
 		s.text += ", " + syscall.Errno(errno).Error()
 	}
 	reason := map[int32]fault.Reason{codeAuth: ReasonLogin, codeBusy: ReasonBusy, 141: ReasonWindow}[code]
-	return fault.Because(reason, fault.Failf(s.hint, "iperf3: the server has refused or ended the test: %s", s.text))
+	return fault.Because(reason, fault.Failf(s.hint, "iperf3: the server refused or ended the test: %s", s.text))
 }
 
 func errBusy() error {
@@ -105,6 +105,6 @@ func errBusy() error {
 
 // Hints that several errors share.
 const (
-	busyHint = "an iperf3 server does one test at a time: wait, or start another one on another port (iperf3 -s -p PORT); thru serve --iperf does several"
-	notHint  = "an iperf3 server is wanted there: iperf3 -s, or thru serve --iperf, by default on port 5201; 5001 is iperf2's (iperf2://), and thru's own end point is named without iperf3://"
+	busyHint = "wait, or start another iperf3 server on another port (iperf3 -s -p PORT): it runs one test at a time; thru serve --iperf runs several"
+	notHint  = "start an iperf3 server there: iperf3 -s, or thru serve --iperf, by default on port 5201; use iperf2:// for iperf2 (port 5001), and no scheme for a thru end point"
 )

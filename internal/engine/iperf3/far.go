@@ -110,11 +110,11 @@ func (w direction) reported(r results) *measure.Evidence {
 	}
 	w.missing(e, r)
 	if r.Cut > 0 {
-		why := fmt.Sprintf("it is %d bytes long, of which the first %d are kept", r.Cut, len(r.Output))
+		why := fmt.Sprintf("it has %d bytes; thru keeps the first %d", r.Cut, len(r.Output))
 		e.Missing = append(e.Missing, measure.NotChecked{Fact: "output", Why: why})
 	}
 	if e.MeasuredNs = span; w.ours.Sends && w.ours.TotalBytes > 0 && e.Bytes/2 > w.ours.TotalBytes {
-		e.Missing = append(e.Missing, measure.NotChecked{Fact: "bytes", Why: "it says that more has come than was sent"})
+		e.Missing = append(e.Missing, measure.NotChecked{Fact: "bytes", Why: "it reports more bytes received than were sent"})
 		e.MeasuredNs, e.Bytes, e.TotalBytes = 0, 0, 0
 	}
 	return e
@@ -178,27 +178,27 @@ func (w direction) missing(e *measure.Evidence, r results) {
 		not(fact, never)
 	}
 	if e.MeasuredNs == 0 {
-		not("measured_ns", "an iperf3 before 3.2 does not report it: it is taken to be that of this end")
+		not("measured_ns", "iperf3 before 3.2 does not report it: thru uses the value of this end")
 	}
 	if e.TotalBytes == 0 && w.omit > 0 {
-		not("total_bytes", "iperf3 reports what it counts after the omitted time")
+		not("total_bytes", "iperf3 reports only what it counts after the omitted time")
 	}
 	if e.Worker != nil {
 		not("worker.resident_bytes", never)
 	} else {
-		not("worker", "the iperf3 there does not tell its CPU time")
+		not("worker", "the iperf3 there does not report its CPU time")
 	}
 	switch {
 	case !w.isUDP() && (!e.Sends || e.Streams[0].TCP == nil):
 		not("streams.tcp", never)
 	case !w.isUDP():
-		not("streams.tcp.rtt_ns", "iperf3 reports retransmits alone")
+		not("streams.tcp.rtt_ns", "iperf3 reports only retransmits")
 	case !e.Sends:
 		not("streams.datagrams.reordered", never)
 		not("streams.datagrams.duplicates", never)
 		not("streams.datagrams.socket_drops", never)
 		if w.omit > 0 && find(r.Streams, w.ids[0]).OmittedPackets == nil {
-			not("streams.datagrams.lost", "an older iperf3 counts those of the omitted time with the others")
+			not("streams.datagrams.lost", "older iperf3 versions include the omitted time")
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (d *Server) beginOpening(ctx context.Context, c *call) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-late.C:
-			return fault.Failf("", "iperf3: waiting for another test of %s to open its UDP streams: it did not", c.addr())
+			return fault.Failf("", "iperf3: waiting for another test of %s: it did not open its UDP streams", c.addr())
 		}
 	}
 }
@@ -141,8 +141,8 @@ func (c *call) nextGreeting(ctx context.Context, have, want int) (g greeting, er
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-late.C:
-		err = &refusal{codeAccept, fault.Failf("TCP connections came, datagrams did not: let UDP of the same port of this host through the firewall",
-			"iperf3: waiting for UDP streams: %d of %d came in time", have, want)}
+		err = &refusal{codeAccept, fault.Failf("allow UDP of the same port of this host in the firewall: TCP connections arrived, datagrams did not",
+			"iperf3: waiting for UDP streams: %d of %d arrived in time", have, want)}
 	}
 	return g, err
 }

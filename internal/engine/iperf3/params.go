@@ -111,7 +111,7 @@ func readParameters(b []byte) (parameters, error) {
 		p.Parallel = 1
 	}
 	if f.flag("sctp") {
-		f.fail(codeProtocol, "sctp is not spoken here: TCP and UDP are")
+		f.fail(codeProtocol, "thru supports TCP and UDP, not SCTP")
 	}
 	if f.err == nil {
 		f.err = p.check()
@@ -123,17 +123,17 @@ func readParameters(b []byte) (parameters, error) {
 func (p parameters) check() error {
 	switch {
 	case p.TCP == p.UDP:
-		return refuse(codeProtocol, "reading parameters: not one of TCP and UDP is asked for")
+		return refuse(codeProtocol, "reading parameters: exactly one of TCP and UDP is required")
 	case p.Reverse && p.Bidirectional:
-		return refuse(codeParameters, "reading parameters: one direction and both are asked for")
+		return refuse(codeParameters, "reading parameters: reverse and bidirectional are both set")
 	case p.Amount > 0 && p.Blocks > 0:
-		return refuse(codeParameters, "reading parameters: bytes and blocks are asked for")
+		return refuse(codeParameters, "reading parameters: bytes and blocks are both set")
 	case p.UDP && p.Length != 0 && (p.Length < measure.MinDatagram || p.Length > measure.MaxDatagram):
-		return refuse(codeDatagram, "reading parameters: datagrams of %d bytes are not %d to %d", p.Length, measure.MinDatagram, measure.MaxDatagram)
+		return refuse(codeDatagram, "reading parameters: datagrams of %d bytes are outside %d to %d", p.Length, measure.MinDatagram, measure.MaxDatagram)
 	case p.Blocks > mostAmount/max(p.Length, 1):
 		return refuse(codeParameters, "reading parameters: %d blocks of %d bytes are too many", p.Blocks, p.Length)
 	case !isName(p.Congestion):
-		return refuse(codeParameters, "reading parameters: %q is no congestion control", p.Congestion)
+		return refuse(codeParameters, "reading parameters: %q is not a congestion control", p.Congestion)
 	}
 	return nil
 }
@@ -185,9 +185,9 @@ func (f *fields) number(key string, least, most int64, code int32) int64 {
 	n, err := strconv.ParseFloat(string(f.all[key]), 64)
 	switch {
 	case err != nil || math.Trunc(n) != n:
-		f.fail(code, "%s is %.40s, and no whole number", key, f.all[key])
+		f.fail(code, "%s is %.40s, not a whole number", key, f.all[key])
 	case n < float64(least) || n > float64(most):
-		f.fail(code, "%s is %.40s, and not %d to %d", key, f.all[key], least, most)
+		f.fail(code, "%s is %.40s, outside %d to %d", key, f.all[key], least, most)
 	default:
 		return int64(n)
 	}
@@ -199,7 +199,7 @@ func (f *fields) text(key string) (s string) {
 		return ""
 	}
 	if err := json.Unmarshal(f.all[key], &s); err != nil {
-		f.fail(codeParameters, "%s is no text", key)
+		f.fail(codeParameters, "%s is not text", key)
 	}
 	return s
 }
@@ -217,13 +217,13 @@ func (l Limits) admit(p parameters) error {
 	asked := p.rate() * int64(p.directions())
 	switch {
 	case l.Streams > 0 && p.Parallel > l.Streams:
-		return refuse(codeStreams, "%d streams are above the limit of %d", p.Parallel, l.Streams)
+		return refuse(codeStreams, "%d streams exceed the limit of %d", p.Parallel, l.Streams)
 	case l.Duration > 0 && span > l.Duration:
-		return refuse(codeTooLong, "%v are above the limit of %v", span, l.Duration)
+		return refuse(codeTooLong, "%v exceed the limit of %v", span, l.Duration)
 	case l.RateBps > 0 && asked > l.RateBps:
-		return refuse(codeRate, "%d bit/s are above the limit of %d", asked, l.RateBps)
+		return refuse(codeRate, "%d bit/s exceed the limit of %d", asked, l.RateBps)
 	case l.RateBps > 0 && asked == 0 && p.UDP && !p.Reverse:
-		return refuse(codeRate, "as many datagrams as a client can send are above the limit of %d bit/s", l.RateBps)
+		return refuse(codeRate, "an unlimited rate exceeds the limit of %d bit/s", l.RateBps)
 	}
 	return nil
 }

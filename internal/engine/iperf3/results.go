@@ -136,7 +136,7 @@ func readStreams(b []byte, known []int) (all []streamResult, err error) {
 	}
 	list := json.NewDecoder(bytes.NewReader(b))
 	if first, err := list.Token(); err != nil || first != json.Delim('[') {
-		return nil, fmt.Errorf("the streams are no list")
+		return nil, fmt.Errorf("the streams are not a list")
 	}
 	for list.More() {
 		var x looseStream
@@ -148,13 +148,13 @@ func readStreams(b []byte, known []int) (all []streamResult, err error) {
 			return nil, err
 		}
 		if !open[s.ID] {
-			return nil, fmt.Errorf("stream %d is none of this test, or comes twice", s.ID)
+			return nil, fmt.Errorf("stream %d is not of this test, or is repeated", s.ID)
 		}
 		delete(open, s.ID)
 		all = append(all, s)
 	}
 	if len(open) > 0 {
-		return nil, fmt.Errorf("%d of %d streams are not told of", len(open), len(known))
+		return nil, fmt.Errorf("%d of %d streams are missing", len(open), len(known))
 	}
 	return all, nil
 }
@@ -206,7 +206,7 @@ func (x looseStream) read() (streamResult, error) {
 	}
 	switch {
 	case s.Bytes < 0:
-		return s, fmt.Errorf("stream %d has moved %d bytes", s.ID, s.Bytes)
+		return s, fmt.Errorf("stream %d reports %d bytes", s.ID, s.Bytes)
 	case s.Jitter < 0 || s.Jitter > mostTime:
 		s.Jitter = 0
 	}
@@ -233,7 +233,7 @@ func (l *loose) UnmarshalJSON(b []byte) error {
 	f, err := strconv.ParseFloat(s, 64)
 	switch {
 	case err != nil && string(b) != "null":
-		return fmt.Errorf("%.40s is no number", b)
+		return fmt.Errorf("%.40s is not a number", b)
 	case err != nil, math.IsNaN(f), math.IsInf(f, 0):
 		f = 0
 	}

@@ -93,7 +93,7 @@ func Listen(ctx context.Context, addrs []string, device string, port int) (*Port
 		l, err := tcp.Listen(ctx, "tcp", net.JoinHostPort(a, fmt.Sprint(port)))
 		if err != nil {
 			p.Close()
-			return nil, fault.Failf("another iperf3 or thru serves there already: end it", "iperf3: listening: %w", err)
+			return nil, fault.Failf("end the other iperf3 or thru that listens there", "iperf3: listening: %w", err)
 		}
 		p.TCP = append(p.TCP, l)
 		port = l.Addr().(*net.TCPAddr).Port // the same port on all addresses, even where any port would do
@@ -152,7 +152,7 @@ func (d *Server) accept(ctx context.Context, l net.Listener, took func(engine.Ca
 		from := addrOf(conn.RemoteAddr())
 		if !d.unnamed.Enter(from, mostUnnamed, mostFromOne) {
 			conn.Close()
-			d.report(conn, errors.New("iperf3: taking a call: too many connections have not said yet what they want"))
+			d.report(conn, errors.New("iperf3: accepting a client: too many connections without a request"))
 			continue
 		}
 		wg.Go(func() {
@@ -229,7 +229,7 @@ func (d *Server) seat(c *call) error {
 		}
 	}
 	if all >= d.conf.MaxCalls || its >= (d.conf.MaxCalls+1)/2 {
-		return fmt.Errorf("iperf3: taking a call: %d clients wait already, %d of them of this address: %w", all, its, engine.ErrBusy)
+		return fmt.Errorf("iperf3: accepting a client: %d clients are waiting, %d of them from this address: %w", all, its, engine.ErrBusy)
 	}
 	c.ready = true
 	return nil
@@ -245,7 +245,7 @@ func (d *Server) claim(token string) (*call, error) {
 	}
 	d.mu.Unlock()
 	if !ready {
-		return nil, fault.Failf("", "iperf3: answering a client: it has gone, or has had its test")
+		return nil, fault.Failf("", "iperf3: answering a client: it has disconnected, or its test is over")
 	}
 	close(c.claimed)
 	return c, nil

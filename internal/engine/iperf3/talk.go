@@ -92,7 +92,7 @@ func (t talk) hearError(anonymous bool) error {
 	t.conn.SetReadDeadline(time.Now().Add(t.wait))
 	n, err := io.ReadFull(t.conn, b[:])
 	if n < 4 { // old versions send one number
-		return fmt.Errorf("iperf3: the server has ended the test, and does not say why: %w", err)
+		return fmt.Errorf("iperf3: the server ended the test without a reason: %w", err)
 	}
 	return explain(int32(binary.BigEndian.Uint32(b[:4])), int32(binary.BigEndian.Uint32(b[4:])), anonymous)
 }

@@ -68,11 +68,11 @@ func newCookie() cookie {
 func (c cookie) check() error {
 	for _, b := range c[:cookieSize-1] {
 		if b < ' ' || b > '~' {
-			return errors.New("iperf3: reading a cookie: this is no iperf3 client")
+			return errors.New("iperf3: reading a cookie: not an iperf3 client")
 		}
 	}
 	if c[cookieSize-1] != 0 {
-		return errors.New("iperf3: reading a cookie: it does not end as that of an iperf3 client does")
+		return errors.New("iperf3: reading a cookie: not an iperf3 client: the end of the cookie differs")
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 	}
 	n := binary.BigEndian.Uint32(head[:])
 	if n == 0 || n > uint32(most) {
-		return nil, fmt.Errorf("iperf3: reading JSON: a length of %d bytes is not 1 to %d", n, most)
+		return nil, fmt.Errorf("iperf3: reading JSON: a length of %d bytes is outside 1 to %d", n, most)
 	}
 	// It grows with the data: a large length alone must not take memory.
 	b, err := io.ReadAll(io.LimitReader(r, int64(n)))
@@ -118,7 +118,7 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return nil, fmt.Errorf("iperf3: reading JSON: %d of %d bytes came: %w", len(b), n, err)
+		return nil, fmt.Errorf("iperf3: reading JSON: %d of %d bytes arrived: %w", len(b), n, err)
 	}
 	return nullNaN(b)
 }

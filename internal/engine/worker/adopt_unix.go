@@ -25,7 +25,7 @@ const handOverTime = 200 * time.Millisecond
 func socketPair() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("worker: making a socket to hand connections over: %w", err)
+		return nil, nil, fmt.Errorf("worker: creating a socket to hand over connections: %w", err)
 	}
 	for _, fd := range fds {
 		unix.CloseOnExec(fd)
@@ -60,12 +60,12 @@ func receiveConns(ctx context.Context, n int) ([]net.Conn, error) {
 			continue
 		case err != nil:
 			engine.CloseAll(conns)
-			return nil, fmt.Errorf("worker: taking connection %d of %d over: %w", len(conns)+1, n, err)
+			return nil, fmt.Errorf("worker: receiving connection %d of %d from the agent: %w", len(conns)+1, n, err)
 		}
 		conns = append(conns, c)
 		if c.RemoteAddr() == nil { // a connection that was reset meanwhile has no peer any more
 			engine.CloseAll(conns)
-			return nil, peerClosed("worker: taking connection %d of %d over: the peer closed the connection early", len(conns), n)
+			return nil, peerClosed("worker: receiving connection %d of %d from the agent: the peer closed the connection early", len(conns), n)
 		}
 	}
 	return conns, nil

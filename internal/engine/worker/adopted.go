@@ -32,7 +32,7 @@ func (w *worker) adopt(ctx context.Context) (*link, error) {
 	select {
 	case cmd = <-w.taking:
 	case <-ctx.Done():
-		return nil, errors.New("worker: taking connections over: none came in time")
+		return nil, errors.New("worker: receiving connections from the agent: none arrived in time")
 	}
 	conns, err := receiveConns(ctx, len(cmd.Early))
 	if err != nil {
@@ -49,7 +49,7 @@ func (w *worker) adopt(ctx context.Context) (*link, error) {
 	}
 	if want := w.cmd.adoptedConns(); len(l.tcp)+len(l.udp) != want || w.cmd.Spec.Protocol == measure.UDP && len(l.udp) != want {
 		l.close()
-		return nil, fault.Failf("", "worker: taking connections over: %d TCP and %d UDP are not the %d of the test", len(l.tcp), len(l.udp), want)
+		return nil, fault.Failf("", "worker: receiving connections from the agent: got %d TCP and %d UDP, the test has %d", len(l.tcp), len(l.udp), want)
 	}
 	first := conns[0]
 	return l, w.out.json(frameReady, readyReply{Local: addrString(first.LocalAddr()), Peer: addrString(first.RemoteAddr()), Conns: addresses(conns)})
@@ -180,7 +180,7 @@ func (w *worker) part(ctx context.Context) error {
 		select {
 		case <-w.enough:
 		case <-time.After(wait):
-			err = fault.Failf("the program there hangs, or what it says does not come through; or it asked for more than the time that this end allows", "worker: the time was over, and the far end did not say that the test is")
+			err = fault.Failf("check the program there: it hangs, its messages are lost, or it requested more time than this end allows", "worker: the time is over, but the far end did not report the end of the test")
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -193,7 +193,7 @@ func (w *worker) part(ctx context.Context) error {
 		w.awaitSent(ctx, lastCallWait) // so that the last reading shows what the far end has acknowledged
 	}
 	if !byThemselves && a.EndOfStream && !a.Leads {
-		err = fault.Failf("it asked for a longer test than this end allows, or for none in particular", "worker: the far end did not end when its time was over, and was cut off")
+		err = fault.Failf("request a shorter test there: it exceeds the limit of this end, or has no limit", "worker: the far end did not stop at the end of its time; thru closed its connections")
 	}
 	return errors.Join(err, w.last())
 }

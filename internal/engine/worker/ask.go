@@ -55,7 +55,7 @@ func askPortable(f *flow, s *stream) error {
 		case f.stop.Load():
 			return nil
 		case !f.udp && f.crr == nil:
-			return fmt.Errorf("worker: asking: %w", cause(err))
+			return fmt.Errorf("worker: sending requests: %w", cause(err))
 		default:
 			if err := s.latency.failed(cause(err), f.measuring.Load()); err != nil {
 				return err

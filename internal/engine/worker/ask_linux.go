@@ -84,7 +84,7 @@ func ask(f *flow, s *stream) error {
 				return nil
 			}
 			if !f.udp {
-				return fmt.Errorf("worker: asking: %w", err)
+				return fmt.Errorf("worker: sending requests: %w", err)
 			}
 			if err := s.latency.failed(err, f.measuring.Load()); err != nil {
 				return err
@@ -201,7 +201,7 @@ func (c *crr) take(s *stream) (err error) {
 		c.listener.Close()
 		// Accepted connections inherit it, so that a silent one cannot block others for long.
 		if err := unix.SetsockoptTimeval(int(c.taken.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &c.patience); err != nil {
-			return fmt.Errorf("worker: bounding the wait of connections: %w", err)
+			return fmt.Errorf("worker: setting the time limit of connections: %w", err)
 		}
 	}
 	s.file = c.taken
@@ -267,7 +267,7 @@ func (x *exchange) converse(fd uintptr, c *crr) error {
 	}
 	var end [1]byte
 	if n, err := recvAll(fd, end[:], false); n != 0 || !errors.Is(err, io.EOF) {
-		return fmt.Errorf("worker: asking: the connection did not end after its response")
+		return fmt.Errorf("worker: sending requests: the connection did not end after its response")
 	}
 	return nil
 }

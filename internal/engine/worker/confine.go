@@ -20,16 +20,16 @@ func (w *worker) confine() error {
 	}
 	cpus, err := unit.ParseList(list, unit.MaxCPU)
 	if err != nil {
-		return fault.Usagef("a list of CPUs is such as 0-3,8", "worker: confining to CPUs: %w", err)
+		return fault.Usagef("give a list of CPUs such as 0-3,8", "worker: restricting to CPUs: %w", err)
 	}
 	if cpu != nil && !slices.Contains(cpus, *cpu) {
-		return fault.Usagef("take a CPU of the list, or leave -A out", "worker: confining to CPUs %s: its thread is to be on CPU %d, which is none of them", list, *cpu)
+		return fault.Usagef("use a CPU of the list, or omit -A", "worker: restricting to CPUs %s: its thread is requested on CPU %d, which is not in the list", list, *cpu)
 	}
 	allowed := host.Allowed()
 	lacking := slices.DeleteFunc(slices.Clone(cpus), func(c int) bool { return slices.Contains(allowed, c) })
 	if len(allowed) > 0 && len(lacking) > 0 {
-		return fault.Usagef("thru may use the CPUs "+unit.List(allowed)+" there: choose among them; the others do not exist, or its cpuset or affinity leaves them out (taskset -p, cpuset(7))",
-			"worker: confining to CPUs %s: it may not use %s", list, unit.List(lacking))
+		return fault.Usagef("choose among the CPUs "+unit.List(allowed)+": the others do not exist there, or the cpuset or affinity of thru excludes them (taskset -p, cpuset(7))",
+			"worker: restricting to CPUs %s: it may not use %s", list, unit.List(lacking))
 	}
 	if err := confineProcess(cpus); err != nil {
 		return err

@@ -23,13 +23,13 @@ func confineProcess(cpus []int) error {
 	for settled := false; !settled; {
 		tasks, err := os.ReadDir("/proc/self/task")
 		if err != nil {
-			return fault.Failf("thru needs /proc: is it mounted here?", "worker: confining to CPUs %s: %w", unit.List(cpus), err)
+			return fault.Failf("mount /proc: thru needs it", "worker: restricting to CPUs %s: %w", unit.List(cpus), err)
 		}
 		settled = true
 		for _, t := range tasks {
 			changed, err := confineThread(t.Name(), want, len(cpus))
 			if err != nil {
-				return fault.Failf("the control group of that process may have no right to these CPUs (cpuset(7))", "worker: confining to CPUs %s: %w", unit.List(cpus), err)
+				return fault.Failf("check the control group of that process: it may exclude these CPUs (cpuset(7))", "worker: restricting to CPUs %s: %w", unit.List(cpus), err)
 			}
 			settled = settled && !changed
 		}
@@ -41,7 +41,7 @@ func confineProcess(cpus []int) error {
 func confineThread(name string, want unix.CPUSetDynamic, n int) (changed bool, err error) {
 	tid, err := strconv.Atoi(name)
 	if err != nil {
-		return false, fmt.Errorf("%q is no thread", name)
+		return false, fmt.Errorf("%q is not a thread", name)
 	}
 	is := unix.NewCPUSet(unit.MaxCPU + 1)
 	if err := unix.SchedGetaffinityDynamic(tid, is); errors.Is(err, unix.ESRCH) {
@@ -56,7 +56,7 @@ func confineThread(name string, want unix.CPUSetDynamic, n int) (changed bool, e
 		return false, err
 	}
 	if err := unix.SchedGetaffinityDynamic(tid, is); err == nil && is.Count() != n {
-		return false, fmt.Errorf("the kernel left only %d of %d CPUs", is.Count(), n)
+		return false, fmt.Errorf("the kernel allowed only %d of %d CPUs", is.Count(), n)
 	}
 	return true, nil
 }

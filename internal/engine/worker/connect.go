@@ -153,8 +153,8 @@ func accept(ctx context.Context, c openCommand, ls []net.Listener) ([]*net.TCPCo
 			conns[g.index] = g.conn
 		case <-ctx.Done():
 			engine.CloseAll(conns)
-			return nil, fault.Failf("is another program between the hosts, or did the peer die?",
-				"worker: waiting for data connections: %d of %d came in time", len(conns)-left, len(conns))
+			return nil, fault.Failf("check for a proxy or firewall between the hosts, and whether the peer still runs",
+				"worker: waiting for data connections: %d of %d arrived in time", len(conns)-left, len(conns))
 		}
 	}
 	return conns, nil
@@ -241,10 +241,10 @@ func unreachable(c openCommand, skipped []string) error {
 		ports = fmt.Sprintf("TCP ports %d-%d", c.PeerFirst, c.PeerLast)
 	}
 	if f := c.Spec.Family; f != 0 && !slices.ContainsFunc(c.Targets, func(t string) bool { return isFamily(t, f) }) {
-		return fault.Failf(fmt.Sprintf("leave out IPv%d, or name such an address of that host: thru serve --data-addr ADDRESS", f),
+		return fault.Failf(fmt.Sprintf("omit -%[1]d, or give an IPv%[1]d address of that host: thru serve --data-addr ADDRESS", f),
 			"worker: no data connection: none of the end point's data addresses is IPv%d: %s", f, strings.Join(c.Targets, " "))
 	}
-	return fault.Failf("control works, data does not: let "+ports+" of the end point through the firewall, or move them: thru serve --data-ports FIRST-LAST",
+	return fault.Failf("allow "+ports+" of the end point in the firewalls (the control connection works), or use others: thru serve --data-ports FIRST-LAST",
 		"worker: no data connection: %s", strings.Join(skipped, "; "))
 }
 

@@ -82,7 +82,7 @@ func bindThread(cpus []int) error {
 		set.Set(c)
 	}
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fault.Failf(fmt.Sprintf("the process there may use the CPUs %s", unit.List(host.Allowed())),
+		return fault.Failf(fmt.Sprintf("choose among the CPUs that the process there may use: %s", unit.List(host.Allowed())),
 			"worker: binding to CPU %s: %w", unit.List(cpus), err)
 	}
 	return nil

@@ -97,7 +97,7 @@ func introduceDatagrams(u *net.UDPConn, c openCommand, index int) error {
 	if c.PeerFirst > 0 {
 		ports = fmt.Sprintf("UDP ports %d-%d of the end point", c.PeerFirst, c.PeerLast)
 	}
-	return fault.Failf("TCP to the same port works, UDP does not pass: let "+ports+" through the firewalls, both ways",
+	return fault.Failf("allow "+ports+" in the firewalls, in both directions: TCP to this port works, UDP does not",
 		"worker: no answer by UDP from %s", u.RemoteAddr())
 }
 
@@ -129,8 +129,8 @@ func (l *link) acceptDatagrams(ctx context.Context, c openCommand, p *ports) err
 	}
 	wg.Wait()
 	if a.left > 0 {
-		return fault.Failf(fmt.Sprintf("TCP connections came, datagrams did not: let UDP ports %d-%d of this host through the firewall", c.First, c.Last),
-			"worker: waiting for datagrams: %d of %d streams came in time", c.Spec.Streams-a.left, c.Spec.Streams)
+		return fault.Failf(fmt.Sprintf("allow UDP ports %d-%d of this host in the firewall: TCP connections arrived, datagrams did not", c.First, c.Last),
+			"worker: waiting for datagrams: %d of %d streams arrived in time", c.Spec.Streams-a.left, c.Spec.Streams)
 	}
 	return nil
 }
@@ -196,11 +196,11 @@ func (a *datagramAcceptor) know(from netip.AddrPort, yes bool) bool {
 // readHello reads a greeting, and returns the answer.
 func readHello(b []byte, own token.Token, streams int) (index int, answer []byte, ok bool) {
 	r := bytes.NewReader(b)
-	said, answer, err := own.Hear(r, token.Datagram, indexSize)
+	more, answer, err := own.Hear(r, token.Datagram, indexSize)
 	if err != nil || r.Len() != numberBytes {
 		return 0, nil, false
 	}
-	index = int(binary.BigEndian.Uint16(said))
+	index = int(binary.BigEndian.Uint16(more))
 	return index, answer, index < streams
 }
 

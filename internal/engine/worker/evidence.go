@@ -204,18 +204,18 @@ func (v *evidence) missing() {
 	not := func(fact, why string) { v.e.Missing = append(v.e.Missing, measure.NotChecked{Fact: fact, Why: why}) }
 	if v.spec.Protocol == measure.TCP && v.spec.Traffic != measure.CRR {
 		if s.TCP == nil {
-			not("streams.tcp", "TCP_INFO of this system is not read")
+			not("streams.tcp", "thru does not read TCP_INFO on this system")
 		} else if s.TCP.RwndLimitedUs == nil {
 			not("streams.tcp.rwnd_limited_us", "the kernel's TCP_INFO is too short (before 4.9)")
 		}
 	}
 	if d := s.Datagrams; d != nil && !v.e.Sends && d.SocketDrops == nil {
-		not("streams.datagrams.socket_drops", "this system does not tell them (SO_MEMINFO, Linux 4.12)")
+		not("streams.datagrams.socket_drops", "this system does not report them (SO_MEMINFO, Linux 4.12)")
 	}
 	if v.spec.PerSecond > 0 {
-		not("streams.blocked_ns", "one thread asks and another one takes the responses")
+		not("streams.blocked_ns", "one thread sends requests and another receives the responses")
 	} else if s.PacedBy == pacedByThru {
-		not("streams.blocked_ns", "thru slept between its calls, to hold a rate")
+		not("streams.blocked_ns", "thru paced its calls to keep a rate")
 	} else if s.BlockedNs == nil {
 		not("streams.blocked_ns", "this system has no schedstat for threads")
 	}

@@ -127,7 +127,7 @@ func readFrame(r io.Reader) (kind byte, payload []byte, err error) {
 	}
 	n := binary.BigEndian.Uint32(head[:4])
 	if n > maxFrame {
-		return 0, nil, fmt.Errorf("worker: reading frame: %d bytes are above the bound of %d", n, maxFrame)
+		return 0, nil, fmt.Errorf("worker: reading frame: %d bytes exceed the limit of %d", n, maxFrame)
 	}
 	payload = make([]byte, n)
 	if _, err := io.ReadFull(r, payload); err != nil {
@@ -201,7 +201,7 @@ func (s *sample) append(b []byte) []byte {
 	return b
 }
 
-var errShortSample = errors.New("worker: reading sample: it ends early")
+var errShortSample = errors.New("worker: reading sample: it is truncated")
 
 // parseSample decodes the output of append.
 func parseSample(b []byte) (sample, error) {
@@ -215,7 +215,7 @@ func parseSample(b []byte) (sample, error) {
 	}
 	n := int(binary.BigEndian.Uint16(b[head-2:]))
 	if n > 2*measure.MaxStreams { // two-way streams count twice
-		return sample{}, fmt.Errorf("worker: reading sample: %d streams are above the bound of %d", n, 2*measure.MaxStreams)
+		return sample{}, fmt.Errorf("worker: reading sample: %d streams exceed the limit of %d", n, 2*measure.MaxStreams)
 	}
 	b = b[head:]
 	for range n {
@@ -238,7 +238,7 @@ func parseSample(b []byte) (sample, error) {
 		s.Streams = append(s.Streams, x)
 	}
 	if len(b) != 0 {
-		return sample{}, fmt.Errorf("worker: reading sample: %d bytes too many", len(b))
+		return sample{}, fmt.Errorf("worker: reading sample: it has %d excess bytes", len(b))
 	}
 	return s, nil
 }

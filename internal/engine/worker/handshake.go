@@ -50,16 +50,16 @@ func greet(c net.Conn, own string, streams int) (int, error) {
 	}
 	c.SetDeadline(time.Now().Add(handshakeTime))
 	defer c.SetDeadline(time.Time{})
-	said, answer, err := t.Hear(c, token.Data, indexSize)
+	more, answer, err := t.Hear(c, token.Data, indexSize)
 	if err != nil {
-		return 0, fmt.Errorf("worker: being greeted: %w", err)
+		return 0, fmt.Errorf("worker: accepting a data connection: %w", err)
 	}
-	index := int(binary.BigEndian.Uint16(said))
+	index := int(binary.BigEndian.Uint16(more))
 	if index >= streams {
-		return 0, fmt.Errorf("worker: being greeted: stream %d of %d", index, streams)
+		return 0, fmt.Errorf("worker: accepting a data connection: stream %d of %d", index, streams)
 	}
 	if _, err := c.Write(answer); err != nil {
-		return 0, fmt.Errorf("worker: being greeted: %w", err)
+		return 0, fmt.Errorf("worker: accepting a data connection: %w", err)
 	}
 	return index, nil
 }
@@ -91,7 +91,7 @@ func ping(c net.Conn) (*measure.RTT, error) {
 			return nil, fmt.Errorf("worker: measuring RTT: %w", err)
 		}
 		if back != msg {
-			return nil, fmt.Errorf("worker: measuring RTT: %s returned another message than was sent", c.RemoteAddr())
+			return nil, fmt.Errorf("worker: measuring RTT: the reply of %s differs from the request", c.RemoteAddr())
 		}
 		if i > 0 {
 			took = append(took, int64(time.Since(sent)))

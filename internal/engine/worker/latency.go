@@ -50,8 +50,8 @@ func (l *latencies) failed(err error, measuring bool) error {
 	if l.inRow++; l.inRow < maxErrors {
 		return nil
 	}
-	return fault.Failf("is the end point still there, and does a firewall cut new connections or datagrams?",
-		"worker: asking: %d requests in a row failed, the last with: %w", maxErrors, err)
+	return fault.Failf("check that the end point still runs and that no firewall drops new connections or datagrams",
+		"worker: sending requests: %d requests in a row failed, the last with: %w", maxErrors, err)
 }
 
 // mergeLatencies returns the distribution of several streams; nil without any.

@@ -54,7 +54,7 @@ func sendFile(f *flow, s *stream, src *os.File) error {
 			return sendError(f, e)
 		}
 		if n == 0 {
-			return errors.New("worker: sending: the source file has become shorter")
+			return errors.New("worker: sending: the source file was truncated")
 		}
 		s.moved(int(n))
 		s.hold(int(n))
@@ -102,7 +102,7 @@ func sourceFile(dirs []string, n int) (f *os.File, slower string, err error) {
 	}
 	fd, err := unix.MemfdCreate("thru", unix.MFD_CLOEXEC)
 	if err != nil {
-		return nil, "", errors.Join(why, fmt.Errorf("worker: making a file in memory to send from: %w", err))
+		return nil, "", errors.Join(why, fmt.Errorf("worker: creating a source file in memory: %w", err))
 	}
 	f = os.NewFile(uintptr(fd), "memfd")
 	if err = fill(f, data); err != nil {
@@ -110,16 +110,16 @@ func sourceFile(dirs []string, n int) (f *os.File, slower string, err error) {
 		return nil, "", errors.Join(why, err)
 	}
 	if why == nil {
-		why = errors.New("no folder here is on a disk")
+		why = errors.New("no temporary folder is on a disk")
 	}
-	return f, fmt.Sprintf("a file in memory is sent from, whose pages leave slower: %v", why), nil
+	return f, fmt.Sprintf("the source file is in memory, which is slower: %v", why), nil
 }
 
 // namelessFile removes the file before use, so that nothing is ever left behind.
 func namelessFile(dir string, data []byte) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "thru-*")
 	if err != nil {
-		return nil, fmt.Errorf("worker: making a file to send from: %w", err)
+		return nil, fmt.Errorf("worker: creating a source file: %w", err)
 	}
 	os.Remove(f.Name())
 	if err := fill(f, data); err != nil {
@@ -131,7 +131,7 @@ func namelessFile(dir string, data []byte) (*os.File, error) {
 
 func fill(f *os.File, data []byte) error {
 	if _, err := f.Write(data); err != nil {
-		return fmt.Errorf("worker: writing the file to send from: %w", err)
+		return fmt.Errorf("worker: writing the source file: %w", err)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func Open(ctx context.Context, p *Program, e engine.End, without []string) (*Ses
 		return nil, err
 	}
 	if e.Spec.Duplex && e.Spec.Protocol == measure.UDP {
-		return nil, fault.Usagef("leave --one-connection out", "worker: checking the request: datagrams have no connection to share")
+		return nil, fault.Usagef("omit --one-connection", "worker: checking the request: datagrams have no connection to share")
 	}
 	shown := e.Token
 	if !e.Dials {

@@ -62,7 +62,7 @@ func (w *inFlight) ask(f *flow, s *stream, x *exchange) error {
 			putNumber(x.request[:x.number], n)
 		}
 		if err := sendAll(x.fd, x.request); err != nil && !f.udp {
-			return fmt.Errorf("worker: asking: %w", err)
+			return fmt.Errorf("worker: sending requests: %w", err)
 		} // a datagram that is not sent gets no response
 		s.hold(len(x.request))
 	}
@@ -94,9 +94,9 @@ func (w *inFlight) take(f *flow, s *stream, x *exchange, asking <-chan error) er
 			have += got // a message of a stream may arrive in parts
 			continue
 		case errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNREFUSED):
-			return fault.Because(fault.PeerGone, fmt.Errorf("worker: asking: the peer ended: %w", err))
+			return fault.Because(fault.PeerGone, fmt.Errorf("worker: sending requests: the peer ended: %w", err))
 		case err != nil:
-			return fmt.Errorf("worker: asking: %w", err)
+			return fmt.Errorf("worker: sending requests: %w", err)
 		}
 		have = 0
 		n := w.numberOf(x, got, answered)

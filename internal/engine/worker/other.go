@@ -27,8 +27,8 @@ func bindThread([]int) error { return nil }
 
 // confineProcess is not supported on this system.
 func confineProcess(cpus []int) error {
-	return fault.Usagef("leave the CPUs out for this end point, or confine the agent by the system's own means (cpuset(1), start /affinity)",
-		"worker: confining to CPUs %s: thru does that on Linux only", unit.List(cpus))
+	return fault.Usagef("omit the CPUs for this end point, or restrict the agent with the system's tools (cpuset(1), start /affinity)",
+		"worker: restricting to CPUs %s: supported on Linux only", unit.List(cpus))
 }
 
 // crr is the listener of CRR traffic.
@@ -52,4 +52,4 @@ func paths(c openCommand) []path {
 	return portablePaths(c)
 }
 
-func setPacing(socket, int64) error { return errors.New("this system paces no sockets") }
+func setPacing(socket, int64) error { return errors.New("this system does not pace sockets") }

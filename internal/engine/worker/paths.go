@@ -55,7 +55,7 @@ func choose(c openCommand, f *flow) (path, []measure.NotChecked, error) {
 			return p, missing, nil
 		}
 		if p.name == want && c.Spec.IOForced {
-			return path{}, nil, fault.Failf("leave --io out: thru then takes what works here, and says which", "worker: data path %q does not work at this end: %w", c.Spec.IO, err)
+			return path{}, nil, fault.Failf("omit --io: thru then chooses one that works here, and reports it", "worker: data path %q does not work at this end: %w", c.Spec.IO, err)
 		}
 		missing = append(missing, measure.NotChecked{Fact: "io." + p.name, Why: err.Error()})
 	}
@@ -63,7 +63,7 @@ func choose(c openCommand, f *flow) (path, []measure.NotChecked, error) {
 }
 
 func unknownPath(name string) error {
-	return fault.Usagef("see `thru test --help` for the data paths", "worker: data path %q does not exist on this system", name)
+	return fault.Usagef("list the data paths: thru test --help", "worker: data path %q does not exist on this system", name)
 }
 
 // wanted returns this end's path for the requested one: with zero-copy sending the receiver copies, and on the lean path it discards the data.

@@ -19,17 +19,17 @@ func (w *worker) place(near host.PlacementFacts) {
 	q.Streams = w.cmd.Spec.FirstStream + len(w.flow.streams)
 	for _, s := range w.flow.streams {
 		if len(s.cpus) > 0 {
-			s.placementReason = "asked for (-A)"
+			s.placementReason = "requested (-A)"
 			continue
 		}
 		q.Loopback = isLoopback(s.sock)
 		q.Stream = w.cmd.Spec.FirstStream + s.index
 		if q.Loopback && w.cmd.Spec.Protocol == measure.UDP && w.cmd.Spec.Traffic == measure.Bulk {
-			s.placementReason = "left to the scheduler: over loopback datagrams pass faster on two CPUs"
+			s.placementReason = "left to the scheduler: over loopback, datagrams are faster on two CPUs"
 			continue
 		}
 		if q.Loopback && w.cmd.Adopt != nil {
-			s.placementReason = "left to the scheduler: over loopback both ends want one CPU, and the other one is not thru's to place"
+			s.placementReason = "left to the scheduler: over loopback both ends should share a CPU, but thru cannot place the other program"
 			continue
 		}
 		q.IncomingCPU = sock.Read(s.sock, sock.IncomingCPU)

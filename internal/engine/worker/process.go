@@ -28,7 +28,7 @@ const Verb = "worker"
 func Self() (*Program, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return nil, fault.Failf("thru needs /proc: is it mounted here?", "worker: finding this program: %w", err)
+		return nil, fault.Failf("mount /proc: thru needs it", "worker: finding this program: %w", err)
 	}
 	p := &Program{path: exe, args: []string{Verb}}
 	if f, err := openAbove(highestPassed, "/proc/self/exe"); err == nil {
@@ -72,7 +72,7 @@ func (p *Program) Command(args ...string) *exec.Cmd {
 const spareThreads = 4
 
 func startFault(err error) error {
-	return fault.Failf("this host has too few open files or processes left (ulimit -n, ulimit -u)", "worker: starting the worker: %w", err)
+	return fault.Failf("raise the limits of this host for open files or processes (ulimit -n, ulimit -u)", "worker: starting the worker: %w", err)
 }
 
 // process is a running worker with its pipes.
@@ -127,7 +127,7 @@ func (w *process) end() {
 	}
 }
 
-const deathHint = "it was killed, or had too little memory or too few open files (ulimit -n): the kernel's log may say more"
+const deathHint = "read the kernel's log: the worker was killed, or had too little memory or too few open files (ulimit -n)"
 
 // death returns the error for a worker that ended without a message.
 func (w *process) death() error {
@@ -136,8 +136,8 @@ func (w *process) death() error {
 	case <-time.After(time.Second):
 		return fmt.Errorf("worker: the worker closed its pipe")
 	}
-	if said := w.stderr.line(); said != "" {
-		return fault.Failf(deathHint, "worker: the worker died (%v): %s", w.err, said)
+	if line := w.stderr.line(); line != "" {
+		return fault.Failf(deathHint, "worker: the worker died (%v): %s", w.err, line)
 	}
 	return fault.Failf(deathHint, "worker: the worker died: %v", w.err)
 }

@@ -71,8 +71,8 @@ func (w *worker) tooSlow() error {
 	if w.cmd.Spec.Amount == 0 {
 		return nil
 	}
-	return fault.Failf("take a smaller amount, or see why the path is slow; an end point may also limit the time (thru serve --max-time)",
-		"worker: the amount of %d bytes did not pass within %v", w.cmd.Spec.Amount, time.Duration(w.cmd.Spec.Duration))
+	return fault.Failf("use a smaller amount, or find why the path is slow; an end point may also limit the time (thru serve --max-time)",
+		"worker: %d bytes were not transferred within %v", w.cmd.Spec.Amount, time.Duration(w.cmd.Spec.Duration))
 }
 
 // markAtZero starts the measured time of a fixed amount at its first byte, which has passed by now.
@@ -132,7 +132,7 @@ func (w *worker) intervalBefore(interval time.Duration) time.Duration {
 const pollEvery = 10 * time.Millisecond
 
 // errAllSent ends the measured time of a fixed amount.
-var errAllSent = errors.New("worker: all of the amount has passed")
+var errAllSent = errors.New("worker: the whole amount is transferred")
 
 // sleepTo waits for a time since the mark. A stream that ends meanwhile ends the test, unless its amount has passed; the last such stream returns errAllSent.
 func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *stream) error {

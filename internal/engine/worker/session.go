@@ -98,7 +98,7 @@ func (s *Session) answered(ctx context.Context) error {
 	case <-s.over:
 		return s.proc.death()
 	case <-wait.Done():
-		return fmt.Errorf("worker: opening %s's end: the worker did not answer: %w", s.end.Name, context.Cause(wait))
+		return fmt.Errorf("worker: opening the end %s: the worker did not answer: %w", s.end.Name, context.Cause(wait))
 	}
 }
 
@@ -152,16 +152,16 @@ func (s *Session) Joined(ctx context.Context) error {
 	case <-s.joined:
 		return nil
 	case <-s.over:
-		return s.reason(errors.New("worker: starting: the session is over"))
+		return s.reason(errors.New("worker: starting: the session has ended"))
 	case <-ctx.Done():
-		return fmt.Errorf("worker: starting: the data connections did not come: %w", context.Cause(ctx))
+		return fmt.Errorf("worker: starting: the data connections are missing: %w", context.Cause(ctx))
 	}
 }
 
 // Start implements engine.Session. A listening end waits for its connections first.
 func (s *Session) Start(ctx context.Context, ramp time.Duration, near host.PlacementFacts) error {
 	if ramp < 0 || ramp > measure.MaxRamp {
-		return fmt.Errorf("worker: starting: a ramp of %v is not 0 to %v", ramp, measure.MaxRamp)
+		return fmt.Errorf("worker: starting: a ramp of %v is outside 0 to %v", ramp, measure.MaxRamp)
 	}
 	if err := s.Joined(ctx); err != nil {
 		return err

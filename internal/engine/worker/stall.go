@@ -33,8 +33,8 @@ func (w *worker) stalled(limit time.Duration) error {
 	if !w.cmd.receives() || silent < limit+3*w.spacing() {
 		return nil
 	}
-	return fault.Failf("control still works: is the link that carries the data up, and does it lose packets?",
-		"worker: the data stopped: nothing has come for %.0f s", silent.Seconds())
+	return fault.Failf("check the link that carries the data: it is down or loses packets (the control connection still works)",
+		"worker: the data stopped: nothing arrived for %.0f s", silent.Seconds())
 }
 
 // stopped returns an error when data stops: no byte for the limit, and with TCP not even an answer to an empty segment (a keep-alive, RFC 9293 3.8.4). After

@@ -36,7 +36,7 @@ func canGSOWith(f *flow, s *stream) error {
 			return sock.SetUDPGRO(fd, true)
 		}
 		if mtu := sock.PathMTU(fd); mtu > 0 && f.length+sock.UDPHeaders(s.sock.RemoteAddr()) > mtu {
-			return fmt.Errorf("datagrams of %d bytes do not fit MTU %d whole", f.length, mtu)
+			return fmt.Errorf("datagrams of %d bytes exceed the MTU of %d", f.length, mtu)
 		}
 		return sock.SetUDPSegment(fd, f.length)
 	})
@@ -228,7 +228,7 @@ func (d *datagramSender) retry(f *flow, s *stream, e syscall.Errno) bool {
 		d.segments = oldMaxSegments
 	case d.segments > 1 && d.refused > 1:
 		sock.SetUDPSegment(s.file.Fd(), 0)
-		d.segments, s.changed = 1, fmt.Sprintf("the way out refused large datagrams (%v): they went one by one", e)
+		d.segments, s.changed = 1, fmt.Sprintf("the kernel refused batches of datagrams (%v): thru sent them one by one", e)
 	}
 	return d.refused < 10
 }
@@ -252,12 +252,12 @@ func datagramError(f *flow, s *stream, e syscall.Errno) error {
 		return nil
 	case e == unix.EMSGSIZE:
 		mtu := sock.PathMTU(s.file.Fd())
-		return fault.Failf(fmt.Sprintf("the most that fits MTU %d is -l %d; without --dont-fragment larger ones are split", mtu, mtu-sock.UDPHeaders(s.sock.RemoteAddr())),
-			"worker: sending: datagrams of %d bytes do not fit the path's MTU of %d", f.length, mtu)
+		return fault.Failf(fmt.Sprintf("use -l %[2]d at most, for MTU %[1]d, or omit --dont-fragment", mtu, mtu-sock.UDPHeaders(s.sock.RemoteAddr())),
+			"worker: sending: datagrams of %d bytes exceed the path's MTU of %d", f.length, mtu)
 	case e == unix.EPERM:
-		return fault.Failf("a firewall rule of the host that sends refuses them (nft list ruleset there)", "worker: sending: %w", e)
+		return fault.Failf("check the firewall of the sending host, which rejects them (nft list ruleset)", "worker: sending: %w", e)
 	case e == unix.ECONNREFUSED:
-		return fault.Failf("the process there ended", "worker: sending: nobody receives at %s any more: %w", s.sock.RemoteAddr(), e)
+		return fault.Failf("check why the process there ended", "worker: sending: no receiver at %s any more: %w", s.sock.RemoteAddr(), e)
 	}
 	return fmt.Errorf("worker: sending: %w", e)
 }

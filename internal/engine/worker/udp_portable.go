@@ -47,7 +47,7 @@ func sendDatagrams(f *flow, s *stream) error {
 			n--
 			continue
 		case errors.Is(err, syscall.EMSGSIZE):
-			return fault.Failf("try a smaller -l", "worker: sending: datagrams of %d bytes do not fit the path's MTU", f.length)
+			return fault.Failf("try a smaller -l", "worker: sending: datagrams of %d bytes exceed the path's MTU", f.length)
 		default:
 			return fmt.Errorf("worker: sending: %w", cause(err))
 		}

@@ -408,14 +408,14 @@ func (w *worker) awaitFirst(ctx context.Context, ended <-chan *stream) error {
 func (w *worker) silent() error {
 	for _, s := range w.flow.streams {
 		if n, ok := socketDrops(s); ok && n > 0 {
-			return fault.Failf("its buffer holds less than one: a larger -w, or none", "worker: %d datagrams came and found no room in the receiver's socket buffer", n)
+			return fault.Failf("use a larger -w, or none: the buffer holds less than one datagram", "worker: the receiver's socket buffer dropped %d datagrams", n)
 		}
 	}
-	hint := "small packets pass and full-sized ones may not: `thru check` of that end point finds what the path carries; or try a smaller -l"
+	hint := "check the path MTU with `thru check`, or try a smaller -l: small packets pass, full-sized ones may not"
 	if w.cmd.Spec.Traffic != measure.Bulk {
-		hint = "the other end asks, or a firewall lets no more connections through"
+		hint = "check whether a firewall limits connections, or the other end is the one that sends requests"
 	}
-	return fault.Failf(hint, "worker: connected, but no data came within %v", firstWait)
+	return fault.Failf(hint, "worker: connected, but no data arrived within %v", firstWait)
 }
 
 // socketDrops returns how many datagrams a full socket buffer has dropped.
@@ -432,7 +432,7 @@ func socketDrops(s *stream) (n int64, known bool) {
 
 // peerClosed returns the error of a connection that ended early.
 func peerClosed(format string, args ...any) error {
-	return fault.Because(fault.PeerGone, fault.Failf("the process or the host there ended, or something between closed the connection", format, args...))
+	return fault.Because(fault.PeerGone, fault.Failf("check the process and host there, and firewalls on the path: one of them closed the connection", format, args...))
 }
 
 // early returns why a stream ended before the end of the measured time.
@@ -441,7 +441,7 @@ func (w *worker) early(s *stream) error {
 	case s.err == nil, errors.Is(s.err, io.EOF):
 		return peerClosed("worker: stream %d: the peer closed the connection early", s.index+1)
 	case errors.Is(s.err, syscall.ECONNRESET), errors.Is(s.err, syscall.EPIPE):
-		return fault.Because(fault.PeerGone, fault.Failf("the process or the host there ended, or a firewall cut the connection",
+		return fault.Because(fault.PeerGone, fault.Failf("check the process and host there, and firewalls on the path: one of them reset the connection",
 			"worker: stream %d: the peer reset the connection", s.index+1))
 	}
 	return fault.Failf(fault.Hint(s.err), "worker: stream %d: %w", s.index+1, s.err)
