@@ -104,7 +104,7 @@ func TestReallyGone(t *testing.T) {
 		then   wire.Impairment // of the path
 		reason string
 	}{
-		{"killed on a lossy path", true, troubles()[0].bad, "is gone: "},
+		{"killed on a lossy path", true, troubles()[0].bad, "is lost: "},
 		{"the lossy path is cut", false, none, "does not answer any more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

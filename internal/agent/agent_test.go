@@ -140,10 +140,10 @@ func TestOnlyTheTurnMeasures(t *testing.T) {
 	if _, err := prepare(a, "two", nil); err == nil {
 		t.Error("two measured in one's turn")
 	}
-	if _, err := a.Answer(t.Context(), "two", bus.Empty{}); err == nil || !strings.Contains(err.Error(), "answering a probe: it is another client's turn") {
+	if _, err := a.Answer(t.Context(), "two", bus.Empty{}); err == nil || !strings.Contains(err.Error(), "answering a probe: another client has the turn") {
 		t.Errorf("two answers a probe in one's turn: %v", err)
 	}
-	if _, err := a.Probe(t.Context(), "two", bus.ProbeRequest{Token: "T"}); err == nil || !strings.Contains(err.Error(), "probing: it is another client's turn") {
+	if _, err := a.Probe(t.Context(), "two", bus.ProbeRequest{Token: "T"}); err == nil || !strings.Contains(err.Error(), "probing: another client has the turn") {
 		t.Errorf("two probes in one's turn: %v", err)
 	}
 	if _, err := prepare(a, "one", nil); err != nil {
@@ -174,7 +174,7 @@ func TestLimits(t *testing.T) {
 	if _, err := prepare(a, "c", nil); err == nil {
 		t.Error("a third session was opened")
 	}
-	if _, err := a.Answer(t.Context(), "c", bus.Empty{}); err == nil || !strings.Contains(err.Error(), "answering a probe: 2 sessions run already") || fault.Hint(err) == "" {
+	if _, err := a.Answer(t.Context(), "c", bus.Empty{}); err == nil || !strings.Contains(err.Error(), "answering a probe: 2 sessions are running") || fault.Hint(err) == "" {
 		t.Errorf("a probe beside them: %v", err)
 	}
 	if f.opened[0].end.MaxRate != 7 {

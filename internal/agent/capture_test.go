@@ -330,7 +330,7 @@ func TestHelloTellsOfCapture(t *testing.T) {
 	for _, tt := range []struct {
 		c    *fakeCapturer
 		want string
-	}{{nil, "does not capture"}, {&fakeCapturer{}, ""}, {&fakeCapturer{possible: errors.New("not as root")}, "not as root"}} {
+	}{{nil, "cannot capture"}, {&fakeCapturer{}, ""}, {&fakeCapturer{possible: errors.New("not as root")}, "not as root"}} {
 		client, _ := capturing(t, tt.c)
 		r, err := client.Hello(t.Context())
 		if err != nil || (r.NoCapture == "") != (tt.want == "") || !strings.Contains(r.NoCapture, tt.want) {

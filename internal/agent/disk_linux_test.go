@@ -92,8 +92,8 @@ func TestDiskOfStrangers(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	refused := map[string]string{
-		outside: "not below", dir + "/../" + filepath.Base(outside): "without ..", dir + "/in/../..": "without ..", "in": "no absolute path", "": "no absolute path",
-		dir + "-beside": "not below", dir + "/none": "no such file", dir + "/file": "no folder", dir + "/out": "escapes", "/": "not below", dir + "\x00": "no absolute path",
+		outside: "not below", dir + "/../" + filepath.Base(outside): "without ..", dir + "/in/../..": "without ..", "in": "not an absolute path", "": "not an absolute path",
+		dir + "-beside": "not below", dir + "/none": "no such file", dir + "/file": "not a folder", dir + "/out": "escapes", "/": "not below", dir + "\x00": "not an absolute path",
 	}
 	for path, want := range refused {
 		if _, err := bus.Call(t.Context(), c, bus.Disk.Begin, quickDisk(path)); err == nil || !strings.Contains(err.Error(), want) || fault.Hint(err) == "" {
@@ -178,7 +178,7 @@ func TestDiskKeepsOthersOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bus.Call(ctx, c, bus.Disk.Begin, endless(dir)); err == nil || !strings.Contains(err.Error(), "something else is measured") {
+	if _, err := bus.Call(ctx, c, bus.Disk.Begin, endless(dir)); err == nil || !strings.Contains(err.Error(), "another test runs here") {
 		t.Error("a disk beside a flow:", err)
 	}
 	if _, err := a.Release(ctx, "other", bus.ReleaseRequest{Session: flow.Session}); err != nil {
@@ -192,7 +192,7 @@ func TestDiskKeepsOthersOut(t *testing.T) {
 		t.Error("two disk tests at a time")
 	}
 	a.Reserve(ctx, "other", bus.ReserveRequest{Together: true})
-	if _, err := prepare(a, "other", nil); err == nil || !strings.Contains(err.Error(), "a disk is measured") {
+	if _, err := prepare(a, "other", nil); err == nil || !strings.Contains(err.Error(), "a disk test runs") {
 		t.Error("a flow beside a disk:", err)
 	}
 	if got := a.Busy(); !strings.Contains(got, "a disk") {

@@ -96,9 +96,9 @@ func TestFilesOfStrangers(t *testing.T) {
 		reason bus.Reason
 	}{
 		outside + "/secret": {"not below", bus.ReasonDenied}, dir + "/../" + filepath.Base(outside) + "/secret": {"without ..", ""},
-		dir + "/in/..": {"no absolute path", ""}, "f": {"no absolute path", ""}, "": {"no absolute path", ""}, dir + "/": {"no absolute path", ""},
-		dir + "/none": {"no such file", bus.ReasonMissing}, dir + "/none/f": {"no such file", bus.ReasonMissing}, dir + "/f/x": {"no folder", bus.ReasonMissing},
-		dir + "/link": {"escapes", bus.ReasonDenied}, dir + "/out/secret": {"escapes", bus.ReasonDenied}, dir + "/in": {"it is no file", ""}, dir + "/pipe": {"it is no file", ""},
+		dir + "/in/..": {"not the absolute path", ""}, "f": {"not the absolute path", ""}, "": {"not the absolute path", ""}, dir + "/": {"not the absolute path", ""},
+		dir + "/none": {"no such file", bus.ReasonMissing}, dir + "/none/f": {"no such file", bus.ReasonMissing}, dir + "/f/x": {"not a folder", bus.ReasonMissing},
+		dir + "/link": {"escapes", bus.ReasonDenied}, dir + "/out/secret": {"escapes", bus.ReasonDenied}, dir + "/in": {"it is not a regular file", ""}, dir + "/pipe": {"it is not a regular file", ""},
 	} {
 		_, err := bus.Call(t.Context(), c, bus.FileSize, bus.FilePath{Path: path})
 		_, gerr := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: path})
@@ -125,7 +125,7 @@ func TestFilesOfStrangers(t *testing.T) {
 	}
 	for _, path := range []string{dir + "/pipe", dir + "/link", dir + "/in/f"} {
 		_, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: path, Put: true, Bytes: 1, Overwrite: true})
-		if err == nil || !strings.Contains(err.Error(), "it is no file") {
+		if err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
 			t.Errorf("%q is replaced: %v", path, err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestFileInThePlaceOfAPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := end.keep(t.Context()); err == nil || !strings.Contains(err.Error(), "it is no file") {
+	if err := end.keep(t.Context()); err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
 		t.Error(err)
 	}
 	lists(t, dir, "f")
@@ -165,9 +165,9 @@ func TestFilesRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, m := range map[string]bus.FileStart{
-		"8 MiB is the most":   {Path: dir + "/new", Put: true, Bytes: 9 << 20},
-		"file already exists": {Path: dir + "/f", Put: true, Bytes: 1},
-		"of -1 bytes":         {Path: dir + "/new", Put: true, Bytes: -1},
+		"files up to 8 MiB":     {Path: dir + "/new", Put: true, Bytes: 9 << 20},
+		"file already exists":   {Path: dir + "/f", Put: true, Bytes: 1},
+		"-1 is not a file size": {Path: dir + "/new", Put: true, Bytes: -1},
 	} {
 		if _, err := bus.Call(t.Context(), c, bus.File.Begin, m); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", m, err)
@@ -442,7 +442,7 @@ func TestFilesPromised(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/b", Put: true, Bytes: free / 3 * 2}); fault.ReasonOf(err) != bus.ReasonFull || !strings.Contains(err.Error(), "on their way") {
+	if _, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/b", Put: true, Bytes: free / 3 * 2}); fault.ReasonOf(err) != bus.ReasonFull || !strings.Contains(err.Error(), "for running transfers") {
 		t.Error("more than there is room for:", err)
 	}
 	if _, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/c", Put: true, Bytes: 1}); err != nil {
@@ -474,7 +474,7 @@ func TestPipeIsNoFolder(t *testing.T) {
 	}
 	a := &Agent{conf: Config{Files: Files{Folders: []string{dir}}}}
 	for _, own := range []bool{true, false} {
-		if root, err := a.folder("measuring a disk", filepath.Join(dir, "pipe"), own); err == nil || !strings.Contains(err.Error(), "is no folder") {
+		if root, err := a.folder("measuring a disk", filepath.Join(dir, "pipe"), own); err == nil || !strings.Contains(err.Error(), "is not a folder") {
 			t.Errorf("own %t: %v, %v", own, root, err)
 		}
 	}

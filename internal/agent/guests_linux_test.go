@@ -177,7 +177,7 @@ func TestGuestsFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, err := bus.Call(t.Context(), d, bus.Guests, bus.Empty{}); err == nil || !strings.Contains(err.Error(), "lists no virtual machines") {
+	if _, err := bus.Call(t.Context(), d, bus.Guests, bus.Empty{}); err == nil || !strings.Contains(err.Error(), "cannot list virtual machines") {
 		t.Errorf("an agent without: %v", err)
 	}
 }

@@ -92,11 +92,11 @@ func TestObserve(t *testing.T) {
 	if got.Host.Worker == nil || len(got.Programs) != 1 || got.Host.NIC == nil || got.Host.NIC.Name != "lo" {
 		t.Errorf("host %+v, by %v", got.Host, got.Programs)
 	}
-	if len(got.Missing) != 1 || got.Missing[0].Fact != "streams" || !strings.HasPrefix(got.Missing[0].Why, "3 of 5 connections") {
+	if len(got.Missing) != 1 || got.Missing[0].Fact != "streams" || !strings.HasPrefix(got.Missing[0].Why, "this kernel does not know 3 of 5 connections") {
 		t.Errorf("missing %+v", got.Missing)
 	}
 	if _, err := bus.Call(t.Context(), c, bus.Observe.End, bus.JobEnd(o)); err == nil {
-		t.Error("it is told twice")
+		t.Error("it is reported twice")
 	}
 }
 
@@ -119,9 +119,9 @@ func TestObserveOthers(t *testing.T) {
 		conn measure.Addresses
 		why  string
 	}{
-		"another's":  {measure.Addresses{Local: "192.0.2.7:5", Peer: "127.0.0.1:80"}, "they do not lead to an address that this client is known by"},
-		"not there":  {measure.Addresses{Local: "127.0.0.1:1", Peer: "127.0.0.1:2"}, "1 of 1 connections are not known to this kernel"},
-		"its mapped": {measure.Addresses{Local: "[::ffff:127.0.0.1]:1", Peer: "[::ffff:127.0.0.1]:2"}, "1 of 1 connections are not known to this kernel"},
+		"another's":  {measure.Addresses{Local: "192.0.2.7:5", Peer: "127.0.0.1:80"}, "they do not lead to a known address of this client"},
+		"not there":  {measure.Addresses{Local: "127.0.0.1:1", Peer: "127.0.0.1:2"}, "this kernel does not know 1 of 1 connections"},
+		"its mapped": {measure.Addresses{Local: "[::ffff:127.0.0.1]:1", Peer: "[::ffff:127.0.0.1]:2"}, "this kernel does not know 1 of 1 connections"},
 	} {
 		got, err := ask(tt.conn)
 		if err != nil || len(got.Streams) != 0 || len(got.Missing) != 2 || !strings.HasPrefix(got.Missing[0].Why, tt.why) || got.Missing[1].Fact != "worker" {
@@ -131,7 +131,7 @@ func TestObserveOthers(t *testing.T) {
 	if got, err := ask(); err != nil || len(got.Missing) != 2 || got.Missing[0].Why != "the client knows none of its connections" {
 		t.Errorf("none: %+v, %v", got.Missing, err)
 	}
-	if _, err := ask(measure.Addresses{Local: "here", Peer: "there"}); err == nil || !strings.Contains(err.Error(), "no addresses") {
+	if _, err := ask(measure.Addresses{Local: "here", Peer: "there"}); err == nil || !strings.Contains(err.Error(), "not a pair of addresses") {
 		t.Error(err)
 	}
 	if _, err := ask(make([]measure.Addresses, bus.MostObserved+1)...); err == nil || !strings.Contains(err.Error(), "4096") {

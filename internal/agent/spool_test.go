@@ -228,7 +228,7 @@ func TestSpoolCannotWrite(t *testing.T) {
 		a.Release(context.Background(), "c", bus.ReleaseRequest{})
 		a.Gone("c")
 	}
-	if spool.Trouble() == "" || strings.Count(w.all(), "cannot be kept") != 1 {
+	if spool.Trouble() == "" || strings.Count(w.all(), "cannot be stored") != 1 {
 		t.Errorf("trouble %q, warnings %q", spool.Trouble(), w.all())
 	}
 	os.Remove(dir)

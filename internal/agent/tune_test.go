@@ -139,7 +139,7 @@ func TestOwnProcessTunes(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	c := own(t, a)
 	for verb, err := range tuneTable(c, t.Context()) {
-		if err == nil || !strings.Contains(err.Error(), "changes no settings") {
+		if err == nil || !strings.Contains(err.Error(), "cannot change settings") {
 			t.Errorf("%s without a tuner: %v", verb, err)
 		}
 	}

@@ -284,7 +284,7 @@ func TestExternalErrors(t *testing.T) {
 		kind error
 		hint string
 	}{
-		"wrong name":    {change(func(c *bus.NATSConfig) { c.URL = strings.Replace(c.URL, "localhost", "127.0.0.1", 1) }), bus.ErrCertificate, "as its certificate does"},
+		"wrong name":    {change(func(c *bus.NATSConfig) { c.URL = strings.Replace(c.URL, "localhost", "127.0.0.1", 1) }), bus.ErrCertificate, "the name in its certificate"},
 		"no authority":  {change(func(c *bus.NATSConfig) { c.CA = "" }), bus.ErrCertificate, "--tls-ca"},
 		"another's CA":  {change(func(c *bus.NATSConfig) { c.CA = other.ca }), bus.ErrCertificate, "--tls-ca"},
 		"unknown key":   {change(func(c *bus.NATSConfig) { c.Nkey = other.operators[0].Nkey }), bus.ErrSecret, "thru help fleet"},
@@ -304,7 +304,7 @@ func TestExternalErrors(t *testing.T) {
 			f, err := bus.DialFleet(t.Context(), bus.FleetConfig{NATS: &test.conf})
 			if err == nil {
 				f.Close()
-				t.Fatal("it was let in")
+				t.Fatal("access was granted")
 			}
 			if test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(fault.Hint(err), test.hint) || strings.Contains(err.Error(), "secret@") {
 				t.Errorf("%v, hint %q", err, fault.Hint(err))

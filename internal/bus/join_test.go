@@ -50,7 +50,7 @@ func TestParseJoinErrors(t *testing.T) {
 	cert := base64.StdEncoding.EncodeToString(make([]byte, 32))
 	form := `{"c":["%s"],"h":"` + cert + `","p":"%s"}`
 	tests := []struct{ name, in, want string }{
-		{"nothing", " \n", "no join string"},
+		{"nothing", " \n", "is empty"},
 		{"something else", "ssh-ed25519 AAAA", "does not begin with"},
 		{"no payload", "thru1.", "cut off"},
 		{"no number", "thru.abc", "does not begin with"},
@@ -61,8 +61,8 @@ func TestParseJoinErrors(t *testing.T) {
 		{"cut in half", s[:len(s)/2], "cut off"},
 		{"mistyped", s[:50] + flip(s[50]) + s[51:], "mistyped"},
 		{"two pasted", s + s, "mistyped"},
-		{"long", "thru1." + strings.Repeat("A", 1<<20), "too many"},
-		{"no JSON", encodeJoin("x"), "does not hold"},
+		{"long", "thru1." + strings.Repeat("A", 1<<20), "too long"},
+		{"no JSON", encodeJoin("x"), "not valid"},
 		{"empty document", encodeJoin("{}"), "no certificate"},
 		{"short certificate", encodeJoin(`{"c":["h:1"],"h":"AAAA","p":"measure"}`), "no certificate"},
 		{"no address", encodeJoin(`{"h":"` + cert + `","p":"measure"}`), "0 control"},

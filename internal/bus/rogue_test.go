@@ -321,7 +321,7 @@ func TestFlood(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the flood goes on")
 	}
-	if err := victim.Err(); !errors.Is(err, bus.ErrLost) || !strings.Contains(err.Error(), "flood") {
+	if err := victim.Err(); !errors.Is(err, bus.ErrLost) || !strings.Contains(err.Error(), "sends too many") {
 		t.Error(err)
 	}
 	for range 20 {

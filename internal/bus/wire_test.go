@@ -168,7 +168,7 @@ func TestPatience(t *testing.T) {
 // before Hello the version is unknown.
 func TestSince(t *testing.T) {
 	v := Verb[Empty, Empty]{name: "new", since: 3, wait: time.Second}
-	for next, want := range map[int64]string{0: "asked", 3: "does not know this request", 4: "asked"} {
+	for next, want := range map[int64]string{0: "asked", 3: "does not know the request", 4: "asked"} {
 		c := newClient("c")
 		c.nextMinor.Store(next)
 		c.cancel(errors.New("asked"))

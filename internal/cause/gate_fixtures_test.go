@@ -98,7 +98,7 @@ func ena() *measure.Facts {
 	i.Kind = new("virtual function")
 	i.Name, i.Driver, i.Version, i.MTU, i.Nominal = "ens5", new("ena"), new("6.1.0-18-cloud-amd64"), new(9001), new(false)
 	i.PCI = &measure.PCI{Vendor: "0x1d0f", Device: "0xec20"}
-	f.NotChecked = []measure.NotChecked{{Fact: "interfaces.ens5.speed_bps", Why: "the driver does not say"}}
+	f.NotChecked = []measure.NotChecked{{Fact: "interfaces.ens5.speed_bps", Why: "the driver does not report it"}}
 	return f
 }
 

@@ -42,7 +42,7 @@ func TestReadSettings(t *testing.T) {
 		{"mtu=-5", measure.Setting{}, "below zero"},
 		{"mtu=a\nb", measure.Setting{}, "has not 1 number"},
 		{"gro=maybe:eth0", measure.Setting{}, "neither"},
-		{"qdisc=blackhole", measure.Setting{}, "drops all that is sent"},
+		{"qdisc=blackhole", measure.Setting{}, "drops or holds back all traffic"},
 	}
 	for _, tt := range tests {
 		got, err := readSettings([]string{tt.text}, ends)

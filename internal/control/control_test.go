@@ -421,7 +421,7 @@ func TestPeerIsLost(t *testing.T) {
 	peer.script = peer.script[:1]
 	q := &quiet{live: func(Live) { peer.Lose() }}
 	doc, err := run(t, request(), local, peer, q)
-	if err == nil || !strings.Contains(err.Error(), "peer is gone: it fell silent") || fault.Hint(err) == "" {
+	if err == nil || !strings.Contains(err.Error(), "peer is lost: it fell silent") || fault.Hint(err) == "" {
 		t.Errorf("error %v", err)
 	}
 	c := doc.Cells[0]

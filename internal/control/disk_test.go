@@ -65,7 +65,7 @@ func TestDisk(t *testing.T) {
 		{"failed at once", diskAgent{timeline: []bus.Event{failed}, test: measure.DiskTest{Error: half.Error}}, nil, "control: peer: disk: full", "make room", 0, 0, "reserve disk /srv disked d1 release"},
 		{"refused", diskAgent{refuses: fault.Usagef("there", "agent: not here")}, nil, "control: peer: agent: not here", "there", 0, 0, "reserve disk /srv release"},
 		{"its figures do not come", diskAgent{timeline: []bus.Event{done}, untold: errors.New("bus: no reply")}, nil, "fetching the figures", "", 0, 0, "reserve disk /srv disked d1 release"},
-		{"not allowed", diskAgent{}, func(h *bus.HelloReply) { h.Privileges = []string{bus.PrivilegeMeasure} }, "may not measure disks", "--allow files", 0, 0, ""},
+		{"not allowed", diskAgent{}, func(h *bus.HelloReply) { h.Privileges = []string{bus.PrivilegeMeasure} }, "does not allow this client to measure disks", "--allow files", 0, 0, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

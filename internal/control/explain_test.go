@@ -103,7 +103,7 @@ func TestExplainCertain(t *testing.T) {
 func TestExplainBudget(t *testing.T) {
 	r, p, _, _ := explainer(t, &quiet{})
 	doc, err := r.Explain(t.Context(), p, Probing{}, time.Millisecond)
-	if err != nil || len(doc.Steps) != 3 || doc.Ended != "the budget of 1.00 ms is spent" {
+	if err != nil || len(doc.Steps) != 3 || doc.Ended != "the time budget of 1.00 ms is spent" {
 		t.Errorf("%v, %d steps, ended by %q", err, len(doc.Steps), doc.Ended)
 	}
 	// An experiment of 3.2 s does not fit in half of 5 s: the other direction runs its
@@ -261,9 +261,9 @@ func TestPathFigure(t *testing.T) {
 	changed.Back.MTU = &measure.PathMTU{Bytes: 1400}
 	warns := []measure.Gate{{ID: "bond", Status: measure.GateWarn}, {ID: "bond", Status: measure.GateWarn}, {ID: "mtu-path", Status: measure.GateFail}}
 	for want, doc := range map[string]*measure.Document{
-		"RTT 20.1 ms, 1500 bytes pass both ways, TCP options arrive unchanged":           {Paths: []measure.Path{path}},
-		"RTT 20.1 ms, 1500 bytes pass there and 1400 back, the path changes TCP options": {Paths: []measure.Path{changed}},
-		"the gate mtu-path fails, the gate bond warns":                                   {Gates: warns},
+		"RTT 20.1 ms, 1500 bytes pass in both directions, TCP options arrive unchanged":    {Paths: []measure.Path{path}},
+		"RTT 20.1 ms, 1500 bytes pass forward and 1400 back, the path changes TCP options": {Paths: []measure.Path{changed}},
+		"the gate mtu-path fails, the gate bond warns":                                     {Gates: warns},
 		"no gate warns": {Gates: []measure.Gate{{ID: "bond", Status: measure.GatePass}}},
 		"":              {},
 	} {

@@ -71,7 +71,7 @@ func TestNothingIsFit(t *testing.T) {
 	y, names, specs := ring(t, 3, func(a *fleetAgent) { a.quota = 0.1 })
 	q := &quiet{}
 	doc, err := (&Runner{Ends: y.connect(names...), Watch: q, Gating: &Gating{}}).Run(t.Context(), atOnce(specs...))
-	if fault.Code(err) != fault.Verdict || !strings.Contains(err.Error(), "not fit to be measured") || q.steps != 0 || doc.Error == nil {
+	if fault.Code(err) != fault.Verdict || !strings.Contains(err.Error(), "not fit for a measurement") || q.steps != 0 || doc.Error == nil {
 		t.Errorf("%v, %d steps", err, q.steps)
 	}
 }

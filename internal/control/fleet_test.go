@@ -99,7 +99,7 @@ func TestRealFleet(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "6 of 12 pairs failed: a -> d (1 of 2 runs), ") {
 		t.Errorf("error %v", err)
 	}
-	if e := endOf(doc, "d"); !strings.Contains(e.Lost, "d is gone") {
+	if e := endOf(doc, "d"); !strings.Contains(e.Lost, "d is lost") {
 		t.Errorf("d has left: %q", e.Lost)
 	}
 	for _, c := range doc.Cells {

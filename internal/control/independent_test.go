@@ -74,7 +74,7 @@ func TestManyPairsAtOnce(t *testing.T) {
 			t.Errorf("cell %d, %s to %s: error %+v, goodput %+v", i, c.From, c.To, c.Error, c.Goodput)
 		}
 	}
-	if e := endOf(doc, "h010"); !strings.Contains(e.Lost, "h010 is gone: it fell silent") {
+	if e := endOf(doc, "h010"); !strings.Contains(e.Lost, "h010 is lost: it fell silent") {
 		t.Errorf("h010 was lost: %q", e.Lost)
 	}
 	if e := endOf(doc, "h009"); e.Lost != "" || e.ClockNs == nil {
@@ -129,7 +129,7 @@ func TestLostAgentIsSkipped(t *testing.T) {
 	p := atOnce(specs...)
 	p.Repeat = plan.Repeat{Min: 3, Max: 3}
 	doc, err := (&Runner{Ends: y.connect(names...), Watch: &quiet{}}).Run(t.Context(), p)
-	if err == nil || !strings.Contains(err.Error(), "2 of 4 pairs failed: h000 -> h001, h001 -> h002: h001 is gone: it fell silent") {
+	if err == nil || !strings.Contains(err.Error(), "2 of 4 pairs failed: h000 -> h001, h001 -> h002: h001 is lost: it fell silent") {
 		t.Errorf("error %v", err)
 	}
 	if n := y.all["h001"].opened; n != 2 {
@@ -138,7 +138,7 @@ func TestLostAgentIsSkipped(t *testing.T) {
 	if c := doc.Cells[2]; len(c.Runs) != 3 || c.Goodput == nil || c.Goodput.Runs != 3 || c.Error != nil {
 		t.Errorf("a pair without it: %+v", c.Goodput)
 	}
-	if c := doc.Cells[0]; len(c.Runs) != 3 || !strings.Contains(c.Error.Message, "h001 is gone") {
+	if c := doc.Cells[0]; len(c.Runs) != 3 || !strings.Contains(c.Error.Message, "h001 is lost") {
 		t.Errorf("a pair with it: %+v", c.Error)
 	}
 }
@@ -200,7 +200,7 @@ func TestEitherEndDials(t *testing.T) {
 	}{
 		"the first way":  {nil, 2, ""},
 		"the other way":  {[]string{"a"}, 3, ""},
-		"neither":        {[]string{"a", "b"}, 2, "a to b: no data connection: at-b:5202: refused; and the other way round: connecting b to a"},
+		"neither":        {[]string{"a", "b"}, 2, "a to b: no data connection: at-b:5202: refused; and from the other end: connecting b to a"},
 		"not for itself": {[]string{"local"}, 0, "connecting local to b"},
 	} {
 		y := newFakeFleet(t)
@@ -303,10 +303,10 @@ func TestSilence(t *testing.T) {
 		heard    time.Time // of the other end
 		want     string
 	}{
-		{"all of a fleet", a, b, long, "control: the controller f does not answer: nothing is heard of any of 2 hosts"},
-		{"one of a fleet", a, b, time.Now(), "control: f/a: nothing was heard"},
-		{"the only one", a, direct, time.Now(), "control: f/a: nothing was heard"},
-		{"without one", direct, a, long, "control: c: nothing was heard"},
+		{"all of a fleet", a, b, long, "control: the controller f does not answer: no report of any of its 2 hosts"},
+		{"one of a fleet", a, b, time.Now(), "control: f/a: no report"},
+		{"the only one", a, direct, time.Now(), "control: f/a: no report"},
+		{"without one", direct, a, long, "control: c: no report"},
 	} {
 		f := &flow{sender: side{end: tt.from, heard: long}, receiver: side{end: tt.to, heard: tt.heard}}
 		f.sender.flow, f.receiver.flow = f, f

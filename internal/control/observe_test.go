@@ -89,9 +89,9 @@ func TestObserved(t *testing.T) {
 			"there_sockets: 1 of 2 connections; there_cpu.worker_cores_used: root", "reserve observe observe observed o1 release"},
 		{"no CPUs", &witness{}, runner{}, 0, "there_cpu: the agent at the server could not read its CPUs", "reserve observe observe observed o1 release"},
 		{"refused", &witness{refuses: errors.New("agent: too old")}, runner{}, 0, "there_cpu: agent: too old; there_sockets: agent: too old", "reserve observe release"},
-		{"it is not told", &witness{untold: errors.New("bus: no reply")}, runner{}, 0, "there_cpu: bus: no reply; there_sockets: bus: no reply", "reserve observe observe observed o1 release"},
+		{"it is not reported", &witness{untold: errors.New("bus: no reply")}, runner{}, 0, "there_cpu: bus: no reply; there_sockets: bus: no reply", "reserve observe observe observed o1 release"},
 		{"no agent", nil, runner{}, 0, "there_cpu: " + noAgent + "; there_sockets: " + noAgent, ""},
-		{"the run fails before", &witness{}, runner{fails: errors.New("login")}, 0, "there_cpu: the run ended before it began; there_sockets: the run ended before it began", "reserve release"},
+		{"the run fails before", &witness{}, runner{fails: errors.New("login")}, 0, "there_cpu: the run ended before the observation began; there_sockets: the run ended before the observation began", "reserve release"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -40,8 +40,8 @@ func TestTooShort(t *testing.T) {
 		{"many round trips of loopback", 4.95, 47_000, ""},
 		{"few of a long way", 4.95, 100_000_000, "49 round trips"},
 		{"enough of a long way", 11, 100_000_000, ""},
-		{"half a second", 0.5, 47_000, "too short for a sure figure"},
-		{"the round trip is not known", 3, 0, "too short for a sure figure"},
+		{"half a second", 0.5, 47_000, "too short for a reliable figure"},
+		{"the round trip is not known", 3, 0, "too short for a reliable figure"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			run := measure.TransferRun{ElapsedNs: int64(tt.seconds * 1e9), Bps: &measure.Figure{Value: 1e9}}
@@ -129,7 +129,7 @@ func TestMemoryIsRepeated(t *testing.T) {
 		if tt.warns && doc.Transfer.Binds == measure.LayerMemory {
 			t.Errorf("%s: what was measured wrong binds: %s", name, doc.Transfer.Why)
 		}
-		if disk := layers[measure.LayerDiskHere]; disk.Bps != nil || !strings.Contains(disk.Missing, "no rate of a disk") {
+		if disk := layers[measure.LayerDiskHere]; disk.Bps != nil || !strings.Contains(disk.Missing, "no disk rate") {
 			t.Errorf("%s: %+v", name, disk)
 		}
 	}

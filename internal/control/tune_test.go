@@ -69,7 +69,7 @@ func checkAttempts(t *testing.T, doc *measure.Document, q *quiet) {
 		if kept := a.Outcome == measure.Kept; kept != (c.Outcome == measure.Improved) || kept && (a.OtherDirection == nil || c.Pairs != 9) {
 			t.Errorf("%s: %s, %+v", a.ID, a.Outcome, c)
 		}
-		if gain := a.Gain; (gain != nil) != (a.Outcome == measure.Kept) || gain != nil && (gain.Pairs != 6 || gain.LowPct == nil || slices.Contains(c.Groups[:], gain.Groups[0]) || !strings.Contains(a.Reason, "measured anew")) {
+		if gain := a.Gain; (gain != nil) != (a.Outcome == measure.Kept) || gain != nil && (gain.Pairs != 6 || gain.LowPct == nil || slices.Contains(c.Groups[:], gain.Groups[0]) || !strings.Contains(a.Reason, "measured again")) {
 			t.Errorf("%s: %s, gain %+v", a.ID, a.Outcome, gain)
 		}
 		for n, g := range c.Groups {
@@ -167,7 +167,7 @@ func TestTuneGivesUp(t *testing.T) {
 		part  string // of the reason
 	}{
 		"refused": {func(w *testPair, _ *[]measure.Proposal, _ *Tuning) {
-			w.agents[Local].refuses[knob.TSO] = fault.Failf("end what uses it", "tune: the link is busy")
+			w.agents[Local].refuses[knob.TSO] = fault.Failf("stop the program that uses the link", "tune: the link is busy")
 		}, measure.Failed, "the link is busy"},
 		"not taken": {func(w *testPair, _ *[]measure.Proposal, _ *Tuning) {
 			w.agents[Local].deaf = map[string]bool{knob.TSO: true}
@@ -184,7 +184,7 @@ func TestTuneGivesUp(t *testing.T) {
 				}
 				return allows(set, from, n)
 			}
-		}, measure.Undone, "the other direction loses"},
+		}, measure.Undone, "the other direction becomes slower"},
 		"it is so": {func(_ *testPair, all *[]measure.Proposal, _ *Tuning) {
 			(*all)[2].Settings = []measure.Setting{{EndPoint: Local, Knob: "other", Value: ""}}
 		}, measure.Settled, "already"},
@@ -196,7 +196,7 @@ func TestTuneGivesUp(t *testing.T) {
 				}
 				return allows(set, from, n)
 			}
-		}, measure.Failed, "does not survive it"},
+		}, measure.Failed, "fails with this change"},
 		"it was another value": {func(w *testPair, all *[]measure.Proposal, how *Tuning) {
 			inner := proposing((*all)...)
 			how.propose = func(doc *measure.Document, seen advise.Seen) []measure.Proposal {
@@ -211,7 +211,7 @@ func TestTuneGivesUp(t *testing.T) {
 					w.put(at(Local, knob.TSO), "theirs")
 				}
 			}
-		}, measure.Foreign, "is left"},
+		}, measure.Foreign, "is not reverted"},
 	} {
 		w, all, how := sick(), cures(), Tuning{Budget: time.Hour}
 		tt.spoil(w, &all, &how)
@@ -344,8 +344,8 @@ func TestTuneEnds(t *testing.T) {
 		outcome  string
 		ended    string
 	}{
-		"the target is met from the beginning": {Tuning{Budget: time.Hour, TargetBps: 4e6}, 0, "", "carries 4.00 Mb/s or more"},
-		"the target is met on the way":         {Tuning{Budget: time.Hour, TargetBps: 3e7}, 3, measure.Kept, "carries 30.0 Mb/s or more"},
+		"the target is met from the beginning": {Tuning{Budget: time.Hour, TargetBps: 4e6}, 0, "", "reaches 4.00 Mb/s or more"},
+		"the target is met on the way":         {Tuning{Budget: time.Hour, TargetBps: 3e7}, 3, measure.Kept, "reaches 30.0 Mb/s or more"},
 		"no time":                              {Tuning{Budget: time.Second}, 4, measure.NoTime, "budget of 1 s is spent"},
 	} {
 		w := sick()
@@ -487,7 +487,7 @@ func TestTuneTaken(t *testing.T) {
 	w := sick()
 	w.agents["peer"].fails = func(call string) error {
 		if call == "tune" {
-			return fault.Failf("wait until that has ended", "tune: another client is tuning this host: thru tune at c")
+			return fault.Failf("wait until the other tuning has ended", "tune: another client is tuning this host: thru tune at c")
 		}
 		return nil
 	}

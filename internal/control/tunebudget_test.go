@@ -21,7 +21,7 @@ func TestTuneBudget(t *testing.T) {
 		pairs        int    // at most
 		noise        float64
 	}{
-		"slow runs":   {0, 12 * time.Second, 2 * time.Minute, "was spent after", 5, 0.01},
+		"slow runs":   {0, 12 * time.Second, 2 * time.Minute, "ended after", 5, 0.01},
 		"second look": {4 * time.Second, 4 * time.Second, 2 * time.Minute, "as many again", 7, 0.1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestTuneGain(t *testing.T) {
 		spent int // the run in which the budget is spent
 		pairs int // of the gain
 		part  string
-	}{{40, 6, "measured anew"}, {24, 2, "measured anew"}, {18, 0, "did not hold the runs that tell by how much"}} {
+	}{{40, 6, "measured again"}, {24, 2, "measured again"}, {18, 0, "did not allow the runs that measure by how much"}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := sick()
 			w.allows = func(set map[hostKnob]string, _ string, _ int) float64 {

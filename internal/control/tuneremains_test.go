@@ -19,7 +19,7 @@ func TestTuneRemains(t *testing.T) {
 		a.Outcome, a.Comparison = outcome, c
 		return a
 	}
-	refuted, other := "a -> b: the link is full; seen too, but what was tried against it brought nothing: the window is small", window.Proposal
+	refuted, other := "a -> b: the link is full; also found, but the changes tried against it did not help: the window is small", window.Proposal
 	other.ID, other.From = "windows@b", "b"
 	for name, tt := range map[string]struct {
 		attempts []measure.Attempt

@@ -40,7 +40,7 @@ func TestPlacement(t *testing.T) {
 		{"more streams than CPUs, loopback", PlacementQuery{Allowed: []int{0, 1}, Loopback: true, Stream: 5, Streams: 6}, []int{0}, "one CPU"},
 		{"restricted cpuset, loopback", PlacementQuery{Allowed: []int{4, 9}, Loopback: true, Stream: 1}, []int{4}, "one CPU"},
 		{"loopback on two nodes", twoNodes(func(p *PlacementQuery) { p.Loopback, p.Stream = true, 9 }), []int{22}, "one CPU"},
-		{"1 CPU, no locality", PlacementQuery{Allowed: []int{0}}, nil, "left to the scheduler: no CPU is known to be nearer"},
+		{"1 CPU, no locality", PlacementQuery{Allowed: []int{0}}, nil, "left to the scheduler: no CPUs are known to be near"},
 		{"unknown NUMA node, virtual NIC", PlacementQuery{Allowed: upTo(0, 8), IRQCPUs: []int{2}, IncomingCPU: new(2)}, nil, "left to the scheduler"},
 		{"affinity not known", PlacementQuery{Loopback: true, LocalCPUs: node1}, nil, "left to the scheduler: the CPUs of this process are not known"},
 		{"NIC on node 1", twoNodes(func(*PlacementQuery) {}), node1, "near the interface (NUMA)"},

@@ -48,8 +48,8 @@ func TestSpan(t *testing.T) {
 		IRQs:    []measure.IRQSpan{{Core: 1, Count: 25}},
 		Swap:    &measure.SwapSpan{OutPages: 64},
 		Missing: []measure.NotChecked{
-			{Fact: "interface.driver.fell", Why: "went back from 9 to 8: reset in this span"},
-			{Fact: "interrupts.1", Why: "went from 4294967291 to 20: taken as a wrap at 32 bits"},
+			{Fact: "interface.driver.fell", Why: "decreased from 9 to 8: reset in this period"},
+			{Fact: "interrupts.1", Why: "changed from 4294967291 to 20: counted as a 32-bit wrap"},
 			{Fact: "worker.involuntary_switches", Why: "a thread ended in this period"},
 		},
 	}

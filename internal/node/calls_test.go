@@ -37,7 +37,7 @@ func TestServersTellOfTheRefused(t *testing.T) {
 	c.Write([]byte("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"))
 	select {
 	case s := <-told:
-		if !strings.HasPrefix(s, c.LocalAddr().String()) || !strings.Contains(s, "no iperf3 client") {
+		if !strings.HasPrefix(s, c.LocalAddr().String()) || !strings.Contains(s, "not an iperf3 client") {
 			t.Errorf("told %q", s)
 		}
 	case <-time.After(30 * time.Second):

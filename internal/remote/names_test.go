@@ -106,7 +106,7 @@ func TestKeptNATS(t *testing.T) {
 func TestUnreached(t *testing.T) {
 	refused := fault.Failf("start it", "no route")
 	one := UnreachedError([]unreached{{"a", refused}}, 3)
-	if got := one.Error(); got != "a cannot be reached: no route" || !strings.HasPrefix(fault.Hint(one), "start it; --go-on") || fault.Code(one) != fault.Failed {
+	if got := one.Error(); got != "a cannot be reached: no route" || !strings.HasPrefix(fault.Hint(one), "start it; measure the pairs") || fault.Code(one) != fault.Failed {
 		t.Errorf("%s, hint %s", got, fault.Hint(one))
 	}
 	var many []unreached
@@ -184,7 +184,7 @@ func TestVSphereTargets(t *testing.T) {
 		{at: "vsphere://", wrong: "names no user"},
 		{at: "vsphere://root@", wrong: "names no host"},
 		{at: "vsphere://root@a b", wrong: "names no host"},
-		{at: "vsphere://root@h:0", wrong: "is none"},
+		{at: "vsphere://root@h:0", wrong: "is not valid"},
 		{at: "vsphere://root@h/dc/vm", wrong: "has no path"},
 		{at: "vsphere://ro%zzsesame@h", wrong: "cannot be read"},
 		{at: "vsphere://ro:sesame@h", wrong: "a password does not belong"},

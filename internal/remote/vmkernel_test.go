@@ -126,8 +126,8 @@ func TestVMkernelRefused(t *testing.T) {
 		d    Dialer
 		hint string
 	}{
-		"the firewall": {Dialer{VMkernel: true}, "--esx-firewall enables the rule set gdbserver"},
-		"no measuring": {Dialer{Firewall: true}, "measure with its own iperf3"},
+		"the firewall": {Dialer{VMkernel: true}, "let thru enable the rule set gdbserver"},
+		"no measuring": {Dialer{Firewall: true}, "which use its own iperf3"},
 		"an address":   {Dialer{VMkernel: true, Firewall: true, DataAddr: "vmk1"}, "the address of a VMkernel interface"},
 	} {
 		x.d.Network = New(scribe{io.Discard}, "")

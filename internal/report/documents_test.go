@@ -31,7 +31,7 @@ func linuxFacts(host string, cores int) *measure.Facts {
 			{Name: "lo", MTU: new(65536), Up: new(true)},
 			{Name: "eth0", MTU: new(1500), Up: new(true), Driver: new("virtio_net"), SpeedBps: new(int64(10e9)), Nominal: new(true), Queues: new(4)},
 		},
-		NotChecked: []measure.NotChecked{{Fact: "firmware of eth0", Why: "the driver does not say"}},
+		NotChecked: []measure.NotChecked{{Fact: "firmware of eth0", Why: "the driver does not report it"}},
 	}
 }
 

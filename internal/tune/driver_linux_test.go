@@ -201,12 +201,12 @@ func TestSetOfADriver(t *testing.T) {
 
 func TestRefusedByADriver(t *testing.T) {
 	for _, c := range []struct{ knob, value, says string }{
-		{knob.RXRing, "5000", "1 to 4096"}, {knob.RXRing, "0", "1 to"}, {knob.RXRing, "300", "reads \"512\""},
-		{knob.Channels, "combined 9", "up to 8"}, {knob.Channels, "rx 1", `no "rx"`}, {knob.Channels, "other 1", "no such field"},
-		{knob.Coalescing, "rx-usecs 4294967296", "32 bits"}, {knob.Coalescing, "adaptive-rx 1", "neither"},
-		{knob.RSSHash, "tcp6 sd", `no "tcp6"`}, {knob.RSSHash, "sctp4 sd", "no kind of flow"}, {knob.RSSHash, "tcp4 sx", "no fields"}, {knob.RSSHash, "tcp4 ss", "no fields"},
-		{knob.RSSTable, "0 1", "8 entries"}, {knob.LRO, "on", "does not let"}, {knob.TSO, "maybe", "neither"}, {knob.TSO, "on rx-gro=on", "cannot be changed here"},
-		{knob.TSO, "off tx-tcp6-segmentation=on", "to be written"},
+		{knob.RXRing, "5000", "1 to 4096"}, {knob.RXRing, "0", "1 to"}, {knob.RXRing, "300", "reports \"512\""},
+		{knob.Channels, "combined 9", "maximum is 8"}, {knob.Channels, "rx 1", `no "rx"`}, {knob.Channels, "other 1", "unknown field"},
+		{knob.Coalescing, "rx-usecs 4294967296", "32-bit number"}, {knob.Coalescing, "adaptive-rx 1", "neither"},
+		{knob.RSSHash, "tcp6 sd", `no "tcp6"`}, {knob.RSSHash, "sctp4 sd", "not a flow type"}, {knob.RSSHash, "tcp4 sx", "not a set of packet fields"}, {knob.RSSHash, "tcp4 ss", "not a set of packet fields"},
+		{knob.RSSTable, "0 1", "8 entries"}, {knob.LRO, "on", "does not allow"}, {knob.TSO, "maybe", "neither"}, {knob.TSO, "on rx-gro=on", "cannot be changed here"},
+		{knob.TSO, "off tx-tcp6-segmentation=on", "write it as"},
 		{knob.GSO, "on", "no such knob"},
 	} {
 		n, fresh := aNIC(), aNIC()

@@ -253,16 +253,16 @@ func TestRefusedByTheKernel(t *testing.T) {
 			after                    []string
 		}{
 			{nil, knob.MTU, "v0", "1200", "IPv6", nil}, {nil, knob.MTU, "v0", "500", "IPv4", nil}, {nil, knob.MTU, "v0", "70000", "", nil}, {nil, knob.MTU, "v9", "1400", "no such knob", nil},
-			{[]string{"ip link add m0 link v0 type macvlan"}, knob.MTU, "v0", "1400", "m0 lies on it", []string{"ip link del m0"}},
+			{[]string{"ip link add m0 link v0 type macvlan"}, knob.MTU, "v0", "1400", "upper interface m0", []string{"ip link del m0"}},
 			{[]string{"ip -6 route add fd09::/64 dev v0 mtu 1450"}, knob.MTU, "v0", "1400", "MTU of 1450", []string{"ip -6 route del fd09::/64 dev v0"}},
-			{[]string{"sysctl -q -w net.ipv6.conf.v0.mtu=1300"}, knob.MTU, "v0", "1400", "an MTU of its own", []string{"sysctl -q -w net.ipv6.conf.v0.mtu=1500"}},
-			{[]string{"tc qdisc replace dev v0 root handle 1: tbf rate 1gbit burst 256kb limit 1mb"}, knob.Qdisc, "v0", "pfifo", "set up tbf 1:", []string{"tc qdisc del dev v0 root"}},
-			{nil, knob.Qdisc, "v0", "nonsense", "no discipline", nil}, {nil, knob.Qdisc, "v0", "mq", "kernel's to give", nil}, {nil, knob.Qdisc, "v0", "tbf", "", nil},
+			{[]string{"sysctl -q -w net.ipv6.conf.v0.mtu=1300"}, knob.MTU, "v0", "1400", "separate IPv6 MTU", []string{"sysctl -q -w net.ipv6.conf.v0.mtu=1500"}},
+			{[]string{"tc qdisc replace dev v0 root handle 1: tbf rate 1gbit burst 256kb limit 1mb"}, knob.Qdisc, "v0", "pfifo", "tbf 1: was configured", []string{"tc qdisc del dev v0 root"}},
+			{nil, knob.Qdisc, "v0", "nonsense", "no discipline", nil}, {nil, knob.Qdisc, "v0", "mq", "only the kernel assigns", nil}, {nil, knob.Qdisc, "v0", "tbf", "", nil},
 			{[]string{"ip route add 10.9.0.0/16 nexthop via 10.7.0.2 dev v0 nexthop via 10.7.0.3 dev v0"}, knob.RouteCongestion, "10.9.0.0/16 dev v0 table main metric 0", "reno", "no route", []string{"ip route del 10.9.0.0/16"}},
 			{[]string{"ip route append 10.8.0.0/16 via 10.7.0.3 dev v0 metric 7"}, knob.RouteCongestion, "10.8.0.0/16 dev v0 table main metric 7", "reno", "2 routes", []string{"ip route del 10.8.0.0/16 via 10.7.0.3 metric 7"}},
-			{nil, knob.RouteCongestion, "10.8.0.0/16 dev v0 table main metric 7", "nonsense", "", nil}, {nil, knob.RouteCongestion, "10.8.0.0/16", "reno", "names no route", nil},
-			{nil, knob.Channels, "v0", "rx 5", "up to 4", nil}, {nil, knob.Channels, "v0", "rx 0", "", nil}, {nil, knob.LRO, "v0", "on", "does not let", nil},
-			{nil, knob.Channels, "v0", "rx 4 tx 9", "up to 4", nil},
+			{nil, knob.RouteCongestion, "10.8.0.0/16 dev v0 table main metric 7", "nonsense", "", nil}, {nil, knob.RouteCongestion, "10.8.0.0/16", "reno", "is not a route", nil},
+			{nil, knob.Channels, "v0", "rx 5", "maximum is 4", nil}, {nil, knob.Channels, "v0", "rx 0", "", nil}, {nil, knob.LRO, "v0", "on", "does not allow", nil},
+			{nil, knob.Channels, "v0", "rx 4 tx 9", "maximum is 4", nil},
 			{[]string{"ip link add b0 type bridge", "ip link set v1 master b0"}, knob.LRO, "b0", "on", "", []string{"ip link del b0"}},
 			{nil, knob.Congestion, "", "nonsense", "", nil}, {nil, knob.TCPRmem, "", "-1 5 6", "", nil},
 		} {

@@ -103,7 +103,7 @@ func TestHeldByAnother(t *testing.T) {
 	if d.By() == "" {
 		t.Error("nobody tunes")
 	}
-	if all, err := d.Recover(); len(all) > 0 || !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), "not undone") || fault.Hint(err) == "" {
+	if all, err := d.Recover(); len(all) > 0 || !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), "not reverted") || fault.Hint(err) == "" {
 		t.Error(outcomes(all), err)
 	}
 	if _, err := d.Rollback(); !errors.Is(err, ErrTaken) {
@@ -184,7 +184,7 @@ func TestTakenNamesTheProcess(t *testing.T) {
 			must(os.WriteFile(filepath.Join(dir, "000001.jsonl"), nil, 0o600)) // else there is nothing to roll back
 		}
 		_, err := open(t, dir, f, c).Rollback()
-		if !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), fmt.Sprintf("(process %d)", os.Getpid())) || !strings.Contains(fault.Hint(err), fmt.Sprintf("kill -9 %d:", os.Getpid())) {
+		if !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), fmt.Sprintf("(process %d)", os.Getpid())) || !strings.Contains(fault.Hint(err), fmt.Sprintf("kill -9 %d if it hangs", os.Getpid())) {
 			t.Errorf("%s: %v (%s)", folder, err, fault.Hint(err))
 		}
 		d.Gone("a")
@@ -232,7 +232,7 @@ func TestJournalOfAnother(t *testing.T) {
 			must(how.spoil(path))
 			d := tuned(t, dir, f, c) // it keeps nobody from tuning
 			d.Gone("a")
-			if all, err := d.Rollback(); err != nil || outcomes(all) != " failed" || !strings.Contains(all[0].Error, path+": it is another user's") || f.values[target{"cc", ""}] != "cubic" {
+			if all, err := d.Rollback(); err != nil || outcomes(all) != " failed" || !strings.Contains(all[0].Error, path+": it belongs to another user") || f.values[target{"cc", ""}] != "cubic" {
 				t.Error(all, err)
 			}
 			must(how.fix(path))

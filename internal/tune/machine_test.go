@@ -128,9 +128,9 @@ func TestRefusedInATree(t *testing.T) {
 	root := treeOf(t, list)
 	m := At(root)
 	for _, c := range []struct{ knob, iface, value, says string }{
-		{knob.TCPRmem, "", "much", "3 numbers"}, {knob.TCPRmem, "eth0", "1 2 3", "of the host"}, {knob.RPS, "", "rx-0 1", "none is named"},
+		{knob.TCPRmem, "", "much", "3 numbers"}, {knob.TCPRmem, "eth0", "1 2 3", "of the host"}, {knob.RPS, "", "rx-0 1", "none is given"},
 		{"nothing", "", "1", "no such knob"}, {knob.WmemMax, "", "1", "no such file"}, {knob.RPS, "eth9", "rx-0 1", "no such"},
-		{knob.RPS, "eth0", "rx-7 1", `no "rx-7"`}, {knob.RPS, "../../etc", "rx-0 1", "no name"}, {knob.Governor, "", "cpu9 performance", `no "cpu9"`},
+		{knob.RPS, "eth0", "rx-7 1", `no "rx-7"`}, {knob.RPS, "../../etc", "rx-0 1", "is not the name"}, {knob.Governor, "", "cpu9 performance", `no "cpu9"`},
 		{knob.MTU, "eth0", "9000", "no such knob"},
 	} {
 		if err := m.Set(c.knob, c.iface, c.value); err == nil || !strings.Contains(err.Error(), c.says) {
@@ -153,7 +153,7 @@ func TestCongestionInANamespace(t *testing.T) {
 	list := someHost()
 	delete(list, "proc/sys/net/core/netdev_max_backlog")
 	for _, c := range []struct{ allowed, now, possible, refused string }{
-		{"reno bbr", "bbr", "reno bbr", ""}, {"reno", "reno", "reno", "a route can have its own"},
+		{"reno bbr", "bbr", "reno bbr", ""}, {"reno", "reno", "reno", "set it for a route instead"},
 	} {
 		list["proc/sys/net/ipv4/tcp_allowed_congestion_control"], list["proc/sys/net/ipv4/tcp_congestion_control"] = c.allowed, c.now
 		for _, s := range At(treeOf(t, list)).Knobs(nil) {
@@ -191,7 +191,7 @@ func TestSetBack(t *testing.T) {
 		after       string
 	}{
 		{"b fails", "y", "", []string{"b: no"}, "a x b x c x"},
-		{"b becomes another", "y", "z", []string{`reads "a y b z c y"`}, "a x b x c x"},
+		{"b becomes another", "y", "z", []string{`reports "a y b z c y"`}, "a x b x c x"},
 		{"b fails, and a then too", "both", "", []string{"b: no", `back to "a x b x c x"`, "a: no"}, "a y b x c x"},
 	} {
 		now := map[string]string{"a": "x", "b": "x", "c": "x"}

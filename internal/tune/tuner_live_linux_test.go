@@ -127,7 +127,7 @@ func TestInterfaceIsGone(t *testing.T) {
 			return err
 		}
 		all, err := d.Rollback()
-		if err != nil || len(all) != 3 || !tune.Restored(all) || all[0].Error != "" || !strings.Contains(all[1].Error, "gone") || !strings.Contains(all[2].Error, "gone") {
+		if err != nil || len(all) != 3 || !tune.Restored(all) || all[0].Error != "" || !strings.Contains(all[1].Error, "no longer exists") || !strings.Contains(all[2].Error, "no longer exists") {
 			return fmt.Errorf("%+v: %w", all, err)
 		}
 		return nil

@@ -102,17 +102,17 @@ func TestAlterFails(t *testing.T) {
 		second     measure.Setting
 		want, hint string
 	}{
-		{"unknown", nil, nil, measure.Setting{Knob: "warp", Value: "9"}, "there is no such knob", ""},
+		{"unknown", nil, nil, measure.Setting{Knob: "warp", Value: "9"}, "no such knob", ""},
 		{"refused by the driver", func(f *fake) { f.refuses[target{"tso", "eth0"}] = errNo }, nil, measure.Setting{Knob: "tso", Interface: "eth0", Value: "off"}, "the driver says no", ""},
-		{"busy", func(f *fake) { f.refuses[target{"tso", "eth0"}] = syscall.EBUSY }, nil, measure.Setting{Knob: "tso", Interface: "eth0", Value: "off"}, "busy", "take the link down"},
-		{"reads otherwise", func(f *fake) { f.lies[target{"tso", "eth0"}] = "maybe" }, nil, measure.Setting{Knob: "tso", Interface: "eth0", Value: "off"}, `took "off", but it reads "maybe"`, "dmesg"},
+		{"busy", func(f *fake) { f.refuses[target{"tso", "eth0"}] = syscall.EBUSY }, nil, measure.Setting{Knob: "tso", Interface: "eth0", Value: "off"}, "busy", "set the link down"},
+		{"reads otherwise", func(f *fake) { f.lies[target{"tso", "eth0"}] = "maybe" }, nil, measure.Setting{Knob: "tso", Interface: "eth0", Value: "off"}, `accepted "off" but reports "maybe"`, "dmesg"},
 		{"not on the list", nil, []string{"cc"}, measure.Setting{Knob: "tso", Interface: "eth0", Value: "off"}, "not on the list", "--dry-run"},
 		{"cannot be changed there", func(f *fake) { f.values[target{"refused", "eth0"}] = "x" }, nil, measure.Setting{Knob: "refused", Interface: "eth0", Value: "y"}, "the driver has none", "--dry-run"},
 		{"too long", nil, nil, measure.Setting{Knob: "rmem", Value: strings.Repeat("1", maxValue+1)}, "too long", ""},
 		{"no text", nil, nil, measure.Setting{Knob: "rmem", Value: "\xff"}, "not text", ""},
-		{"a name of two lines", nil, nil, measure.Setting{Knob: "mtu", Interface: "eth0\n", Value: "1"}, `"mtueth0\n" is no name`, ""},
-		{"a name that is cut", nil, nil, measure.Setting{Knob: "mtu", Interface: "eth0\x00x", Value: "1"}, "no name", ""},
-		{"a name that is no text", nil, nil, measure.Setting{Knob: "mtu", Interface: "\xff", Value: "1"}, "no name", ""},
+		{"a name of two lines", nil, nil, measure.Setting{Knob: "mtu", Interface: "eth0\n", Value: "1"}, `"mtueth0\n" is not the name`, ""},
+		{"a name that is cut", nil, nil, measure.Setting{Knob: "mtu", Interface: "eth0\x00x", Value: "1"}, "is not the name", ""},
+		{"a name that is no text", nil, nil, measure.Setting{Knob: "mtu", Interface: "\xff", Value: "1"}, "is not the name", ""},
 		{"no text before", func(f *fake) { f.values[target{"odd", ""}] = "\xff" }, nil, measure.Setting{Knob: "odd", Value: "1"}, "not text", ""},
 	}
 	for _, tt := range tests {
@@ -165,7 +165,7 @@ func TestForeign(t *testing.T) {
 		t.Error("the change before is not undone")
 	}
 	r, err := d.Revert("a", []int64{cc, mtu})
-	if err != nil || outcomes(r) != "mtu undone, cc changed" || !strings.Contains(r[1].Error, `it is "vegas"`) || Restored(r) {
+	if err != nil || outcomes(r) != "mtu undone, cc changed" || !strings.Contains(r[1].Error, `it is now "vegas"`) || Restored(r) {
 		t.Errorf("%+v %v", r, err)
 	}
 	if err := d.End("a"); err != nil {
@@ -326,7 +326,7 @@ func TestInterfaceGone(t *testing.T) {
 	alter(t, d, "cc", "", "cubic")
 	alter(t, d, "tso", "eth0", "off")
 	f.missing["eth0"] = true
-	if r, err := d.Revert("a", nil); err != nil || outcomes(r) != "tso as it was, cc undone, mtu as it was" || !strings.Contains(r[0].Error, "it is gone") || r[1].Error != "" {
+	if r, err := d.Revert("a", nil); err != nil || outcomes(r) != "tso as it was, cc undone, mtu as it was" || !strings.Contains(r[0].Error, "it no longer exists") || r[1].Error != "" {
 		t.Errorf("%+v %v", r, err)
 	}
 	d.Gone("a")
@@ -391,10 +391,10 @@ func TestBoot(t *testing.T) {
 	was, thrus := "4096 131072 6291456", "1 2 3"
 	tests := []struct{ name, now, file, want, why, then string }{
 		{"gone with the boot", was, "", "tcp-rmem as it was, tcp-rmem as it was", "", was},
-		{"made last by a file", thrus, "# net.core.rmem_max = 1\nnet/ipv4/tcp_rmem=1 2 3\n", "tcp-rmem undone, tcp-rmem undone", "brought it back: /etc/sysctl.d/90-mine.conf sets it", was},
-		{"made last by who knows what", thrus, "", "tcp-rmem undone, tcp-rmem undone", "something on this host makes it last", was},
+		{"made last by a file", thrus, "# net.core.rmem_max = 1\nnet/ipv4/tcp_rmem=1 2 3\n", "tcp-rmem undone, tcp-rmem undone", "set it again from /etc/sysctl.d/90-mine.conf", was},
+		{"made last by who knows what", thrus, "", "tcp-rmem undone, tcp-rmem undone", "find what sets it on this host", was},
 		{"made last before", "4 5 6", "", "tcp-rmem as it was, tcp-rmem undone", "", was},
-		{"another value", "7 8 9", "", "tcp-rmem changed, tcp-rmem changed", `since the host was booted it is "7 8 9"`, "7 8 9"},
+		{"another value", "7 8 9", "", "tcp-rmem changed, tcp-rmem changed", `since the boot it is "7 8 9"`, "7 8 9"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

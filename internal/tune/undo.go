@@ -69,7 +69,7 @@ func (d *Tuner) undoOne(j *journal, c *change, p pass) measure.Changed {
 	switch {
 	case errors.Is(err, ErrUnknown) && d.gone(c):
 		delete(p.seen, c.target()) // a new interface of that name has its own values
-		return d.closed(j, c, measure.Settled, "the interface no longer exists; if it was renamed, revert the setting there manually")
+		return d.closed(j, c, measure.Settled, "it no longer exists, and the setting with it; if an interface was renamed, revert the setting there manually")
 	case errors.Is(err, ErrUnknown):
 		return failed(c, fault.Failf("if it no longer exists, the setting is gone too: remove "+j.path, "reading it: %w", err))
 	case err != nil:

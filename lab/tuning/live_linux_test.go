@@ -122,7 +122,7 @@ func TestTuneOneAtATime(t *testing.T) {
 	other.Join(nil)
 	for host, args := range map[*lab.Host][]string{s.A: tune("--try", useful), s.B: strings.Fields("tune --json --yes -t 0.3 --budget 20s")} {
 		d, code := other.Run(host, quickLimit, args...)
-		if code != 1 || d.Error == nil || d.Error.Hint == "" || !strings.Contains(d.Error.Message, "tuned by another") {
+		if code != 1 || d.Error == nil || d.Error.Hint == "" || !strings.Contains(d.Error.Message, "another client is tuning") {
 			t.Errorf("a second tuning at %s: exit %d, error %+v", host.Name, code, d.Error)
 		}
 	}

@@ -31,9 +31,9 @@ func TestRatesOfUDP(t *testing.T) {
 		{"above", measure.UDP, header{streams: 1, rate: most + 1}, most, "10000001 bit/s"},
 		{"streams above", measure.UDP, header{streams: 4, rate: most / 2}, most, "20000000 bit/s"},
 		{"datagrams within", measure.UDP, header{streams: 1, rate: 800, upper: upperPackets}, most, ""},
-		{"datagrams above", measure.UDP, header{streams: 1, rate: 9000, upper: upperPackets}, most, "above"},
-		{"as much as can be said", measure.UDP, header{streams: 100, rate: 1<<56 - 1, upper: upperPackets}, most, "above"},
-		{"none", measure.UDP, header{streams: 1}, most, "does not name"},
+		{"datagrams above", measure.UDP, header{streams: 1, rate: 9000, upper: upperPackets}, most, "exceed"},
+		{"as much as can be said", measure.UDP, header{streams: 100, rate: 1<<56 - 1, upper: upperPackets}, most, "exceed"},
+		{"none", measure.UDP, header{streams: 1}, most, "gives no rate"},
 		{"none without a limit", measure.UDP, header{streams: 1}, 0, ""},
 		{"above without a limit", measure.UDP, header{streams: 1, rate: 1e12}, 0, ""},
 		{"tcp", measure.TCP, header{streams: 1, rate: 1e12}, most, ""}, // TCP, which this end can limit
@@ -72,7 +72,7 @@ func TestSendsMoreThanItSays(t *testing.T) {
 	}()
 	a := s.next(t)
 	us := enginetest.Finish(t, a.session)
-	if u := us[len(us)-1]; u.Kind != engine.Failed || !strings.Contains(u.Err.Error(), "above the limit of 8000000") || fault.Hint(u.Err) == "" {
+	if u := us[len(us)-1]; u.Kind != engine.Failed || !strings.Contains(u.Err.Error(), "exceeds the limit of 8000000") || fault.Hint(u.Err) == "" {
 		t.Errorf("the last update is %+v", u)
 	}
 	a.session.Close()

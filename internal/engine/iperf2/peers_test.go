@@ -90,14 +90,14 @@ func TestBadPeers(t *testing.T) {
 		want string
 	}{
 		{"nobody", spec(measure.TCP, 2), nobody, "refused"},
-		{"nobody, udp", spec(measure.UDP, 2), nobody, "nobody takes datagrams"},
-		{"nobody, udp reverse", reversed(spec(measure.UDP, 2)), nobody, "nobody takes datagrams"},
-		{"another program", spec(measure.TCP, 2), peer(t, func(c net.Conn) { c.Write([]byte("220 mail.example.org ESMTP ready, say hello\r\n")); hold(c) }), "no iperf2 server"},
+		{"nobody, udp", spec(measure.UDP, 2), nobody, "no program receives datagrams"},
+		{"nobody, udp reverse", reversed(spec(measure.UDP, 2)), nobody, "no program receives datagrams"},
+		{"another program", spec(measure.TCP, 2), peer(t, func(c net.Conn) { c.Write([]byte("220 mail.example.org ESMTP ready, say hello\r\n")); hold(c) }), "not an iperf2 server"},
 		{"closes", spec(measure.TCP, 1), peer(t, func(c net.Conn) { c.Close() }), "closed the connection"},
-		{"silent, reverse", reversed(spec(measure.TCP, 1)), peer(t, hold), "does not know how to send"},
-		{"old, reverse", reversed(spec(measure.TCP, 1)), peer(t, reply(0x00020000000d0003, 0)), "2.0.13 does not know"},
-		{"old, both ways", both, peer(t, reply(0x00020000000d0003, 0)), "2.0.13 does not know"},
-		{"reads nothing and sends nothing", reversed(spec(measure.TCP, 1)), peer(t, reply(spoken, 0)), "no data came"},
+		{"silent, reverse", reversed(spec(measure.TCP, 1)), peer(t, hold), "cannot send"},
+		{"old, reverse", reversed(spec(measure.TCP, 1)), peer(t, reply(0x00020000000d0003, 0)), "2.0.13 cannot send"},
+		{"old, both ways", both, peer(t, reply(0x00020000000d0003, 0)), "2.0.13 cannot send"},
+		{"reads nothing and sends nothing", reversed(spec(measure.TCP, 1)), peer(t, reply(spoken, 0)), "no data arrived"},
 		{"sends too little", reversed(spec(measure.TCP, 1)), peer(t, reply(spoken, 100_000)), "ended the test after"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestClientVanishes(t *testing.T) {
 			}
 			a := s.next(t)
 			us := enginetest.Finish(t, a.session)
-			if u := us[len(us)-1]; u.Kind != engine.Failed || !strings.Contains(u.Err.Error(), "its time was over") {
+			if u := us[len(us)-1]; u.Kind != engine.Failed || !strings.Contains(u.Err.Error(), "the end of its time") {
 				t.Errorf("the last update is %+v", u)
 			}
 			if e := a.session.Evidence(); e.TotalBytes < 10_000 || e.Error == "" {

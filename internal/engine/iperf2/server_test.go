@@ -63,12 +63,12 @@ func TestRefusals(t *testing.T) {
 		"key":              {key.append(nil), false, "a key"},
 		"requests":         {[]byte{0, 0x80, 0, 0, 0, 0, 0, 0}, false, "--bounceback"},
 		"streams":          {many.append(nil), false, "9 streams"},
-		"no amount":        {none.append(nil), false, "not above zero"},
-		"cut":              {raw(t, realForward)[:30], false, "ends early"},
-		"nothing":          {nil, false, "said nothing"},
-		"udp reverse":      {udp(upperReverse), true, "not proven"},
-		"udp both":         {udp(upperFullDuplex), true, "not proven"},
-		"udp connect back": {append(appendNumber(nil, 1, 0), raw(t, realDual)...), true, "not proven"},
+		"no amount":        {none.append(nil), false, "zero or negative"},
+		"cut":              {raw(t, realForward)[:30], false, "truncated"},
+		"nothing":          {nil, false, "sent nothing"},
+		"udp reverse":      {udp(upperReverse), true, "does not prove"},
+		"udp both":         {udp(upperFullDuplex), true, "does not prove"},
+		"udp connect back": {append(appendNumber(nil, 1, 0), raw(t, realDual)...), true, "does not prove"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

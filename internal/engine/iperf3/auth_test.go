@@ -58,13 +58,13 @@ func TestAuthentication(t *testing.T) {
 		"a bit early":     {at: -10 * time.Second, user: "mario"},
 		"expired":         {at: 11 * time.Second, says: "clock"},
 		"ahead":           {at: -time.Hour, says: "clock"},
-		"wrong password":  {login: func(l *engine.Login) { l.Password = "verdi" }, says: "not known"},
-		"another's":       {login: func(l *engine.Login) { l.User = "luigi" }, says: "not known"},
-		"unknown":         {login: func(l *engine.Login) { l.User = "peach" }, says: "not known"},
+		"wrong password":  {login: func(l *engine.Login) { l.Password = "verdi" }, says: "unknown user"},
+		"another's":       {login: func(l *engine.Login) { l.User = "luigi" }, says: "unknown user"},
+		"unknown":         {login: func(l *engine.Login) { l.User = "peach" }, says: "unknown user"},
 		"other key":       {login: func(l *engine.Login) { l.PublicKey = other }, says: "another key"},
 		"other padding":   {login: func(l *engine.Login) { l.PKCS1 = true }, says: "padding"},
 		"nobody":          {login: func(l *engine.Login) { l.User = "" }, says: "no user"},
-		"a line too many": {login: func(l *engine.Login) { l.Password = "rossi\nts:   1" }, says: "does not say"},
+		"a line too many": {login: func(l *engine.Login) { l.Password = "rossi\nts:   1" }, says: "lacks user"},
 	} {
 		login := good
 		if c.login != nil {

@@ -181,10 +181,10 @@ func TestRealAuthentication(t *testing.T) {
 		case good:
 			finished(t, "client", s)
 		case login.User == "":
-			if err == nil || !strings.HasPrefix(fault.Hint(err), "--username") {
+			if err == nil || !strings.HasPrefix(fault.Hint(err), "give --username") {
 				t.Errorf("no login: %v (%s)", err, fault.Hint(err))
 			}
-		case err == nil || !strings.Contains(err.Error(), "let this user in"):
+		case err == nil || !strings.Contains(err.Error(), "rejects this user"):
 			t.Errorf("a wrong password: %v", err)
 		}
 	}

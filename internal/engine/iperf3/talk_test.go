@@ -260,10 +260,10 @@ func TestRefusedIsTold(t *testing.T) {
 		want       string // empty: no report
 	}{
 		{name: "who only looks"},
-		{name: "another protocol", says: "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n\r\n", want: "no iperf3 client"},
+		{name: "another protocol", says: "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n\r\n", want: "not an iperf3 client"},
 		{name: "half a cookie", says: "abc", want: "reading a cookie"},
 		{name: "no login", says: string(letter(string(frame(plainTest)))), conf: ServerConfig{PrivateKey: private}, want: "no user and password"},
-		{name: "too long", says: string(letter(string(frame(plainTest)))), conf: ServerConfig{Limits: Limits{Duration: 1}}, want: "above the limit"},
+		{name: "too long", says: string(letter(string(frame(plainTest)))), conf: ServerConfig{Limits: Limits{Duration: 1}}, want: "exceed the limit"},
 		{name: "a call that is refused", says: string(letter(string(frame(plainTest))))},
 	} {
 		testRecord := make(chan string, 8)
@@ -357,7 +357,7 @@ func TestServerReadsNoLongResults(t *testing.T) {
 	conn, _ := upToResults(t, addr)
 	conn.Write(binary.BigEndian.AppendUint32(nil, uint32(mostResultBytes(1)+1)))
 	conn.Read(make([]byte, 1))
-	if all := ends(); len(all) != 1 || all[0] == nil || !strings.Contains(all[0].Error(), "is not 1 to") {
+	if all := ends(); len(all) != 1 || all[0] == nil || !strings.Contains(all[0].Error(), "is outside 1 to") {
 		t.Errorf("the test ended with %v", all)
 	}
 }
@@ -427,26 +427,26 @@ func TestClientTalk(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	whole := "\x09\x0a\x01\x02"
 	for says, want := range map[string]string{
-		"":                                     "says nothing",
+		"":                                     "sends nothing",
 		"HTTP/1.1 400 Bad Request\r\n\r\n":     `"HTTP/1.1 400 Bad Request"`,
 		"SSH-2.0-OpenSSH_9.2\r\n":              `"SSH-2.0-OpenSSH_9.2"`,
 		"\xff":                                 "busy",
-		"\xfe\x00\x00\x00\x8e\x00\x00\x00\x00": "let this user in",
-		"\x09\xfe\x00\x00\x00\x8e\x00\x00\x00\x00": "only users that it knows",
+		"\xfe\x00\x00\x00\x8e\x00\x00\x00\x00": "rejects this user",
+		"\x09\xfe\x00\x00\x00\x8e\x00\x00\x00\x00": "requires a login",
 		"\x09":     "CREATE_STREAMS",
 		"\x09\x0a": "TEST_RUNNING",
-		"\x09\x01": "TEST_START where CREATE_STREAMS is due",
-		"\x09\xfe\x00\x00\x00\x25\x00\x00\x00\x00": "longer than the server allows",
-		"\x09\x0b":     "ended there",
-		whole:          "does not tell its results",
-		whole + "\x0e": "DISPLAY_RESULTS where EXCHANGE_RESULTS is due",
-		whole + "\x0b": "ended there",
+		"\x09\x01": "sent TEST_START, expected CREATE_STREAMS",
+		"\x09\xfe\x00\x00\x00\x25\x00\x00\x00\x00": "the server's time limit",
+		"\x09\x0b":     "stopped there",
+		whole:          "does not send its results",
+		whole + "\x0e": "sent DISPLAY_RESULTS, expected EXCHANGE_RESULTS",
+		whole + "\x0b": "stopped there",
 	} {
 		err := clientTalk(t, []byte(says), short(measure.TCP, 1), brief(silence))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", says, err, want)
 		}
-		reason := map[string]fault.Reason{"busy": ReasonBusy, "let this user in": ReasonLogin, "only users that it knows": ReasonLogin, "ended there": ReasonTerminated}[want]
+		reason := map[string]fault.Reason{"busy": ReasonBusy, "rejects this user": ReasonLogin, "requires a login": ReasonLogin, "stopped there": ReasonTerminated}[want]
 		if got := fault.ReasonOf(err); reason != "" && got != reason {
 			t.Errorf("%q: the reason is %q, want %q", says, got, reason)
 		}

@@ -68,8 +68,8 @@ func TestFrames(t *testing.T) {
 		{string(frame(`{"a":1}`)), `{"a":1}`, ""},
 		{string(frame(`{"a":-nan,"b":[nan,inf,-Infinity],"c":"-nan \" nan"}`)), `{"a":null,"b":[null,null,null],"c":"-nan \" nan"}`, ""},
 		{"\x00\x00", "", "EOF"},
-		{"\x00\x00\x00\x00", "", "not 1 to"},
-		{"\xff\xff\xff\xff{}", "", "not 1 to"},
+		{"\x00\x00\x00\x00", "", "outside 1 to"},
+		{"\xff\xff\xff\xff{}", "", "outside 1 to"},
 		{"\x00\x00\x00\x09{}", "", "2 of 9 bytes"},
 		{string(frame(strings.Repeat("[", 100))), "", "nested deeper"},
 		{string(frame(strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40))), "", "nested deeper"},
@@ -156,10 +156,10 @@ func TestParametersRefused(t *testing.T) {
 		says string
 	}{
 		{`{"tcp":true,"time":-1,"parallel":1,"len":1}`, codeDuration, "time is -1"},
-		{`{"tcp":true,"time":86401,"len":1}`, codeDuration, "not 0 to 86400"},
-		{`{"tcp":true,"time":1e30,"len":1}`, codeDuration, "not 0 to"},
-		{`{"tcp":true,"time":1.5,"len":1}`, codeDuration, "no whole number"},
-		{`{"tcp":true,"time":"10","len":1}`, codeDuration, "no whole number"},
+		{`{"tcp":true,"time":86401,"len":1}`, codeDuration, "outside 0 to 86400"},
+		{`{"tcp":true,"time":1e30,"len":1}`, codeDuration, "outside 0 to"},
+		{`{"tcp":true,"time":1.5,"len":1}`, codeDuration, "not a whole number"},
+		{`{"tcp":true,"time":"10","len":1}`, codeDuration, "not a whole number"},
 		{`{"tcp":true,"omit":601}`, codeOmit, "omit"},
 		{`{"tcp":true,"parallel":0}`, codeStreams, "parallel"},
 		{`{"tcp":true,"parallel":129}`, codeStreams, "parallel"},
@@ -174,12 +174,12 @@ func TestParametersRefused(t *testing.T) {
 		{`{"tcp":true,"TOS":256}`, codeTOS, "TOS"},
 		{`{"tcp":true,"server_affinity":-2}`, codeAffinity, "server_affinity"},
 		{`{"tcp":true,"congestion":"../../etc"}`, codeParameters, "congestion"},
-		{`{"tcp":true,"congestion":7}`, codeParameters, "no text"},
+		{`{"tcp":true,"congestion":7}`, codeParameters, "not text"},
 		{`{"tcp":true,"nodelay":[]}`, codeParameters, "nodelay"},
 		{`{"tcp":true,"reverse":true,"bidirectional":true}`, codeParameters, "both"},
 		{`{"udp":true,"len":15}`, codeDatagram, "datagrams"},
 		{`{"udp":true,"len":65508}`, codeDatagram, "datagrams"},
-		{`{"sctp":true}`, codeProtocol, "sctp"},
+		{`{"sctp":true}`, codeProtocol, "SCTP"},
 		{`{"tcp":true,"udp":true}`, codeProtocol, "TCP and UDP"},
 		{`{}`, codeProtocol, "TCP and UDP"},
 		{`[1]`, codeParameters, "cannot unmarshal"},
@@ -262,17 +262,17 @@ func TestResults(t *testing.T) {
 
 func TestResultsRefused(t *testing.T) {
 	for json, says := range map[string]string{
-		`{"streams":[]}`:                                        "not told of",
-		`{"streams":[{"id":2,"bytes":1}]}`:                      "none of this test",
-		`{"streams":[{"id":1,"bytes":1},{"id":1,"bytes":1}]}`:   "comes twice",
+		`{"streams":[]}`:                                        "are missing",
+		`{"streams":[{"id":2,"bytes":1}]}`:                      "not of this test",
+		`{"streams":[{"id":1,"bytes":1},{"id":1,"bytes":1}]}`:   "is repeated",
 		`{"streams":[{"id":1}]}`:                                "no bytes",
 		`{"streams":[{"id":1,"bytes":-2}]}`:                     "-2 bytes",
-		`{"streams":[{"id":1,"bytes":"many"}]}`:                 "no number",
-		`{"streams":[{"id":1,"bytes":{"a":1}}]}`:                "no number",
-		`{"streams":{"id":1}}`:                                  "no list",
-		`{}`:                                                    "no list",
-		`{"cpu_util_total":[],"streams":[{"id":1,"bytes":1}]}`:  "no number",
-		`{"streams":[{"id":99999999999999999999,"bytes":1.0}]}`: "none of this test",
+		`{"streams":[{"id":1,"bytes":"many"}]}`:                 "not a number",
+		`{"streams":[{"id":1,"bytes":{"a":1}}]}`:                "not a number",
+		`{"streams":{"id":1}}`:                                  "not a list",
+		`{}`:                                                    "not a list",
+		`{"cpu_util_total":[],"streams":[{"id":1,"bytes":1}]}`:  "not a number",
+		`{"streams":[{"id":99999999999999999999,"bytes":1.0}]}`: "not of this test",
 		`nonsense`: "invalid",
 	} {
 		_, err := readResults([]byte(json), []int{1}, mostOutput)
@@ -363,7 +363,7 @@ func TestServersErrors(t *testing.T) {
 		code, errno int32
 		says, hint  string
 	}{
-		{codeAuth, 0, "user", "clocks"}, {codeTooLong, 0, "longer", "-t"}, {141, 22, "invalid argument", "rmem_max"}, {-5, -7, "error -5", "screen"},
+		{codeAuth, 0, "user", "clocks"}, {codeTooLong, 0, "time limit", "-t"}, {141, 22, "invalid argument", "rmem_max"}, {-5, -7, "error -5", "output of the iperf3"},
 	} {
 		err := explain(c.code, c.errno, false)
 		if !strings.Contains(err.Error(), c.says) || !strings.Contains(fault.Hint(err), c.hint) {

@@ -44,7 +44,7 @@ func readNICList(in string, r *reading) error {
 // readPCIList reads the device numbers and NUMA nodes.
 func readPCIList(i *measure.Interface, w Row, _ *reading) {
 	p := at(&i.PCI)
-	p.Vendor, p.Device = said(w["vendorid"]), said(w["deviceid"])
+	p.Vendor, p.Device = cleanValue(w["vendorid"]), cleanValue(w["deviceid"])
 	i.NUMANode = Count(w["numanode"])
 }
 
@@ -107,7 +107,7 @@ func readSwitches(kind string) func(string, *reading) error {
 			return nil // no switch of this kind
 		}
 		for _, w := range list {
-			name := said(w["name"])
+			name := cleanValue(w["name"])
 			if name == "" || w["uplinks"] == "" && w["mtu"] == "" {
 				continue
 			}
@@ -128,7 +128,7 @@ func Words(list string) []string {
 
 // readVmk reads the VMkernel interfaces: a block each.
 func readVmk(w Row, r *reading) {
-	name := said(w["name"])
+	name := cleanValue(w["name"])
 	if !Plain(name) {
 		return
 	}
@@ -223,7 +223,7 @@ func readParameters(in string, r *reading) error {
 	if i := r.known(r.nic); err == nil && i != nil && i.Driver != nil {
 		r.seen["settings_changed"] = true
 		for _, w := range rows {
-			if name, value := said(w["name"]), said(w["value"]); name != "" && value != "" {
+			if name, value := cleanValue(w["name"]), cleanValue(w["value"]); name != "" && value != "" {
 				r.changed(*i.Driver+"."+name, value)
 			}
 		}

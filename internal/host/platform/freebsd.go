@@ -125,11 +125,11 @@ func available(text string) []string {
 
 // readKenv reads the SMBIOS variables of the kernel's environment.
 func readKenv(v map[string]string, r *reading) error {
-	said := func(key string) string { return said(v["smbios."+key]) }
+	value := func(key string) string { return cleanValue(v["smbios."+key]) }
 	*at(&r.facts.Machine) = measure.Machine{
-		Vendor: said("system.maker"), Product: said("system.product"), Version: said("system.version"),
-		Board:   strings.TrimSpace(said("planar.maker") + " " + said("planar.product")),
-		Chassis: said("chassis.type"), BIOSVendor: said("bios.vendor"), BIOSVersion: said("bios.version"), BIOSDate: said("bios.reldate"),
+		Vendor: value("system.maker"), Product: value("system.product"), Version: value("system.version"),
+		Board:   strings.TrimSpace(value("planar.maker") + " " + value("planar.product")),
+		Chassis: value("chassis.type"), BIOSVendor: value("bios.vendor"), BIOSVersion: value("bios.version"), BIOSDate: value("bios.reldate"),
 		UUID: measure.UUID(v["smbios.system.uuid"]),
 	}
 	if n := Count(v["smbios.socket.populated"]); n != nil && *n > 0 {
@@ -223,7 +223,7 @@ func readDevice(v map[string]string, r *reading) error {
 		return nil
 	}
 	unit := "dev." + unitOf(r.nic) + "."
-	said := func(keys ...string) *string {
+	value := func(keys ...string) *string {
 		for _, k := range keys {
 			if p := text(v[unit+k]); p != nil {
 				return p
@@ -231,13 +231,13 @@ func readDevice(v map[string]string, r *reading) error {
 		}
 		return nil
 	}
-	i.Driver = said("%driver")
-	i.Version = said("iflib.driver_version", "driver_version", "version")
-	i.Firmware = said("fw_version", "firmware_version", "hw.fw_version", "fw_ver", "nvm_version")
-	if n := said("%domain"); n != nil {
+	i.Driver = value("%driver")
+	i.Version = value("iflib.driver_version", "driver_version", "version")
+	i.Firmware = value("fw_version", "firmware_version", "hw.fw_version", "fw_ver", "nvm_version")
+	if n := value("%domain"); n != nil {
 		i.NUMANode = Count(*n)
 	}
-	if p := said("%pnpinfo"); p != nil {
+	if p := value("%pnpinfo"); p != nil {
 		for _, word := range strings.Fields(*p) {
 			key, id, _ := strings.Cut(word, "=")
 			switch key {

@@ -278,7 +278,7 @@ func TestSSHFailures(t *testing.T) {
 
 	nobody := SSH("127.0.0.1", freePort(t))
 	nobody.config = s.config
-	fails(nobody, "true", "Connection refused", "SSH on")
+	fails(nobody, "true", "Connection refused", "enable SSH")
 	if _, err := Read(t.Context(), "esxi", nobody); err == nil || !strings.Contains(err.Error(), "Connection refused") || fault.Hint(err) == "" {
 		t.Errorf("reading a host that is not there: %v", err)
 	}
