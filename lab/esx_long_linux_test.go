@@ -36,7 +36,7 @@ func TestVMkernelLeftovers(t *testing.T) {
 	client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), args...)
 	underWay(t, p, client)
 	second := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), args...)
-	if code := second.wait(t, 30*time.Second); code != 1 || !strings.Contains(second.stderr.String(), "another thru measures") {
+	if code := second.wait(t, 30*time.Second); code != 1 || !strings.Contains(second.stderr.String(), "another thru uses") {
 		t.Errorf("a second test: exit %d, %s", code, second.stderr.String())
 	}
 	var pids []int

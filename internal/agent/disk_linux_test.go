@@ -124,7 +124,7 @@ func TestDiskOfStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last, _ := ended(t, c, r.Session); last.Kind != bus.EventFailed || !strings.Contains(last.Error, "8 MiB is the most") || last.Hint == "" {
+	if last, _ := ended(t, c, r.Session); last.Kind != bus.EventFailed || !strings.Contains(last.Error, "at most 8 MiB") || last.Hint == "" {
 		t.Errorf("%+v", last)
 	}
 	if got, err := bus.Call(t.Context(), c, bus.Disk.End, bus.JobEnd(r)); err != nil || got.Test.Error == nil || got.Test.Error.ExitCode != fault.Failed {

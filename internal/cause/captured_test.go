@@ -52,7 +52,7 @@ func TestCaptureWhereItMayBe(t *testing.T) {
 			t.Errorf("%s: a capture is tried: %v", tt.name, got)
 		}
 		n, why := wantsCapture(d)
-		if n > 1 || (n == 1) != tt.says || tt.says && (!strings.Contains(why, "b does not let") || !strings.Contains(why, "loss")) {
+		if n > 1 || (n == 1) != tt.says || tt.says && (!strings.Contains(why, "b does not allow") || !strings.Contains(why, "loss")) {
 			t.Errorf("%s: said %d times: %q", tt.name, n, why)
 		}
 	}

@@ -155,7 +155,7 @@ func (r *Runner) readPackets(ctx context.Context, flows []*flow) {
 		}
 		x := &f.run.Flows[0]
 		if f.rides != nil {
-			lack(x, "captures", "the capture of the other direction has the packets of both")
+			lack(x, "captures", "the packets of both directions are listed with the other capture")
 			continue
 		}
 		var sides []trace.Side

@@ -115,7 +115,7 @@ func (d Dialer) vsphere(ctx context.Context, at string) (hypervisor.Source, erro
 // vsphereTarget parses vsphere://USER@HOST[:PORT]. The user may contain a domain
 // (anna@corp.example): it ends at the last @. Errors omit what may be a password.
 func vsphereTarget(at string) (user, addr string, err error) {
-	const like = "such as vsphere://reader@vsphere.local@vcenter.example or vsphere://root@esx1"
+	const like = "use the form vsphere://reader@vsphere.local@vcenter.example or vsphere://root@esx1"
 	_, rest, _ := strings.Cut(at, "://")
 	rest, path, _ := strings.Cut(rest, "/")
 	i := strings.LastIndex(rest, "@")
