@@ -68,12 +68,12 @@ func congestionShown() shown {
 }
 
 func packetsShown() shown {
-	return shown{"size of the packets that the interface counts", check.packetSize}
+	return shown{"packet size at the interface", check.packetSize}
 }
 
 // otherEnd returns that a knob belongs to the other end of this direction.
 func (c check) otherEnd(role string) (*bool, string) {
-	return nil, fmt.Sprintf("it is of the %s, which %s is not in this direction", role, c.EndPoint)
+	return nil, fmt.Sprintf("it applies to the %s, which %s is not in this direction", role, c.EndPoint)
 }
 
 // fullPct is how often a bound must be reached to limit the rate, in percent.
@@ -95,7 +95,7 @@ func (c check) option(of func(*measure.TCPInfo) *bool) (*bool, string) {
 			}
 		}
 	}
-	return nil, "neither kernel tells the options of the connection"
+	return nil, "neither kernel reports the options of the connection"
 }
 
 // probing reports whether the sender itself found the packet size that the path carries.
@@ -103,7 +103,7 @@ func (c check) probing() (*bool, string) {
 	e := c.with.at(c.EndPoint)
 	n := e.Protocol("TcpExt.TCPMTUPSuccess")
 	if !n.Known {
-		return nil, "the counters of the host are not there"
+		return nil, "the counters of the host are missing"
 	}
 	if n.N > 0 {
 		return new(true), fmt.Sprintf("%s probes found a size that passes", unit.Count(*n.Signed()))
@@ -122,11 +122,11 @@ func (c check) congestion() (*bool, string) {
 	}
 	switch {
 	case used == "":
-		return nil, "the sender does not tell it"
+		return nil, "the sender does not report it"
 	case c.Value == "": // a route that names none
 		return nil, used
 	case c.with.cell.Spec.Congestion != "" && c.with.cell.Spec.Congestion != c.Value:
-		return nil, used + ", which the test asks for"
+		return nil, used + ", which the test requests"
 	}
 	return new(used == c.Value), used
 }
@@ -135,7 +135,7 @@ func (c check) congestion() (*bool, string) {
 func (c check) qdisc() (*bool, string) {
 	e := c.with.at(c.EndPoint)
 	if e == nil || e.Host == nil || e.Host.Qdisc == nil || e.Host.NIC == nil || e.Host.NIC.Name != c.Interface {
-		return nil, "the queueing of that interface was not read"
+		return nil, "the qdisc of that interface was not read"
 	}
 	kind := e.Host.Qdisc.Kind
 	return new(slices.Contains(strings.FieldsFunc(kind, func(r rune) bool { return r == ' ' || r == ',' }), c.Value)), kind
@@ -150,11 +150,11 @@ func (c check) mtu() (*bool, string) {
 	}
 	out, in := sizes(c.PathNow, c.EndPoint)
 	if out == nil {
-		return nil, "the probe did not find what passes"
+		return nil, "the probe did not find the size that passes"
 	}
-	fact := fmt.Sprintf("%d bytes pass from there", out.Bytes)
+	fact := fmt.Sprintf("%d bytes pass outbound", out.Bytes)
 	if in != nil {
-		fact += fmt.Sprintf(", %d bytes towards it", in.Bytes)
+		fact += fmt.Sprintf(", %d bytes inbound", in.Bytes)
 	}
 	outWas, inWas := sizes(c.PathWas, c.EndPoint)
 	if outWas != nil && inWas != nil {
@@ -165,9 +165,9 @@ func (c check) mtu() (*bool, string) {
 	}
 	switch {
 	case out.Silent:
-		return new(false), fact + "; larger ones vanish"
+		return new(false), fact + "; larger packets are lost silently"
 	case in != nil && in.Silent && (inWas == nil || !inWas.Silent): // otherwise this change did not cause it, and may even address it
-		return new(false), fact + "; larger ones towards it vanish"
+		return new(false), fact + "; larger inbound packets are lost silently"
 	}
 	return new(out.Bytes >= wanted || out.Claimed <= wanted && out.Bytes == out.Claimed), fact
 }
@@ -230,7 +230,7 @@ func (c check) packetSize() (*bool, string) {
 	case value == "off" && !large && was > float64(mss+headers):
 		return new(true), fact
 	}
-	return nil, fact + ": this interface may count before it splits them, or after"
+	return nil, fact + ": this interface may count packets before or after it splits them"
 }
 
 // meanSent returns the mean size of the packets that the interface of an end sent; 0 is not known.

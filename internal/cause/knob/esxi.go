@@ -51,7 +51,7 @@ func esxTSO(w *wording) {
 		command := "esxcli system settings advanced set -o " + name + " -i "
 		w.toggle(command+"1", command+"0", "esxcli system settings advanced list -o "+name)
 	}
-	w.add("adapters take it when their driver is loaded anew: boot the host, or reload the module (esxcli system module), which cuts its links")
+	w.add("adapters apply it when their driver is loaded again: reboot the host, or reload the module (esxcli system module), which interrupts its links")
 }
 
 func esxLRO() func(*wording) {
@@ -85,7 +85,7 @@ func esxCoalescing(w *wording) {
 	}
 	set := command(w.set.Value)
 	if set == "" {
-		w.add("set how long the adapter waits (esxcli network nic coalesce set)")
+		w.add("set the interrupt delay of the adapter (esxcli network nic coalesce set)")
 		return
 	}
 	undo := command(w.before)
@@ -126,7 +126,7 @@ func esxQueues(w *wording) {
 
 func esxCongestion(w *wording) {
 	if w.set.Value == "bbr" {
-		w.add("there is no bbr: newreno and cubic can be chosen")
+		w.add("bbr is not available: choose newreno or cubic")
 		return
 	}
 	w.lasts = esxcliKeeps

@@ -70,7 +70,7 @@ func bsdSysctl(name string) func(*wording) {
 			if old == "2" {
 				old = "1"
 			}
-			w.add("one switch for window scaling and timestamps")
+			w.add("one setting switches both window scaling and timestamps")
 		}
 		w.sysctl(name, value, old)
 	}
@@ -86,7 +86,7 @@ func bsdBuffer(name string) func(*wording) {
 		}
 		bytes, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || bytes <= 0 {
-			w.add("raise kern.ipc.maxsockbuf, then " + strings.TrimPrefix(name+", ", ", ") + "to the buffer that is needed")
+			w.add("raise kern.ipc.maxsockbuf, then " + strings.TrimPrefix(name+", ", ", ") + "to the required buffer size")
 			return
 		}
 		const ceiling = "kern.ipc.maxsockbuf"
@@ -96,7 +96,7 @@ func bsdBuffer(name string) func(*wording) {
 		}
 		if name == "" {
 			if len(w.out.Set) == 0 {
-				w.add("kern.ipc.maxsockbuf allows it already")
+				w.add("kern.ipc.maxsockbuf already allows it")
 			}
 			return
 		}
@@ -117,7 +117,7 @@ func bsdCongestion(w *wording) {
 		w.sysctl(stack, "bbr", w.known(stack))
 		return
 	}
-	w.add(fmt.Sprintf("where sysctl net.inet.tcp.cc.available does not list it: kldload cc_%s", w.value()))
+	w.add(fmt.Sprintf("if sysctl net.inet.tcp.cc.available does not list it: kldload cc_%s", w.value()))
 	w.sysctl(name, w.value(), w.now(name))
 }
 
@@ -201,7 +201,7 @@ func bsdInterrupts(w *wording) {
 }
 
 func bsdGovernor(w *wording) {
-	w.lasts = "to keep it: powerd_enable=NO in /etc/rc.conf"
+	w.lasts = "to make it persistent: powerd_enable=NO in /etc/rc.conf"
 	if w.set.Value != "performance" {
 		w.do("service powerd start", "service powerd stop", "sysctl dev.cpu.0.freq")
 		return

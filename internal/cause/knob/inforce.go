@@ -16,7 +16,7 @@ func InForce(t Tried) []measure.Verification {
 	b, w := sightOf(t.Before), sightOf(t.With)
 	for _, s := range t.Proposal.Settings {
 		x := check{Tried: t, Setting: s, was: valueBefore(t.Proposal, s), before: b, with: w}
-		v := measure.Verification{EndPoint: s.EndPoint, What: "by what happened", Fact: "no counter of a test tells whether it is in force"}
+		v := measure.Verification{EndPoint: s.EndPoint, What: "by counters", Fact: "no counter of a test shows whether it is in force"}
 		if k, ok := Find(s.Knob); ok && k.shows.of != nil {
 			v.What = k.shows.what
 			v.Holds, v.Fact = k.shows.of(x)
@@ -47,7 +47,7 @@ func optionsInForce(o *measure.TestOptions, with sight) (all []measure.Verificat
 		if !asked {
 			return
 		}
-		v := measure.Verification{What: what, Fact: "the evidence of that end did not come"}
+		v := measure.Verification{What: what, Fact: "the evidence of that end is missing"}
 		if e != nil {
 			v.EndPoint = e.EndPoint
 			v.Holds, v.Fact = got(e)
@@ -60,7 +60,7 @@ func optionsInForce(o *measure.TestOptions, with sight) (all []measure.Verificat
 	add(with.sender, "congestion control", o.Congestion != "", func(e *measure.Evidence) (*bool, string) {
 		used := stat.CongestionOf(e)
 		if used == "" {
-			return nil, "the sender does not tell it"
+			return nil, "the sender does not report it"
 		}
 		return new(used == o.Congestion), used
 	})
@@ -77,16 +77,16 @@ func optionsInForce(o *measure.TestOptions, with sight) (all []measure.Verificat
 	}{{with.sender, o.SenderCPU}, {with.receiver, o.ReceiverCPU}} {
 		add(x.e, "CPU of its thread", x.cpu != nil, func(e *measure.Evidence) (*bool, string) {
 			if len(e.Streams) == 0 || e.Streams[0].CPU == nil {
-				return nil, "it is not told"
+				return nil, "it is not reported"
 			}
 			return new(*e.Streams[0].CPU == *x.cpu), strconv.Itoa(*e.Streams[0].CPU)
 		})
 	}
 	add(with.sender, "window", o.Window != nil, func(e *measure.Evidence) (*bool, string) {
 		if w := stat.CutWindow(e); w != "" {
-			return new(false), "the kernel cut it to " + w
+			return new(false), "the kernel reduced it to " + w
 		}
-		return nil, "as the kernel tunes it"
+		return nil, "autotuned by the kernel"
 	})
 	return all
 }

@@ -10,7 +10,7 @@ import (
 // Buffers show in the bytes that fill them.
 func recvWindowShown() shown { return shown{"window that the receiver advertises", check.recvWindow} }
 func sendBufferShown() shown {
-	return shown{"data that waits in the sender's socket", check.sendBuffer}
+	return shown{"data in the sender's socket buffer", check.sendBuffer}
 }
 
 // recvWindow reports whether the receiver advertised a window that the value before did not allow. Windows that
@@ -28,17 +28,17 @@ func (c check) recvWindow() (*bool, string) {
 	old, value := c.bound(c.was), c.bound(c.Value)
 	switch {
 	case was <= 0 || now <= 0:
-		return nil, "this kernel does not tell the window"
+		return nil, "this kernel does not report the window"
 	case !c.bounds(c.with.cell.Spec.Window.Recv):
-		return nil, fact + ", which this does not bound in this test"
+		return nil, fact + ", which this setting does not limit in this test"
 	case old > 0 && value > 0 && value < old && now > value:
 		return new(false), fact
 	case old > 0 && value > 0 && value < old && was > value, old > 0 && value > old && was <= old && now > old:
 		return new(true), fact
 	case value > old && windowFull(c.with.sender) >= fullPct && now < was*1.01:
-		return new(false), fact + ", and the sender still waits for it"
+		return new(false), fact + ", and the sender still waits for the window"
 	}
-	return nil, fact + ": more was not needed"
+	return nil, fact + ": no more was needed"
 }
 
 // bounds reports whether the knob limits buffers of the test: tcp_rmem and tcp_wmem those that the kernel tunes,
@@ -91,13 +91,13 @@ func (c check) sendBuffer() (*bool, string) {
 	old := c.bound(c.was)
 	switch {
 	case was <= 0 || now <= 0:
-		return nil, "this kernel does not tell how much waits in the socket"
+		return nil, "this kernel does not report the data in the socket"
 	case !c.bounds(c.with.cell.Spec.Window.Send):
-		return nil, fact + ", which this does not bound in this test"
+		return nil, fact + ", which this setting does not limit in this test"
 	case old > 0 && was <= old && now > old:
 		return new(true), fact
 	}
-	return nil, fact + ": more was not needed"
+	return nil, fact + ": no more was needed"
 }
 
 // heldBytes returns the most bytes that a socket of an end held: either sent and not acknowledged, or not yet

@@ -22,9 +22,9 @@ func (c check) queues() (*bool, string) {
 	e := c.with.at(c.EndPoint)
 	was, now := queuesUsed(c.before.at(c.EndPoint)), queuesUsed(e)
 	if now == 0 || was == 0 {
-		return nil, "the driver counts no packets of its queues"
+		return nil, "the driver does not count packets per queue"
 	}
-	return moreThan(c.queuesBefore(directionOf(e)), was, now, "queues that carry it")
+	return moreThan(c.queuesBefore(directionOf(e)), was, now, "queues in use")
 }
 
 // moreThan reports whether a number of queues or CPUs shows that their bound, 0 if not known, was raised.
@@ -32,11 +32,11 @@ func moreThan(bound, was, now int, what string) (*bool, string) {
 	fact := fmt.Sprintf("%s: %d, %d before", what, now, was)
 	switch {
 	case bound <= 0:
-		return nil, fact + ", and how many could is not known"
+		return nil, fact + ", and how many were possible is not known"
 	case was <= bound && now > bound:
 		return new(true), fact
 	}
-	return nil, fact + ": so many streams may need no more"
+	return nil, fact + ": the streams may need no more"
 }
 
 // queuesBefore returns how many queues could carry traffic of a direction ("rx", "tx") between two hosts under the
@@ -124,9 +124,9 @@ func (c check) spread() (*bool, string) {
 	}
 	was, now := cpus(c.before.at(c.EndPoint)), cpus(c.with.at(c.EndPoint))
 	if was == 0 || now == 0 {
-		return nil, "the host does not count the packets of each CPU"
+		return nil, "the host does not count packets per CPU"
 	}
-	return moreThan(cpusOfMasks(c.was), was, now, "CPUs that handle them")
+	return moreThan(cpusOfMasks(c.was), was, now, "CPUs in use")
 }
 
 // cpusOfMasks returns how many CPUs can handle the queues' packets under a value ("rx-0 3 rx-1 0"): with an empty
@@ -156,11 +156,11 @@ func (c check) interrupts() (*bool, string) {
 		return nil, "the interrupts of that interface were not counted"
 	}
 	if c.was == "" {
-		return nil, "where its interrupts were is not known"
+		return nil, "the CPUs of its interrupts before are not known"
 	}
 	before, allowed := cpusOfInterrupts(c.was), cpusOfInterrupts(c.was, c.Value)
 	if before == nil || allowed == nil {
-		return nil, "the CPUs of its value cannot be read"
+		return nil, "the CPUs in its value cannot be parsed"
 	}
 	there, moved, all := 0.0, 0.0, 0.0
 	for _, s := range e.Host.IRQs {
@@ -177,14 +177,14 @@ func (c check) interrupts() (*bool, string) {
 		return nil, "there were no interrupts"
 	}
 	share := 100 * there / all
-	fact := unit.Percent(share) + " of them on its CPUs"
+	fact := unit.Percent(share) + " of the interrupts on the set CPUs"
 	switch {
 	case share < fullPct:
 		return new(false), fact
 	case moved >= worthwhileShare*all:
 		return new(true), fact
 	}
-	return nil, fact + ", as they may have been before"
+	return nil, fact + ", which may be the same as before"
 }
 
 // cpusOfInterrupts returns the CPUs that some interrupt may use under values of the form "24 0-1 25 2", of which a

@@ -37,7 +37,7 @@ func linuxRoute(w *wording) {
 	w.lasts = untilBoot
 	to, rest, ok := routeWords(w.set.Interface)
 	if !ok {
-		w.add("replace the route by itself with `congctl` after it, as `ip route show` prints it")
+		w.add("replace the route with the line that `ip route show` prints, and add `congctl`")
 		return
 	}
 	ip := "ip route"
@@ -59,7 +59,7 @@ func linuxRoute(w *wording) {
 	}
 	w.do(command(value), command(w.old()), show)
 	if ip != "ip route" {
-		w.add("a route that a router advertised loses its lifetime by it")
+		w.add("the change removes the lifetime of a route that a router advertised")
 	}
 }
 
@@ -97,7 +97,7 @@ func linuxQdisc(w *wording) {
 	value, _, _ := strings.Cut(w.set.Value, " ")
 	before, handle, _ := strings.Cut(w.before, " ")
 	if handle != "" {
-		w.add("somebody has configured a discipline there: change it where that is done, since replacing it loses its options")
+		w.add("change the queueing discipline where it is configured: replacing it here loses its options")
 		w.verify(show)
 		return
 	}

@@ -23,13 +23,13 @@ func linuxTable(w *wording) {
 	}
 	set, undo := command(w.set.Value), command(w.before)
 	if set == "" {
-		w.add("ethtool cannot set this table entry by entry: `ethtool -X " + w.nic() + " weight ...` comes near it")
+		w.add("ethtool cannot set single entries of this table: `ethtool -X " + w.nic() + " weight ...` comes close")
 		w.verify(show)
 		return
 	}
 	if undo == "" {
 		undo = fmt.Sprintf("ethtool -X %s default", w.nic())
-		w.add("undoing takes the driver's default: ethtool cannot set the table before entry by entry (" + show + " shows it)")
+		w.add("the undo command sets the driver's default: ethtool cannot restore single entries of the earlier table (" + show + " shows it)")
 	}
 	w.do(set, undo, show)
 }

@@ -117,7 +117,7 @@ func (h Host) sysctlFile(settings []measure.Setting) []measure.Persistence {
 			}) {
 				continue // said already
 			}
-			name, words = "net.core.default_qdisc", "net.core.default_qdisc is of every interface that comes up, not only of those that were changed"
+			name, words = "net.core.default_qdisc", "net.core.default_qdisc applies to every interface that comes up, not only to those that were changed"
 		}
 		content += name + " = " + value + "\n"
 	}
@@ -152,22 +152,22 @@ func (h Host) governor(settings []measure.Setting) []measure.Persistence {
 		}
 	}
 	return []measure.Persistence{h.entry("tmpfiles.d", measure.Persistence{File: file, Content: content, Commands: []string{"systemd-tmpfiles --create " + file}, Undo: []string{"rm " + file},
-		Words: "a service that sets governors (power-profiles-daemon, tuned) comes later and wins"})}
+		Words: "a service that sets governors (power-profiles-daemon, tuned) starts later and overrides it"})}
 }
 
 // manualCommands returns the commands to run at boot for settings that no manager's file covers.
 func (h Host) manualCommands(settings []measure.Setting) []measure.Persistence {
 	var list []measure.Persistence
-	script := measure.Persistence{Words: "no manager that is known here does it: have these commands run at boot"}
+	script := measure.Persistence{Words: "no known network manager makes this persistent: run these commands at boot"}
 	for _, s := range settings {
 		words := By("linux", nil, bare(s), "")
 		l := measure.Persistence{Commands: words.Set}
 		switch s.Knob {
 		case IRQAffinity:
-			l.Words = "the numbers of interrupts may differ after a boot: leave them to irqbalance, or have a script at boot find them by name in /proc/interrupts; irqbalance, where it runs, overwrites them"
+			l.Words = "interrupt numbers may differ after a boot: leave them to irqbalance, or find them by name in /proc/interrupts with a boot script; irqbalance overwrites them if it runs"
 			list = append(list, h.entry("boot script", l))
 		case RouteCongestion:
-			l.Words = "whatever configures this route has to add `congctl` to it: it is lost with the next boot"
+			l.Words = "it is lost with the next boot: add `congctl` to the configuration of this route"
 			list = append(list, h.entry("ip route", l))
 		default:
 			script.Commands = append(script.Commands, words.Set...)
@@ -211,9 +211,9 @@ func (h Host) freebsd(own []measure.Setting) []measure.Persistence {
 				nic, option, _ := strings.Cut(rest, " ")
 				name := "ifconfig_" + strings.NewReplacer(".", "_", "-", "_", ":", "_", "@", "_").Replace(nic) // rc.conf(5)
 				rc.Commands = append(rc.Commands, "sysrc "+name+`+=" `+option+`"`)
-				rc.Words = "to take it back, take the words out of " + name + " again (sysrc " + name + " shows them)"
+				rc.Words = "to undo it, remove these words from " + name + " (sysrc " + name + " shows them)"
 			default:
-				loader.Words = "what is written to /boot/loader.conf lasts by itself; a module that was loaded needs its line there (tcp_bbr_load=\"YES\"), powerd its one in /etc/rc.conf"
+				loader.Words = "lines in /boot/loader.conf are persistent; a loaded module needs its line there (tcp_bbr_load=\"YES\"), powerd a line in /etc/rc.conf"
 			}
 		}
 	}
@@ -230,15 +230,15 @@ func (h Host) freebsd(own []measure.Setting) []measure.Persistence {
 func keepsItself(os string) string {
 	switch os {
 	case "windows":
-		return "its cmdlets and netsh keep what they set over a boot: nothing is to do"
+		return "cmdlets and netsh settings are persistent: nothing to do"
 	case "darwin":
-		return "what sysctl and ifconfig set lasts until the next boot: a job of launchd can set it again"
+		return "settings of sysctl and ifconfig last until the next boot: set them again with a launchd job"
 	case "solaris", "illumos":
-		return "ipadm and dladm keep what they set over a boot; what ndd sets is lost with it"
+		return "settings of ipadm and dladm are persistent; those of ndd last until the next boot"
 	case "esxi":
-		return "esxcli keeps what it sets over a boot, but rings, coalescing and pause: these go into /etc/rc.local.d/local.sh"
+		return "esxcli settings are persistent, except rings, coalescing and pause: put these commands into /etc/rc.local.d/local.sh"
 	}
-	return "how this system keeps it is not known"
+	return "how to make it persistent on this system is not known"
 }
 
 // hardware matches an address as udev and systemd print it.

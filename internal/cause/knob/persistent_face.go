@@ -103,7 +103,7 @@ func (f *face) networkManager() []measure.Persistence {
 		undo += " " + x.name + " " + none
 	}
 	return []measure.Persistence{f.host.entry("NetworkManager", measure.Persistence{Commands: []string{set}, Undo: []string{undo},
-		Words: "for the connection that is active on " + f.word() + "; where NetworkManager does not manage it (nmcli device status), this does nothing"})}
+		Words: "for the active connection of " + f.word() + "; no effect if NetworkManager does not manage it (nmcli device status)"})}
 }
 
 // netplan sets the MTU (netplan-set(8)), in a file of its own.
@@ -126,7 +126,7 @@ func (f *face) netplan() []measure.Persistence {
 	}
 	command := "netplan set --origin-hint 90-thru " + section + "." + f.word() + ".mtu="
 	return []measure.Persistence{f.host.entry("netplan", measure.Persistence{Commands: []string{command + p[0].value}, Undo: []string{command + "null"},
-		Words: "it writes /etc/netplan/90-thru.yaml; where /etc/netplan knows the interface under another id (`match:`), take that for " + f.word()})}
+		Words: "it writes /etc/netplan/90-thru.yaml; if /etc/netplan has the interface under another id (`match:`), use that instead of " + f.word()})}
 }
 
 func (f *face) kind() string {
@@ -165,12 +165,12 @@ func (f *face) linkFile() []measure.Persistence {
 	for _, k := range keys {
 		content += k.name + "=" + k.value + "\n"
 	}
-	content += "# As in 99-default.link, which this file stands before: names stay as they are.\n" +
+	content += "# As in 99-default.link, which this file overrides: interface names stay the same.\n" +
 		"NamePolicy=keep kernel database onboard slot path\nAlternativeNamesPolicy=database onboard slot path mac\nMACAddressPolicy=persistent\n"
 	file := "/etc/systemd/network/90-thru-" + f.word() + ".link"
 	return []measure.Persistence{f.host.entry("systemd.link", measure.Persistence{File: file, Content: content,
 		Commands: []string{"udevadm control --reload", "udevadm test-builtin net_setup_link /sys/class/net/" + f.word()}, Undo: []string{"rm " + file, "udevadm control --reload"},
-		Words: "read at the next boot; of all .link files only the first by name that matches counts: where the second command names another file than this one, put the lines under [Link] there" + note})}
+		Words: "applied at the next boot; only the first matching .link file by name counts: if the second command names another file, put the lines under [Link] there" + note})}
 }
 
 // LinkKeys returns the keys by which systemd.link(5) sets a setting; none if it cannot.
@@ -284,5 +284,5 @@ func (h Host) ruleFile(rules []string) []measure.Persistence {
 		return nil
 	}
 	return []measure.Persistence{h.entry("udev", measure.Persistence{File: file, Content: header + strings.Join(rules, "\n") + "\n", Commands: []string{"udevadm control --reload"},
-		Undo: []string{"rm " + file, "udevadm control --reload"}, Words: "in force when the interface appears next; ethtool must be at /usr/sbin/ethtool"})}
+		Undo: []string{"rm " + file, "udevadm control --reload"}, Words: "applied when the interface appears the next time; ethtool must be at /usr/sbin/ethtool"})}
 }

@@ -44,7 +44,7 @@ func sunBuffer(name string) func(*wording) {
 		}
 		bytes, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || bytes <= 0 {
-			w.add("raise max_buf, then recv_buf or send_buf, to the buffer that is needed")
+			w.add("raise max_buf, then recv_buf or send_buf, to the required buffer size")
 			return
 		}
 		if has, err := strconv.ParseInt(w.fact("tcp.max_buf"), 10, 64); err != nil || has < bytes {
@@ -57,14 +57,14 @@ func sunBuffer(name string) func(*wording) {
 			}
 			w.ipadm("tcp", name, strconv.FormatInt(bytes, 10), w.wordOr(old))
 		} else if len(w.out.Set) == 0 {
-			w.add("max_buf allows it already")
+			w.add("max_buf already allows it")
 		}
 	}
 }
 
 func sunCongestion(w *wording) {
 	if w.set.Value == "bbr" {
-		w.add("there is no bbr: ipadm show-prop lists what there is")
+		w.add("bbr is not available: ipadm show-prop lists the choices")
 		return
 	}
 	name := "cong_default"
@@ -78,7 +78,7 @@ func sunCongestion(w *wording) {
 func sunMTU(w *wording) {
 	w.lasts = dladmKeeps
 	n := w.nic()
-	w.cuts = "the interface must be unplumbed for it: not over the only connection to the host"
+	w.cuts = "the interface must be disabled for the change: do not make it over the only connection to the host"
 	w.do("ipadm disable-if -t "+n, "ipadm enable-if -t "+n, "")
 	w.change(func(v string) string { return "dladm set-linkprop -p mtu=" + v + " " + n }, w.value(), w.old(), "dladm show-linkprop -p mtu "+n)
 	w.do("ipadm enable-if -t "+n, "ipadm disable-if -t "+n, "")
@@ -126,11 +126,11 @@ func sunPause(w *wording) {
 func sunPower(w *wording) {
 	if w.os == "illumos" {
 		line := map[bool]string{true: "cpupm disable", false: "cpupm enable"}[w.set.Value == "performance"]
-		w.add("put the line `" + line + "` into /etc/power.conf instead of the one that begins with cpupm, then run pmconfig; undo it the same way")
+		w.add("put the line `" + line + "` into /etc/power.conf instead of the line that begins with cpupm, then run pmconfig; undo it the same way")
 		w.verify("grep cpupm /etc/power.conf")
 		return
 	}
-	w.lasts = "poweradm keeps it over a boot"
+	w.lasts = "persistent (poweradm)"
 	authority := map[bool]string{true: "none", false: "platform"}
 	fast := w.set.Value == "performance"
 	w.do("poweradm set administrative-authority="+authority[fast], "poweradm set administrative-authority="+authority[!fast], "poweradm list")

@@ -134,7 +134,7 @@ func winQueues(w *wording) {
 
 func winRSS(w *wording) {
 	w.lasts = adapterKeep
-	w.add("Windows balances the table itself where RSS is on")
+	w.add("Windows balances the table itself if RSS is on")
 	w.do("Enable-NetAdapterRss -Name "+w.nic(), "Disable-NetAdapterRss -Name "+w.nic(), "Get-NetAdapterRss -Name "+w.nic())
 }
 
@@ -148,5 +148,5 @@ func winPower(w *wording) {
 	w.lasts = netshKeeps
 	plan := map[bool]string{true: "SCHEME_MIN", false: "SCHEME_BALANCED"}
 	w.do("powercfg /setactive "+plan[w.set.Value == "performance"], "powercfg /setactive "+plan[w.set.Value != "performance"], "powercfg /getactivescheme")
-	w.add("undoing supposes the plan Balanced or High performance: powercfg /getactivescheme tells it before")
+	w.add("the undo command assumes the plan Balanced or High performance: check with powercfg /getactivescheme before")
 }

@@ -24,11 +24,11 @@ type Words struct {
 const (
 	untilBoot   = "lasts until the next boot"
 	afterBoot   = "in force after the next boot"
-	ipadmKeeps  = "ipadm keeps it over a boot"
-	dladmKeeps  = "dladm keeps it over a boot"
-	adapterKeep = "Windows keeps it over a boot; the adapter restarts"
-	netshKeeps  = "Windows keeps it over a boot"
-	esxcliKeeps = "ESXi keeps it over a boot"
+	ipadmKeeps  = "persistent (ipadm)"
+	dladmKeeps  = "persistent (dladm)"
+	adapterKeep = "persistent; the adapter restarts"
+	netshKeeps  = "persistent"
+	esxcliKeeps = "persistent"
 )
 
 // Placeholders for what is not known, or is no plain word.
@@ -56,7 +56,7 @@ func (w *wording) words() Words {
 	slices.Reverse(w.undo)
 	w.out.Undo = w.undo
 	if len(w.unread) > 0 {
-		w.add("the value before is not known: read it first (" + strings.Join(w.unread, "; ") + "), and put it in for " + unknownValue + " to undo")
+		w.add("the current value is not known: read it first (" + strings.Join(w.unread, "; ") + "), and use it for " + unknownValue + " in the undo command")
 	}
 	if len(w.out.Set) == 0 && w.out.Words == "" {
 		w.add("no command of " + systemName(w.os) + " is known for it")
@@ -317,13 +317,13 @@ func (w *wording) toggle(on, off, show string) {
 	before, _, _ := strings.Cut(w.before, " ")
 	switch {
 	case state != "on" && state != "off":
-		w.add("on or off")
+		w.add("set it to on or off")
 		return
 	case before == state:
 		w.do(map[string]string{"on": on, "off": off}[state], map[string]string{"on": on, "off": off}[state], show)
 		return
 	case before == "":
-		w.add("undoing supposes that it was the other way round: " + show + " tells")
+		w.add("the undo command assumes that it was the opposite: check with " + show + " before")
 	}
 	if state == "on" {
 		w.do(on, off, show)
