@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/big"
 	"reflect"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -34,9 +37,13 @@ func Decode(text []byte) (*Document, error) {
 	case *head.Schema != Schema && *head.Schema != schema1:
 		return nil, fmt.Errorf("its schema is %.40q; this version of thru reads %q and %q", *head.Schema, Schema, schema1)
 	}
-	s := scale{from: json.NewDecoder(bytes.NewReader(text)), left: alwaysMay + mostTimes*len(text), fields: map[reflect.Type]map[string]reflect.Type{}}
+	s := scale{text: text, from: json.NewDecoder(bytes.NewReader(text)), left: alwaysMay + mostTimes*len(text), fields: map[reflect.Type]map[string]reflect.Type{}}
+	s.from.UseNumber()
 	if err := s.value(reflect.TypeFor[Document](), 0); err != nil {
 		return nil, err
+	}
+	if s.copied > 0 {
+		text = append(s.whole, text[s.copied:]...)
 	}
 	var d Document
 	if err := json.Unmarshal(text, &d); err != nil {
@@ -72,8 +79,11 @@ func addBirths(d *Document) {
 
 // scale walks through JSON in parallel with its target type and adds up the memory that it takes.
 type scale struct {
+	text   []byte
 	from   *json.Decoder
-	left   int // bytes
+	left   int    // bytes
+	whole  []byte // text up to copied, with integers that jq has rounded replaced
+	copied int
 	fields map[reflect.Type]map[string]reflect.Type
 }
 
@@ -109,10 +119,38 @@ func (s *scale) value(t reflect.Type, deep int) error {
 	case json.Delim('['):
 		return s.array(t, deep)
 	}
+	if n, ok := token.(json.Number); ok && t != nil {
+		s.repair(n, t.Kind())
+	}
 	if token != nil && t != nil && (t.Kind() == reflect.Struct || t.Kind() == reflect.Map || t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8) {
 		return fmt.Errorf("it has %.20q instead of a %s", fmt.Sprint(token), t.Kind())
 	}
 	return nil
+}
+
+// repair replaces a 64-bit integer that a tool has rounded to float64, as jq and JavaScript do: 18446744073709552000
+// for 2^64-1, or 1e+18. One beyond its type becomes the greatest value of the type.
+func (s *scale) repair(n json.Number, of reflect.Kind) {
+	f, err := n.Float64()
+	if err != nil || f != math.Trunc(f) {
+		return
+	}
+	_, signed := strconv.ParseInt(n.String(), 10, 64)
+	_, unsigned := strconv.ParseUint(n.String(), 10, 64)
+	var whole string
+	switch exact := big.NewFloat(f); {
+	case of == reflect.Uint64 && unsigned != nil && f >= 0:
+		u, _ := exact.Uint64()
+		whole = strconv.FormatUint(u, 10)
+	case (of == reflect.Int || of == reflect.Int64) && signed != nil:
+		i, _ := exact.Int64()
+		whole = strconv.FormatInt(i, 10)
+	default:
+		return
+	}
+	end := int(s.from.InputOffset())
+	s.whole = append(append(s.whole, s.text[s.copied:end-len(n)]...), whole...)
+	s.copied = end
 }
 
 func (s *scale) object(t reflect.Type, deep int) error {

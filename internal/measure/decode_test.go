@@ -3,6 +3,7 @@ package measure
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,6 +64,39 @@ func TestDecodeIsBounded(t *testing.T) {
 		if _, err := Decode([]byte(text)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestDecodeRounded: jq and JavaScript round 64-bit integers to float64. A document stays readable after that.
+func TestDecodeRounded(t *testing.T) {
+	const text = `{"schema":%q,"elapsed_ns":%s,"cells":[{"from":"a","spec":{"rate_bps": %s },"runs":[{"flows":[{"sender":{"streams":[{"tcp":{"delivered_bytes":7,"max_pacing_rate_bytes_per_s":%s}}]}}]}]}]}`
+	for _, c := range []struct {
+		elapsed, rate, pacing string
+		wantElapsed, wantRate int64
+		wantPacing            uint64
+	}{
+		{"5", "6", "7", 5, 6, 7},
+		{"9223372036854775807", "9007199254740993", "18446744073709551615", math.MaxInt64, 9007199254740993, math.MaxUint64},
+		{"9223372036854776000", "1e+18", "18446744073709552000", math.MaxInt64, 1e18, math.MaxUint64},
+		{"-9.3e18", "1.5e1", "1.8446744073709552e+19", math.MinInt64, 15, math.MaxUint64},
+	} {
+		d, err := Decode(fmt.Appendf(nil, text, Schema, c.elapsed, c.rate, c.pacing))
+		if err != nil {
+			t.Errorf("%+v: %v", c, err)
+			continue
+		}
+		x := &d.Cells[0]
+		if got := x.Runs[0].Flows[0].Sender.Streams[0].TCP.MaxPacingRate; d.ElapsedNs != c.wantElapsed || int64(x.Spec.Rate) != c.wantRate || *got != c.wantPacing {
+			t.Errorf("%+v: %d, %d, %d", c, d.ElapsedNs, x.Spec.Rate, *got)
+		}
+	}
+	for _, wrong := range []string{`1.5`, `"7"`, `1e400`} {
+		if _, err := Decode(fmt.Appendf(nil, text, Schema, wrong, "1", "1")); err == nil {
+			t.Errorf("%s is taken for an integer", wrong)
+		}
+	}
+	if _, err := Decode(fmt.Appendf(nil, text, Schema, "1", "1", "-1")); err == nil {
+		t.Error("-1 is taken for an unsigned integer")
 	}
 }
 
