@@ -27,23 +27,3 @@ type Gate struct {
 	Fixed     bool     `json:"fixed,omitempty"`     // the driver supports none of these
 	Checklist []string `json:"checklist,omitempty"` // checklist lines that it answers: "S-03"
 }
-
-// Worst returns the worst status of gates; "" where there is none. Not checked ranks below a pass.
-func Worst(gates []Gate) string {
-	worst := ""
-	order := []string{"", GateNotChecked, GatePass, GateWarn, GateFail}
-	rank := func(s string) int {
-		for i, o := range order {
-			if o == s {
-				return i
-			}
-		}
-		return 0
-	}
-	for _, g := range gates {
-		if rank(g.Status) > rank(worst) {
-			worst = g.Status
-		}
-	}
-	return worst
-}

@@ -200,12 +200,13 @@ func gatesAnswer(d *measure.Document) string {
 	return answer + strings.Join(all, ", ")
 }
 
-// checkTone returns the tone of the worst gate.
+// checkTone returns the tone of a check. A gate that was not checked does not count against a host, unless nothing
+// could be checked.
 func checkTone(d *measure.Document) doc.Tone {
-	switch worst := measure.Worst(d.Gates); {
-	case worst == measure.GateFail || d.Error != nil:
+	switch {
+	case d.Error != nil || countGates(d.Gates, measure.GateFail) > 0:
 		return doc.ToneBad
-	case worst == measure.GateWarn:
+	case countGates(d.Gates, measure.GateWarn) > 0 || countGates(d.Gates, measure.GatePass) == 0:
 		return doc.ToneWarn
 	}
 	return doc.ToneGood

@@ -524,3 +524,24 @@ func TestPagesAreDressed(t *testing.T) {
 		}
 	}
 }
+
+// TestTonesOfChecks: a gate that was not checked is no pass, and does not make a healthy host look bad.
+func TestTonesOfChecks(t *testing.T) {
+	for statuses, want := range map[[3]string]doc.Tone{
+		{measure.GatePass, measure.GatePass, measure.GateNotChecked}:       doc.ToneGood,
+		{measure.GateNotChecked, measure.GateNotChecked, ""}:               doc.ToneWarn,
+		{measure.GatePass, measure.GateWarn, measure.GateNotChecked}:       doc.ToneWarn,
+		{measure.GateNotChecked, measure.GateFail, measure.GatePass}:       doc.ToneBad,
+		{measure.GateNotChecked, measure.GateNotChecked, measure.GatePass}: doc.ToneGood,
+	} {
+		d := &measure.Document{Command: "check"}
+		for _, s := range statuses {
+			if s != "" {
+				d.Gates = append(d.Gates, measure.Gate{Status: s})
+			}
+		}
+		if g, _ := NewGist(d); g.Tone != want {
+			t.Errorf("%q: tone %v, want %v", statuses, g.Tone, want)
+		}
+	}
+}
