@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"thru/internal/cause"
+	"thru/internal/cause/gate"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -188,8 +189,8 @@ func (r *Runner) judgeAll(doc *measure.Document, routes map[string]*measure.Rout
 		}
 		gates = append(gates, r.gatesOf(x, ends, routes)...)
 	}
-	brief := len(pairs) > mostListed
-	if doc.Gates = worstFirst(gates, brief); brief {
+	r.brief = len(pairs) > mostListed
+	if doc.Gates = worstFirst(gates, r.brief); r.brief {
 		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "gates", Why: fmt.Sprintf("with more than %d pairs, only gates that do not pass are listed", mostListed)})
 	}
 	for _, why := range slices.Sorted(maps.Keys(unprobed)) {
@@ -227,14 +228,10 @@ func (r *Runner) gatesOf(x *pairing, ends map[string]measure.EndPoint, routes ma
 
 // worstFirst sorts gates, worst first, and keeps the worst of each gate of one host.
 func worstFirst(gates []measure.Gate, brief bool) []measure.Gate {
-	order := []string{measure.GateFail, measure.GateWarn, measure.GateNotChecked, measure.GatePass}
-	slices.SortStableFunc(gates, func(a, b measure.Gate) int {
-		return cmp.Compare(slices.Index(order, a.Status), slices.Index(order, b.Status))
-	})
 	type key struct{ id, end, face string }
 	seen := map[key]bool{}
 	kept := []measure.Gate{}
-	for _, g := range gates {
+	for _, g := range gate.Sort(gates) {
 		k := key{g.ID, g.EndPoint, g.Interface}
 		if g.EndPoint != "" && seen[k] || brief && g.Status == measure.GatePass {
 			continue

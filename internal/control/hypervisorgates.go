@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// mostListed is the largest number of pairs or end points for which a document lists passed gates.
+// mostListed is the largest number of pairs for which a document lists passed gates.
 const mostListed = 16
 
 // judgeHypervisors adds the gates of the hypervisors below the end points. It runs
@@ -28,7 +28,7 @@ func (r *Runner) judgeHypervisors(doc *measure.Document) {
 		}
 		gates = chosen
 	}
-	if len(doc.EndPoints) > mostListed { // then gates that pass are not listed
+	if r.brief {
 		gates = slices.DeleteFunc(gates, func(g measure.Gate) bool { return g.Status == measure.GatePass })
 	}
 	if len(gates) == 0 {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"testing"
 
 	"thru/internal/cause"
@@ -53,6 +54,22 @@ func TestJudgeBelow(t *testing.T) {
 				t.Errorf("%s: %v, want %v", name, got, x.want)
 				break
 			}
+		}
+	}
+}
+
+// TestBriefGates: the number of pairs, not that of end points, decides whether passed gates are listed.
+func TestBriefGates(t *testing.T) {
+	for _, brief := range []bool{false, true} {
+		d := &measure.Document{Inventories: []measure.Inventory{{Source: "vsphere://vc", Kind: measure.KindVSphere, Guests: []measure.Guest{
+			{ID: "vm-1", Name: "a", NICs: []measure.GuestNIC{{Name: "Network adapter 1", Model: new("vmxnet3")}}}}}}}
+		for range mostListed + 1 {
+			d.EndPoints = append(d.EndPoints, measure.EndPoint{Name: "a", Placement: &measure.Placement{Source: "vsphere://vc", Guest: "vm-1"}})
+		}
+		(&Runner{brief: brief}).judgeHypervisors(d)
+		passes := slices.ContainsFunc(d.Gates, func(g measure.Gate) bool { return g.Status == measure.GatePass })
+		if len(d.Gates) == 0 || passes == brief {
+			t.Errorf("brief %v: %+v", brief, d.Gates)
 		}
 	}
 }
