@@ -53,7 +53,7 @@ func Use(w *Direction, want, hope string) []Draft {
 		d = Change(h, knob.Congestion, "", want, "%s for new connections of %s", want, h.Name)
 	}
 	d = d.ForDirection(w).Bring(0, "measured with thru in a lab", "%s", hope)
-	if diagnose.PacesItself(want) && needsFairQueue(h) {
+	if diagnose.Paces(want) && needsFairQueue(h) {
 		for _, q := range FairQueue(w, h, w.Face(h)) {
 			d = d.And(q, "%s, with the qdisc fq that paces it", d.Title)
 		}

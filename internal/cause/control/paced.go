@@ -172,15 +172,15 @@ func gateCongestionControl(h *scene.Host) *gate.Finding {
 		return nil
 	case name == "":
 		return gate.Missing(h, "congestion control", "congestion_control")
-	case strings.HasPrefix(name, "bbr") && near && h.Scene.Rate() > 0 && h.Scene.Rate() <= nic.SlowLink:
+	case diagnose.Paces(name) && near && h.Scene.Rate() > 0 && h.Scene.Rate() <= nic.SlowLink:
 		return gate.Pass("%s%s: at %s its small bursts cost the CPUs little", name, gate.AtRTT(rtt), gate.Rate(h.Scene.Rate()))
-	case strings.HasPrefix(name, "bbr") && near:
+	case diagnose.Paces(name) && near:
 		where := "within a site"
 		if rtt == 0 {
 			where = "on loopback"
 		}
 		return gate.Warn("%s %s%s", name, where, gate.AtRTT(rtt)).Do(otherControl(h))
-	case strings.HasPrefix(name, "bbr") && before(h, 4, 13) && !fairQueue(h):
+	case diagnose.Paces(name) && before(h, 4, 13) && !fairQueue(h):
 		return gate.Warn("%s on kernel %s without the qdisc fq", name, *h.Kernel).
 			Because("before Linux 4.13 only fq paces bbr; without it bbr floods the path").Do(fairQueueing(h))
 	case name == "dctcp" && rtt > 5e6:
@@ -276,7 +276,7 @@ const farRTT = 100e6
 // ProposePaced proposes a congestion control that does not space its segments, which is expensive on a near path.
 func ProposePaced(r advise.Request) []advise.Draft {
 	w := r.Direction
-	if now := advise.CongestionOf(w); now != "" && !diagnose.PacesItself(now) {
+	if now := advise.CongestionOf(w); now != "" && !diagnose.Paces(now) {
 		return nil
 	}
 	const hope = "cubic instead of bbr: 15 to 43 Gb/s over loopback, where pacing costs most"

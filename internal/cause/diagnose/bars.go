@@ -1,14 +1,9 @@
 package diagnose
 
 import (
-	"strings"
-
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
-
-// PacesItself reports whether a congestion control paces its segments itself.
-func PacesItself(control string) bool { return strings.HasPrefix(control, "bbr") }
 
 // SurplusBar is the loss in percent above which more is sent than passes.
 const SurplusBar = 3

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -30,8 +31,8 @@ func (f *Flow) AsIsAsked() *Outcome {
 	return No("the requested rate was not reached")
 }
 
-// Paces reports whether a congestion control paces its segments itself.
-func Paces(control string) bool { return control == "bbr" || control == "bbr2" || control == "bbr3" }
+// Paces reports whether a congestion control paces its segments itself: all versions of bbr.
+func Paces(control string) bool { return strings.HasPrefix(control, "bbr") }
 
 // NearNs is a round-trip time in ns, as on a LAN or within a host, below which pacing costs more than it saves:
 // small bursts also take more CPU time.

@@ -14,7 +14,7 @@ func sturdier(hope string) advise.Proposer {
 			return nil
 		}
 		now, want := advise.CongestionOf(w), "bbr"
-		if diagnose.PacesItself(now) {
+		if diagnose.Paces(now) {
 			return advise.FairQueue(w, w.From, r.Here(w.From))
 		}
 		if !w.From.Has(want) {
