@@ -24,6 +24,8 @@ var (
 		Spoil: func(s *Scene) { s.A.Sysctl(wmem, "4096 16384 131072") }}
 	noScaling = Bad{Name: "no-scaling", About: "the receiver does not scale windows", Cures: []string{"window-scaling@peer"},
 		Spoil: func(s *Scene) { s.B.Sysctl("net.ipv4.tcp_window_scaling", "0") }}
+	noSACK = Bad{Name: "no-sack", About: "no SACK, which costs where segments are lost", Cures: []string{"sack@peer"},
+		Spoil: func(s *Scene) { s.B.Sysctl("net.ipv4.tcp_sack", "0") }}
 	wrongControl = Bad{Name: "wrong-control", About: "reno, where packets are lost", Cures: []string{"route-congestion@local", "congestion-control@local"},
 		Spoil: func(s *Scene) { s.control(s.A, s.Data.A4.String(), "reno") }}
 	brokenTSO = Bad{Name: "broken-tso", About: "segments that the sender's NIC should have cut are lost", Cures: segmentation(Local),
@@ -55,8 +57,6 @@ var (
 		Spoil: func(s *Scene) { s.A.IP("link", "set", lab.DataDev, "mtu", "9000") }}
 	noSegmentation = Bad{Name: "no-segmentation", About: "the sender cuts segments one by one, and takes them so", Cures: append(segmentation(Local), "gro@local"),
 		Spoil: func(s *Scene) { s.A.Must("ethtool", words("-K %s tso off gso off gro off", lab.DataDev)...) }}
-	noRepair = Bad{Name: "no-repair", About: "no SACK where much is lost", Cures: []string{"sack@peer"},
-		Spoil: func(s *Scene) { s.B.Sysctl("net.ipv4.tcp_sack", "0") }}
 	usualControl = Bad{Name: "usual-control", About: "cubic at both ends",
 		Spoil: func(s *Scene) {
 			s.control(s.A, s.Data.A4.String(), "cubic")
@@ -66,8 +66,6 @@ var (
 
 // Settings that differ from the usual advice and do no harm here: they must stay.
 var (
-	noSACK = Bad{Name: "no-sack", About: "no SACK, which costs only where a queue overflows at the start", Cures: []string{"sack@peer"},
-		Spoil: func(s *Scene) { s.B.Sysctl("net.ipv4.tcp_sack", "0") }}
 	idleBuffers = Bad{Name: "idle-buffers", About: "small buffers of the direction that carries no data",
 		Spoil: func(s *Scene) {
 			s.A.Sysctl(rmem, "4096 65536 131072")

@@ -108,7 +108,7 @@ func hiddenCases() []Case {
 	hidden := Case{Name: "hidden", Build: overVeth(lab.Options{Rate: fastRate}), Needs: []lab.Need{lab.Program("ethtool"), lab.Program("nft")}}
 	return []Case{
 		named(hidden, tinySend, jumboHere, noSegmentation, tinyReceive, usualControl),
-		named(hidden, brokenTSONear, noRepair, littleReceive, jumboHere),
+		named(hidden, brokenTSONear, noSACK, littleReceive, jumboHere),
 	}
 }
 
@@ -121,7 +121,7 @@ func jumboCases() []Case {
 	}
 }
 
-// healthyCases: nothing is wrong, or nothing harmful. Their settings must stay.
+// healthyCases: nothing that costs much is wrong. Settings without cures must stay.
 func healthyCases() []Case {
 	link := Case{Name: "healthy-link", Build: overVeth(lab.Options{Rate: fastRate})}
 	path := long()
