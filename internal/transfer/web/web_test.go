@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -84,8 +85,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestPassword: the password is asked for once and only where the server
-// needs it, and sent without encryption only with a warning.
+// TestPassword: the session asks for the password once, only where the server
+// needs it, and reports that it was sent in clear text.
 func TestPassword(t *testing.T) {
 	for name, c := range map[string]struct {
 		scheme string // of the server's challenge; empty: no login
@@ -106,11 +107,16 @@ func TestPassword(t *testing.T) {
 		}, func(cfg *transfer.Config) {
 			cfg.User, cfg.Password = "me", func() (string, error) { asked++; return "right", nil }
 		})
-		if err == nil {
-			_, err = s.Get(t.Context(), "file", io.Discard)
+		for range 2 {
+			if err == nil {
+				_, err = s.Get(t.Context(), "file", io.Discard)
+			}
 		}
 		if asked != c.asked || (err != nil) != c.fails || c.fails && !errors.Is(err, transfer.ErrLogin) {
 			t.Errorf("%s: asked %d times, %v", name, asked, err)
+		}
+		if err == nil && slices.Contains(s.Info().Details, "password sent in clear text") != (c.asked > 0) {
+			t.Errorf("%s: asked %d times, and reports %q", name, asked, s.Info().Details)
 		}
 	}
 }
