@@ -22,22 +22,22 @@ func causeIDs() []string {
 
 // TestEveryCause: each cause has one rule, of flows or of transfers.
 func TestEveryCause(t *testing.T) {
-	var told []string
+	var listed []string
 	for _, r := range Causes() {
-		told = append(told, r.Cause)
+		listed = append(listed, r.Cause)
 	}
 	for _, r := range transfer.Causes() {
-		told = append(told, r.Cause)
+		listed = append(listed, r.Cause)
 	}
 	want := causeIDs()
-	slices.Sort(told)
+	slices.Sort(listed)
 	slices.Sort(want)
 	for _, id := range want {
-		if n := len(slices.DeleteFunc(slices.Clone(told), func(s string) bool { return s != id })); n != 1 {
+		if n := len(slices.DeleteFunc(slices.Clone(listed), func(s string) bool { return s != id })); n != 1 {
 			t.Errorf("%s is told %d times", id, n)
 		}
 	}
-	for _, id := range told {
+	for _, id := range listed {
 		if !slices.Contains(want, id) {
 			t.Errorf("%s is no cause of the catalogue", id)
 		}

@@ -39,7 +39,7 @@ func TestMarks(t *testing.T) {
 		s.Path.Forward.Marks = through(c.change)
 		g, _ := of(Judge(s), "dscp")
 		if g.Status != c.status || g.Fact != c.fact || (g.Status == warn_) != (g.Advice != "") {
-			t.Errorf("%s: %s", name, told(g))
+			t.Errorf("%s: %s", name, gateText(g))
 		}
 	}
 }

@@ -96,14 +96,14 @@ func checkCommands(t *testing.T, g measure.Gate) {
 		program, _, _ := strings.Cut(line, " ")
 		bare := regexp.MustCompile(`'[^']*'`).ReplaceAllString(line, "")
 		if !slices.Contains(strings.Fields(programs), program) || prose.MatchString(bare) {
-			t.Errorf("no command: %q: %s", line, told(g))
+			t.Errorf("no command: %q: %s", line, gateText(g))
 		}
 		if program == "echo" && !strings.Contains(line, " > /") && !strings.Contains(line, " >> /") && !strings.Contains(line, " | tee /") {
 			t.Errorf("echo to nowhere: %q", line)
 		}
 	}
 	if (len(g.Fix) > 0) != (g.FixAt != "") || g.EndPoint != "" && g.FixAt != "" && g.FixAt != g.EndPoint {
-		t.Errorf("commands to be run at %q: %s", g.FixAt, told(g))
+		t.Errorf("commands to be run at %q: %s", g.FixAt, gateText(g))
 	}
 }
 
@@ -181,7 +181,7 @@ func TestOneSideWarns(t *testing.T) {
 				t.Errorf("%+v", g)
 			}
 		} else if strings.Contains(strings.Join(g.Fix, " "), "mem='") {
-			t.Errorf("commands of another side: %s", told(g))
+			t.Errorf("commands of another side: %s", gateText(g))
 		}
 	}
 }
@@ -223,7 +223,7 @@ func TestQuota(t *testing.T) {
 		c.cgroup.QuotaCPUs = new(0.5)
 		g, _ := of(Judge(s), "cpu-quota")
 		if strings.Join(g.Fix, "\n") != c.command || !strings.Contains(g.Advice, c.advice) || g.Risk == "" {
-			t.Errorf("%+v: %s", c.cgroup, told(g))
+			t.Errorf("%+v: %s", c.cgroup, gateText(g))
 		}
 	}
 }
@@ -233,10 +233,10 @@ func TestRouteNamesControl(t *testing.T) {
 	s := serverPair()
 	s.Path.Forward.Congestion = new("bbr")
 	if g, _ := of(Judge(s), "congestion-control"); len(g.Fix) > 0 || g.Advice == "" {
-		t.Error(told(g))
+		t.Error(gateText(g))
 	}
 	s.Ends[0].Facts.Firewall.TrackDrops = new(int64(4000))
 	if g, _ := of(Judge(s), "conntrack"); !strings.Contains(g.Risk, "only in the host's own network namespace") || !strings.Contains(g.Risk, "next boot") {
-		t.Error(told(g))
+		t.Error(gateText(g))
 	}
 }

@@ -177,7 +177,7 @@ func face(s scene.Subject, end int) *measure.Interface {
 	return s.Ends[end].Facts.Interface(s.Ends[end].Route.Interface)
 }
 
-// told words a gate as "status id: fact", for messages.
-func told(g measure.Gate) string {
+// gateText words a gate as "status id: fact", for messages.
+func gateText(g measure.Gate) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s [%s%s%s] %s | %s | %q | %s | %s", g.Status, g.ID, g.EndPoint, g.From, g.Interface, g.Fact, g.Why, g.Fix, g.Advice, g.Risk))
 }

@@ -67,7 +67,7 @@ func TestShared(t *testing.T) {
 	}
 	for _, g := range Judge(s) {
 		if g.EndPoint == "peer" {
-			t.Errorf("judged twice: %s", told(g))
+			t.Errorf("judged twice: %s", gateText(g))
 		}
 	}
 }

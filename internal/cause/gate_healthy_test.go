@@ -60,20 +60,20 @@ func TestHealthy(t *testing.T) {
 			for _, g := range gates {
 				switch g.Status {
 				case measure.GateFail:
-					t.Error(told(g))
+					t.Error(gateText(g))
 				case measure.GateWarn:
 					if !slices.Contains(c.warns, g.ID) {
-						t.Error(told(g))
+						t.Error(gateText(g))
 					}
 					warns = append(warns, g.ID)
 				case measure.GateNotChecked:
 					if !slices.Contains(c.gaps, g.ID) {
-						t.Error(told(g))
+						t.Error(gateText(g))
 					}
 					gaps = append(gaps, g.ID)
 				}
 				if utf8.RuneCountInString(g.Fact) > 110 || utf8.RuneCountInString(g.Why) > 110 {
-					t.Errorf("%d and %d characters: %s", utf8.RuneCountInString(g.Fact), utf8.RuneCountInString(g.Why), told(g))
+					t.Errorf("%d and %d characters: %s", utf8.RuneCountInString(g.Fact), utf8.RuneCountInString(g.Why), gateText(g))
 				}
 			}
 			for _, id := range c.warns {
@@ -88,7 +88,7 @@ func TestHealthy(t *testing.T) {
 			}
 			if testing.Verbose() {
 				for _, g := range gates {
-					t.Log(told(g))
+					t.Log(gateText(g))
 				}
 			}
 		})

@@ -156,11 +156,11 @@ func checkGates(t *testing.T, s scene.Subject) {
 		}
 		for _, line := range append(slices.Clone(g.Fix), g.Risk, g.Advice) {
 			if strings.Contains(line, evil) {
-				t.Errorf("text of a host in a command: %s", told(g))
+				t.Errorf("text of a host in a command: %s", gateText(g))
 			}
 		}
 		if strings.Contains(g.Fact, "NaN") || strings.Contains(g.Fact, "%!") || strings.Contains(strings.Join(g.Fix, ""), "%!") {
-			t.Errorf("no words: %s", told(g))
+			t.Errorf("no words: %s", gateText(g))
 		}
 	}
 	if _, err := json.Marshal(gates); err != nil {
@@ -205,7 +205,7 @@ func TestThousands(t *testing.T) {
 	select {
 	case gates := <-done:
 		if g, there := of(gates, "link-up"); !there || g.Interface != "br0" {
-			t.Errorf("%s", told(g))
+			t.Errorf("%s", gateText(g))
 		}
 	case <-time.After(time.Minute):
 		t.Fatal("each port is searched for among all interfaces")

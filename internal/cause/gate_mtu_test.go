@@ -27,13 +27,13 @@ func TestUnlikeEnds(t *testing.T) {
 		path, _ := of(gates, "mtu-path")
 		agreement, _ := of(gates, "mtu-agreement")
 		if path.Status != warn_ || agreement.Status != warn_ || strings.Contains(path.Why+agreement.Why, "TCP stalls") {
-			t.Errorf("%d pass:\n%s\n%s", passes, told(path), told(agreement))
+			t.Errorf("%d pass:\n%s\n%s", passes, gateText(path), gateText(agreement))
 		}
 		if path.Cause != agreement.Cause || path.FixAt != "local" || agreement.FixAt != "local" || !slices.Equal(path.Fix, agreement.Fix) {
-			t.Errorf("%d pass: remedies differ:\n%s\n%s", passes, told(path), told(agreement))
+			t.Errorf("%d pass: remedies differ:\n%s\n%s", passes, gateText(path), gateText(agreement))
 		}
 		if strings.Contains(path.Advice, "ICMP") {
-			t.Errorf("no router lies between that could say so: %s", told(path))
+			t.Errorf("no router lies between that could say so: %s", gateText(path))
 		}
 	}
 }

@@ -525,10 +525,10 @@ func TestGates(t *testing.T) {
 				return
 			}
 			if g.Status != c.status || !strings.Contains(g.Fact, c.fact) || !strings.Contains(strings.Join(append(g.Fix, g.Advice, g.Risk), "\n"), c.fix) {
-				t.Errorf("want %s %q %q:\n%s", c.status, c.fact, c.fix, told(g))
+				t.Errorf("want %s %q %q:\n%s", c.status, c.fact, c.fix, gateText(g))
 			}
 			if len([]rune(g.Fact)) > 115 || len([]rune(g.Why)) > 115 || g.Why == "" {
-				t.Errorf("%d and %d characters: %s", len([]rune(g.Fact)), len([]rune(g.Why)), told(g))
+				t.Errorf("%d and %d characters: %s", len([]rune(g.Fact)), len([]rune(g.Why)), gateText(g))
 			}
 		})
 	}
@@ -559,7 +559,7 @@ func TestNoProcesses(t *testing.T) {
 	s := serverPair()
 	gap("load.processes", func(f ff, i ii, p pp) { f.Load.CPUPct = new(99.5) })(&s)
 	if g, _ := of(Judge(s), "cpu-load"); g.Status != warn_ || strings.Contains(g.Fact, "process") {
-		t.Error(told(g))
+		t.Error(gateText(g))
 	}
 }
 

@@ -78,7 +78,7 @@ func TestCountersOfSystems(t *testing.T) {
 		s := scene.Subject{Ends: []scene.End{{Name: "local", Facts: f, Route: &measure.Route{Interface: c.nic}}}}
 		g, _ := of(Judge(s), c.rule)
 		if g.Status != warn_ || !strings.Contains(g.Fact, "70007") || !strings.Contains(g.Fact, c.counter) {
-			t.Errorf("%s, %s: %s; counters %v", c.sample, c.counter, told(g), i.Errors)
+			t.Errorf("%s, %s: %s; counters %v", c.sample, c.counter, gateText(g), i.Errors)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestSlotsOfSystems(t *testing.T) {
 			s.LinkBps = 200e9
 		}
 		if g, _ := of(Judge(s), c.rule); g.Status != c.status || !strings.Contains(g.Fact, c.fact) {
-			t.Errorf("%s: %s", c.sample, told(g))
+			t.Errorf("%s: %s", c.sample, gateText(g))
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestPowerOfSystems(t *testing.T) {
 		f := factsOf(t, c.system, c.sample, c.pattern, c.replacement)
 		f.Hypervisor = new("none")
 		if g, _ := of(Judge(scene.Subject{Ends: []scene.End{{Name: "local", Facts: f}}}), "governor"); g.Status != c.status || !strings.Contains(g.Fact, c.fact) {
-			t.Errorf("%s, %s: %s", c.sample, c.fact, told(g))
+			t.Errorf("%s, %s: %s", c.sample, c.fact, gateText(g))
 		}
 	}
 }

@@ -95,9 +95,9 @@ func TestUnseenTime(t *testing.T) {
 	})
 }
 
-// TestHeldBelow: packets wait because the host delays the receiver's virtual CPU, and its switch drops them: that
+// TestHypervisorDelays: packets wait because the host delays the receiver's virtual CPU, and its switch drops them: that
 // is no shaper.
-func TestHeldBelow(t *testing.T) {
+func TestHypervisorDelays(t *testing.T) {
 	d := made{bps: 900e6, rtt: 9 * time.Millisecond, base: 300 * time.Microsecond, againPct: 0.03, flight: 1e6, cwnd: 1.05e6, window: 8e6}.
 		document(datagramTrial(diagnose.UdpAbove, 990e6, 9, 8*time.Millisecond), experiment(diagnose.EightStreams, 905e6))
 	v := vcenter()

@@ -28,7 +28,7 @@ func idle(v *measure.Inventory) {
 	counts("vm-a", "0", measure.CounterLimited, 0)(v)
 }
 
-func TestStealBelow(t *testing.T) {
+func TestHypervisorSteal(t *testing.T) {
 	full := reading(97, 1)
 	judgeHosts(t, "cpu-steal", []hostsRow{
 		{"a healthy host", []hostsEdit{belowEnds(idle, ready(0.8), costop(0.1)), full}, "no", "esx2 made the virtual CPUs of the receiver wait only 0.8%"},
@@ -153,7 +153,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-func TestMemoryBelow(t *testing.T) {
+func TestHypervisorMemory(t *testing.T) {
 	mem := func(counter string, x float64) func(*measure.Inventory) { return counts("vm-b", "", counter, x) }
 	judgeHosts(t, "memory-pressure", []hostsRow{
 		{"none", []hostsEdit{belowEnds(counts("vm-a", "", measure.CounterBalloon, 0), mem(measure.CounterBalloon, 0), mem(measure.CounterMemWait, 0))}, "no", "reclaimed no memory from the receiver"},

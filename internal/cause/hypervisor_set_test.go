@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-func TestEmulatedBelow(t *testing.T) {
+func TestHypervisorAdapter(t *testing.T) {
 	model := func(name string) func(*measure.Inventory) {
 		return guestB(func(g *measure.Guest) { g.NICs[0].Model = &name })
 	}
@@ -79,7 +79,7 @@ func TestPortShaper(t *testing.T) {
 	})
 }
 
-func TestJumboBelow(t *testing.T) {
+func TestHypervisorMTU(t *testing.T) {
 	jumbo := func(h *hosts) {
 		for i := range h.doc.EndPoints {
 			h.doc.EndPoints[i].Facts.Interfaces[0].MTU = new(9000)
@@ -199,8 +199,8 @@ func TestCrammed(t *testing.T) {
 	}
 }
 
-// TestNothingBelow: a hypervisor without information changes nothing.
-func TestNothingBelow(t *testing.T) {
+// TestNoHypervisor: a hypervisor without information changes nothing.
+func TestNoHypervisor(t *testing.T) {
 	of := func(edits ...hostsEdit) measure.Diagnosis {
 		h := twoHosts(append(edits, reading(97, 1), waitsUnread(8<<20))...)
 		Diagnose(h.doc)

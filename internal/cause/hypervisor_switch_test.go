@@ -18,7 +18,7 @@ func drained(v *measure.Inventory) {
 	droppedAt("vm-b", measure.CounterRxDropped, 0)(v)
 }
 
-func TestSwitchBelow(t *testing.T) {
+func TestHypervisorSwitch(t *testing.T) {
 	toward := func(n float64) func(*measure.Inventory) { return droppedAt("vm-b", measure.CounterRxDropped, n) }
 	ring := func(n float64) func(*measure.Inventory) { return droppedAt("vm-b", measure.CounterRingFull, n) }
 	from := func(n float64) func(*measure.Inventory) { return droppedAt("vm-a", measure.CounterTxDropped, n) }
@@ -113,7 +113,7 @@ func TestPortOfTwoSources(t *testing.T) {
 	})
 }
 
-func TestRingBelow(t *testing.T) {
+func TestHypervisorRing(t *testing.T) {
 	toward := func(n float64) func(*measure.Inventory) { return droppedAt("vm-b", measure.CounterRxDropped, n) }
 	ring := func(n float64) func(*measure.Inventory) { return droppedAt("vm-b", measure.CounterRingFull, n) }
 	unseen := func(h *hosts) { h.receiver.Host.NIC = nil }
@@ -141,7 +141,7 @@ func TestRingBelow(t *testing.T) {
 	}
 }
 
-func TestNetQueueBelow(t *testing.T) {
+func TestHypervisorNetQueue(t *testing.T) {
 	off := bedB(func(h *measure.GuestHost) { h.Facts.Changed["VMkernel.Boot.netNetqueueEnabled"] = "false" })
 	esxcli := bedB(func(h *measure.GuestHost) {
 		h.Facts.Changed["netNetqueueEnabled"] = "FALSE (default TRUE, configured FALSE)"

@@ -126,8 +126,8 @@ func TestNoContradiction(t *testing.T) {
 	}
 }
 
-// TestBesideIsNotFirst: a cause that costs nothing is not the answer, however certain.
-func TestBesideIsNotFirst(t *testing.T) {
+// TestNotBindingIsNotFirst: a cause that costs nothing is not the answer, however certain.
+func TestNotBindingIsNotFirst(t *testing.T) {
 	for _, cause := range []string{"timestamps-off", "sack-off"} {
 		d := filmed(nearSender, uneven, eachConn(lacks(theSYN, cause)))
 		if got := first(t, d); !strings.HasPrefix(got, "none ") {

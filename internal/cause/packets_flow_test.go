@@ -182,11 +182,11 @@ func TestSlowStartInPackets(t *testing.T) {
 }
 
 func TestOrderInPackets(t *testing.T) {
-	late := func(n, again, told int64) []capturesEdit {
+	late := func(n, again, doubled int64) []capturesEdit {
 		return []capturesEdit{uneven, carries(50e6), sendsAgain(again, 5), eachConn(func(c *measure.Connection) {
 			c.Data.Late, c.Data.LateMost = someSegments(n, 300), 5
-			c.Acks.DSACK, c.Acks.DupAcks = someSegments(told, 310), someSegments(told, 310)
-			c.Data.Spurious = someSegments(min(told, again), 310)
+			c.Acks.DSACK, c.Acks.DupAcks = someSegments(doubled, 310), someSegments(doubled, 310)
+			c.Data.Spurious = someSegments(min(doubled, again), 310)
 		})}
 	}
 	sackedLate := func(n int64) capturesEdit {

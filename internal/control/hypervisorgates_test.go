@@ -8,9 +8,9 @@ import (
 	"thru/internal/measure"
 )
 
-// TestJudgeBelow: gates of guests are added to those judged before the guests were
+// TestJudgeHypervisor: gates of guests are added to those judged before the guests were
 // found, with the same selection.
-func TestJudgeBelow(t *testing.T) {
+func TestJudgeHypervisor(t *testing.T) {
 	document := func(places ...*measure.Placement) *measure.Document {
 		d := &measure.Document{
 			Inventories: []measure.Inventory{{Source: "vsphere://vc", Kind: measure.KindVSphere, Guests: []measure.Guest{{ID: "vm-1", Name: "a", CPUShare: &measure.Allocation{Limited: new(true), Limit: new(int64(1e9))},

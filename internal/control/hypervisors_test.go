@@ -130,7 +130,7 @@ func runAbove(t *testing.T, limits hypervisorLimits, h *quiet, sources ...hyperv
 	return doc
 }
 
-func TestBeneath(t *testing.T) {
+func TestHypervisors(t *testing.T) {
 	f := &fakeSource{name: "vsphere://vc", every: 100 * time.Millisecond}
 	doc := runAbove(t, hypervisorLimits{}, &quiet{}, f)
 	if want := []string{"inventory", "watch", "end", "in time"}; !slices.Equal(f.asked(), want) {
@@ -157,7 +157,7 @@ func TestBeneath(t *testing.T) {
 }
 
 // A failed hypervisor causes a warning and a reason, and never fails the measurement.
-func TestBeneathFails(t *testing.T) {
+func TestHypervisorsFail(t *testing.T) {
 	quit := make(chan struct{})
 	t.Cleanup(func() { close(quit) })
 	for name, c := range map[string]struct {
@@ -202,7 +202,7 @@ func TestBeneathFails(t *testing.T) {
 }
 
 // Waiting is reported, and a failed source does not delay another.
-func TestBeneathTwo(t *testing.T) {
+func TestHypervisorsTwo(t *testing.T) {
 	h := &quiet{}
 	good, bad := &fakeSource{name: "vsphere://good", every: time.Millisecond}, &fakeSource{name: "vsphere://bad", fails: errors.New("lost")}
 	doc := runAbove(t, hypervisorLimits{}, h, bad, good)
@@ -216,9 +216,9 @@ func TestBeneathTwo(t *testing.T) {
 	}
 }
 
-// TestBeneathTwins: a machine in two sources is kept and watched in both, each with its
+// TestHypervisorsTwins: a machine in two sources is kept and watched in both, each with its
 // own ids.
-func TestBeneathTwins(t *testing.T) {
+func TestHypervisorsTwins(t *testing.T) {
 	uuid := "11223344-0000-0000-0000-000000000001"
 	vc := measure.Inventory{Source: "vsphere://vc", Guests: []measure.Guest{{ID: "vm-1", UUID: uuid, Host: "host-1"}}, Hosts: []measure.GuestHost{{ID: "host-1"}}}
 	esx := measure.Inventory{Source: "ssh://root@esx1", Guests: []measure.Guest{{ID: "1", UUID: uuid, Host: "esx1"}, {ID: "2"}}, Hosts: []measure.GuestHost{{ID: "esx1"}}}
@@ -234,7 +234,7 @@ func TestBeneathTwins(t *testing.T) {
 }
 
 // An interrupt ends the watch at once, and its counters so far are kept.
-func TestBeneathInterrupted(t *testing.T) {
+func TestHypervisorsInterrupted(t *testing.T) {
 	p, err := plan.Test(request())
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +257,7 @@ func TestBeneathInterrupted(t *testing.T) {
 }
 
 // A failed gate ends the command: nothing is watched, and nothing is left running.
-func TestBeneathUnfit(t *testing.T) {
+func TestHypervisorsUnfit(t *testing.T) {
 	p, err := plan.Test(request())
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +279,7 @@ func TestBeneathUnfit(t *testing.T) {
 }
 
 // A check places its ends, and watches nothing; an explanation does both.
-func TestBeneathCheckAndExplain(t *testing.T) {
+func TestHypervisorsCheckAndExplain(t *testing.T) {
 	f := &fakeSource{name: "vsphere://vc", every: time.Second}
 	local, peer := sourced()
 	doc, err := (&Runner{Ends: pairOf(local, peer), Watch: &quiet{}, Gating: &Gating{}, Hypervisors: []hypervisor.Source{f}}).Check(t.Context(), Probing{}, 1)

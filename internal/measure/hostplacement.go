@@ -132,12 +132,12 @@ func sameNIC(n *GuestNIC, g *Guest) string {
 }
 
 // Shaped returns the rate limit of the guest's port in one direction, seen from the guest, and where it is set. Network I/O Control limits an adapter in
-// addition to the shaping of its port: the smaller of the two counts. s is nil where there is no limit with a rate or where it is not known; told is true
+// addition to the shaping of its port: the smaller of the two counts. s is nil where there is no limit with a rate or where it is not known; reported is true
 // where it is known.
-func (b HostPlacement) Shaped(sends bool) (s *Shaping, at string, told bool) {
-	s, at, told = b.policy(sends)
+func (b HostPlacement) Shaped(sends bool) (s *Shaping, at string, reported bool) {
+	s, at, reported = b.policy(sends)
 	if b.NIC == nil || b.Guest == nil || !sends || !b.NIC.IOLimit.on() {
-		return s, at, told
+		return s, at, reported
 	}
 	if s == nil || *b.NIC.IOLimit.AverageBps < *s.AverageBps {
 		return b.NIC.IOLimit, b.NIC.Name + " of " + b.Guest.Name, true
@@ -146,7 +146,7 @@ func (b HostPlacement) Shaped(sends bool) (s *Shaping, at string, told bool) {
 }
 
 // policy returns the shaping of the port: its own, else that of the port group, else that of the switch. The nearest setting counts, even where it is off.
-func (b HostPlacement) policy(sends bool) (s *Shaping, at string, told bool) {
+func (b HostPlacement) policy(sends bool) (s *Shaping, at string, reported bool) {
 	type place struct {
 		at      string
 		in, out *Shaping

@@ -2,8 +2,8 @@ package measure
 
 import "testing"
 
-// TestBeneath: a placement leads to every inventory that knows its end point.
-func TestBeneath(t *testing.T) {
+// TestHostPlacement: a placement leads to every inventory that knows its end point.
+func TestHostPlacement(t *testing.T) {
 	vc := Inventory{
 		Source:     "vsphere://vc",
 		Hosts:      []GuestHost{{ID: "host-9", Name: "esx1", UUID: "AABBCCDD-0000-0000-0000-000000000001"}, {ID: "host-8", Name: "esx2"}},
@@ -53,10 +53,10 @@ func TestShaped(t *testing.T) {
 	at := func(bps int64) *Shaping { return &Shaping{Enabled: new(true), AverageBps: &bps} }
 	off := &Shaping{Enabled: new(false), AverageBps: new(int64(7))}
 	for name, c := range map[string]struct {
-		nic       GuestNIC
-		group     SwitchPortGroup
-		out, in   int64
-		told, inn bool
+		nic           GuestNIC
+		group         SwitchPortGroup
+		out, in       int64
+		reported, inn bool
 	}{
 		"nothing":                      {GuestNIC{}, SwitchPortGroup{}, 0, 0, false, false},
 		"sends at a limit":             {GuestNIC{Limit: at(5)}, SwitchPortGroup{}, 5, 0, true, false},
@@ -70,16 +70,16 @@ func TestShaped(t *testing.T) {
 	} {
 		b := HostPlacement{Guest: &Guest{Name: "a"}, NIC: &c.nic, PortGroup: &c.group}
 		for _, sends := range []bool{true, false} {
-			s, _, told := b.Shaped(sends)
+			s, _, reported := b.Shaped(sends)
 			got, want, known := int64(0), c.in, c.inn
 			if sends {
-				want, known = c.out, c.told
+				want, known = c.out, c.reported
 			}
 			if s != nil {
 				got = *s.AverageBps
 			}
-			if got != want || told != known {
-				t.Errorf("%s, sends %v: %d told %v, want %d told %v", name, sends, got, told, want, known)
+			if got != want || reported != known {
+				t.Errorf("%s, sends %v: %d told %v, want %d told %v", name, sends, got, reported, want, known)
 			}
 		}
 	}

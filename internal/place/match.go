@@ -250,10 +250,10 @@ func names(all []found) string {
 func (s Subject) notFound(all []measure.Inventory) string {
 	var by []string
 	for _, x := range []struct {
-		told bool
-		name string
+		reported bool
+		name     string
 	}{{s.UUID != "", "UUID"}, {len(s.MACs) > 0, "MAC address"}, {len(addresses(s.Addrs)) > 0, "IP address"}} {
-		if x.told {
+		if x.reported {
 			by = append(by, x.name)
 		}
 	}

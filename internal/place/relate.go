@@ -144,7 +144,7 @@ func onOneNetwork(a, b Placed, all []measure.Inventory) (kind, why string) {
 	group := one && x.PortGroup != "" && x.PortGroup == y.PortGroup
 	trunk := isTrunk(x) || isTrunk(y)
 	tagged := x.VLAN != "" && x.VLAN == y.VLAN && !trunk
-	told := len(networks(a.ViaAddrs)) > 0 && len(networks(b.ViaAddrs)) > 0
+	reported := len(networks(a.ViaAddrs)) > 0 && len(networks(b.ViaAddrs)) > 0
 	switch net, ok := subnet(a, b); {
 	case group && !trunk:
 		return measure.SameVLAN, hosts + "port group " + network(x)
@@ -156,7 +156,7 @@ func onOneNetwork(a, b Placed, all []measure.Inventory) (kind, why string) {
 		return measure.SameVLAN, fmt.Sprintf("%sport group %s and subnet %s at both", hosts, network(x), net)
 	case ok && (x.VLAN == y.VLAN || untagged(x) && untagged(y)):
 		return measure.SameVLAN, fmt.Sprintf("%sby their subnet %s only", hosts, net)
-	case one && !told && !trunk && x.Site == y.Site && x.Network != "" && x.Network == y.Network && x.VLAN == y.VLAN:
+	case one && !reported && !trunk && x.Site == y.Site && x.Network != "" && x.Network == y.Network && x.VLAN == y.VLAN:
 		return measure.SameVLAN, fmt.Sprintf("%sby the name of their network only: %s", hosts, network(x))
 	}
 	return "", ""

@@ -87,7 +87,7 @@ func TestOneHostOfTwoSources(t *testing.T) {
 	}
 }
 
-func TestBelow(t *testing.T) {
+func TestOfEndPoints(t *testing.T) {
 	v := testbed()
 	v.Guests[0].Disks = []measure.GuestDisk{{Datastore: "ds-1"}}
 	got := OfEndPoints(v, []measure.Placement{*placed("a", 1, v).At, {Source: "elsewhere", Guest: "vm-2"}})

@@ -151,13 +151,13 @@ func open(c *measure.Cell) []string {
 
 // decides returns those of the causes that an experiment can decide.
 func decides(cat *Catalogue, id string, causes []string) []string {
-	var told []string
+	var reported []string
 	for _, cause := range causes {
 		if r, ok := RuleOf(cat, cause); ok && slices.Contains(r.Tests, id) {
-			told = append(told, cause)
+			reported = append(reported, cause)
 		}
 	}
-	return told
+	return reported
 }
 
 // RuleOf returns the rule of a cause.

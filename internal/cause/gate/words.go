@@ -10,10 +10,10 @@ import (
 // Missing returns the finding for a fact that is missing of a host, an interface, a direction or the path; nil if
 // its absence means nothing.
 func Missing(of interface {
-	WhyNot(facts ...string) (why string, told bool)
+	WhyNot(facts ...string) (why string, reported bool)
 }, what string, facts ...string) *Finding {
-	why, told := of.WhyNot(facts...)
-	if !told {
+	why, reported := of.WhyNot(facts...)
+	if !reported {
 		return nil
 	}
 	return NotChecked(what, why)

@@ -43,7 +43,7 @@ func netQueueSeen(e *diagnose.End) *diagnose.Outcome {
 		return e.Lacks("facts of the host")
 	}
 	if e.System == "esxi" {
-		if v, told := Setting(e.Facts, "netNetqueueEnabled"); told && IsOff(v) {
+		if v, reported := Setting(e.Facts, "netNetqueueEnabled"); reported && IsOff(v) {
 			return diagnose.Possible("NetQueue of the %s is off", e.Place).At(e.Where()).
 				By(measure.Proof{EndPoint: e.Name, Counter: "kernel option netNetqueueEnabled", Value: 0, Note: "its default is TRUE"}).
 				AddFix(e.Machine().Fix(e.Adapter().Set(knob.Channels, "combined 1")))
@@ -74,11 +74,11 @@ func netQueueOfHost(e *diagnose.End) *diagnose.Outcome {
 	if h := HypervisorHost(e); h != nil {
 		facts = h.Facts
 	}
-	value, told := Setting(facts, "netNetqueueEnabled")
+	value, reported := Setting(facts, "netNetqueueEnabled")
 	zero, queues, at := queueZero(e)
 	alone := queues > 1 && zero > 100*diagnose.OneShare
 	switch {
-	case told && IsOff(value):
+	case reported && IsOff(value):
 		o := diagnose.Possible("NetQueue of %s is off", HostName(e)).By(measure.Proof{EndPoint: e.Name, Counter: "kernel option netNetqueueEnabled of " + HostName(e), Note: "its default is TRUE"})
 		if alone || queues == 1 {
 			o.By(zeroProof(e, at, zero))
@@ -90,7 +90,7 @@ func netQueueOfHost(e *diagnose.End) *diagnose.Outcome {
 			o.MarkNotBinding()
 		}
 		return o.At(AtHost(e, HostName(e))).Then("the same test with more guests: their own queues carry more").AddFix(queuesOn(e))
-	case told || changesOptions(facts):
+	case reported || changesOptions(facts):
 		return diagnose.No("netNetqueueEnabled of %s has its default", HostName(e))
 	case queues > 1:
 		return diagnose.No("queue 0 of %s takes %s of its packets", HostName(e), unit.Percent(zero))

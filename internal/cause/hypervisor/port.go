@@ -16,9 +16,9 @@ type ShapedPort struct {
 // that of the switch. nil: there is none, or it is not known.
 func ShapedAt(f *diagnose.Flow, e *diagnose.End) *ShapedPort {
 	for _, b := range e.Placements {
-		if x, at, told := b.Shaped(e.Sends()); x != nil {
+		if x, at, reported := b.Shaped(e.Sends()); x != nil {
 			return &ShapedPort{End: e, Name: diagnose.Line(at), Average: float64(*x.AverageBps)}
-		} else if told {
+		} else if reported {
 			return nil
 		}
 	}

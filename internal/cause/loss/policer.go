@@ -113,7 +113,7 @@ func noPolicer(f *diagnose.Flow) *diagnose.Outcome {
 	loaded, known := f.LoadedRTT()
 	bound, _ := f.LossBound(loaded, again)
 	_, _, idle := f.RTT()
-	held, _, told := f.WindowLimited()
+	held, _, reported := f.WindowLimited()
 	switch {
 	case !counted:
 		return f.Sender.Lacks("tcp_info.total_retrans_segments")
@@ -127,7 +127,7 @@ func noPolicer(f *diagnose.Flow) *diagnose.Outcome {
 		return f.Sender.Lacks("the round trip of the idle path")
 	case f.HasQueue():
 		return diagnose.No("a queue fills: the round trip grows under load")
-	case told && held > diagnose.RwndBar:
+	case reported && held > diagnose.RwndBar:
 		return diagnose.No("the receiver's window limited the sender %s of the time", unit.Percent(held))
 	}
 	return nil
@@ -168,11 +168,11 @@ func packetsPolicer(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	h, known := l.WindowLimited()
 	flat, seen := SettledFlatness(f)
-	idle, told := l.IdlePct()
+	idle, reported := l.IdlePct()
 	switch {
 	case !l.timed:
 		return diagnose.Missing("the round trip under load", "the captured packets do not show it")
-	case told && idle > diagnose.IdleBar/2:
+	case reported && idle > diagnose.IdleBar/2:
 		return diagnose.Missing("the rate of a sender that always has data", fmt.Sprintf("it had nothing to send %s of the time: the program itself may send at a flat rate", unit.Percent(idle)))
 	case l.bound > diagnose.RareBar*l.Rate():
 		return diagnose.No("the %s that was retransmitted would allow %s", Rare(l.Pct), unit.Rate(l.bound))

@@ -30,9 +30,9 @@ func BrokenTSO() rule.Cause {
 func JudgeBrokenTSO(f *diagnose.Flow) *diagnose.Outcome {
 	bps, ok := f.Goodput()
 	again, counted := f.AgainPct()
-	x, told := Stalled(f)
+	x, reported := Stalled(f)
 	switch {
-	case !ok || !counted || !told:
+	case !ok || !counted || !reported:
 		return f.Sender.Lacks("tcp_info.total_retrans_segments")
 	case bps > brokenRate || again < BrokenAgain || x.Timeouts == 0:
 		return diagnose.No("%s pass, %s of the segments were retransmitted", unit.Rate(bps), unit.Percent(again))
@@ -305,14 +305,14 @@ func stalled(w *advise.Direction) bool {
 	if c == nil || c.Goodput == nil || c.Protocol != measure.TCP || w.Local() || c.Spec.Rate > 0 || c.Spec.MaxRate > 0 {
 		return false
 	}
-	again, told := sentAgain(w)
+	again, reported := sentAgain(w)
 	slower := float64(min(w.From.FaceOf(w.Face(w.From)).Speed(), w.To.FaceOf(w.Face(w.To)).Speed()))
-	return again >= stallAgain || (again >= someAgain || !told) && w.Goodput() < stallShare*max(w.Hope(), slower)
+	return again >= stallAgain || (again >= someAgain || !reported) && w.Goodput() < stallShare*max(w.Hope(), slower)
 }
 
-// sentAgain returns the share of its segments that the sender retransmitted in the last run; told is false if its
+// sentAgain returns the share of its segments that the sender retransmitted in the last run; reported is false if its
 // kernel does not report it.
-func sentAgain(w *advise.Direction) (share float64, told bool) {
+func sentAgain(w *advise.Direction) (share float64, reported bool) {
 	if len(w.Cell.Runs) == 0 {
 		return 0, false
 	}
@@ -322,6 +322,6 @@ func sentAgain(w *advise.Direction) (share float64, told bool) {
 			sent, again = sent.Plus(f.Sender.Delta(measure.SegmentsSent)), again.Plus(f.Sender.Delta(measure.Retransmits))
 		}
 	}
-	pct, told := again.Pct(sent)
-	return pct / 100, told
+	pct, reported := again.Pct(sent)
+	return pct / 100, reported
 }

@@ -163,8 +163,8 @@ func Crowded(f *diagnose.Flow) *diagnose.Outcome {
 func hostCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 	load := hypervisor.HostCounter(e, measure.CounterUsage)
 	usage, ok := load.Of("")
-	ours, told := oursOf(e, measure.CounterUsed)
-	if !ok || !told || cpusOf(load.Placement) <= 0 {
+	ours, reported := oursOf(e, measure.CounterUsed)
+	if !ok || !reported || cpusOf(load.Placement) <= 0 {
 		return nil, false
 	}
 	others := max(0, usage.Mean-ours/cpusOf(load.Placement))
@@ -254,8 +254,8 @@ func uplinkCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 	}
 	face := hypervisor.HypervisorHost(e).Facts.Interface(up[0])
 	all, ok := hypervisor.HostCounter(e, counter).Of(up[0])
-	ours, told := oursOf(e, counter)
-	if !ok || !told || face == nil || diagnose.SpeedOf(face) == 0 {
+	ours, reported := oursOf(e, counter)
+	if !ok || !reported || face == nil || diagnose.SpeedOf(face) == 0 {
 		return nil, false
 	}
 	speed := diagnose.SpeedOf(face)

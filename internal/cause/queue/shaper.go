@@ -260,7 +260,7 @@ func PacketsShaper(f *diagnose.Flow) *diagnose.Outcome {
 	queue, ok := s.Stands()
 	h, known := s.WindowLimited()
 	flat, seen := loss.SettledFlatness(f)
-	idle, told := s.IdlePct()
+	idle, reported := s.IdlePct()
 	loaded, least, _ := s.RTT()
 	share, stated := f.CeilingShare()
 	share = max(share, loss.SettledShare(f))
@@ -277,7 +277,7 @@ func PacketsShaper(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("the receiver's window was closed %s of the time", unit.Percent(s.ClosedPct()))
 	case known && h.Binds && !queue:
 		return diagnose.No("the receiver's window limits the sender")
-	case told && idle > diagnose.IdleBar/2:
+	case reported && idle > diagnose.IdleBar/2:
 		return diagnose.No("the sender had nothing to send %s of the time", unit.Percent(idle))
 	case !queue && s.At == measure.AtSender && f.HasQueue(): // the capture shows only the part of the kernel's round trip behind the interface
 		return diagnose.Missing("the queue of the sender's host", "the kernel's round trip is longer than that of its packets from the interface on: the queue is before the capture point")
@@ -363,10 +363,10 @@ func gateGuestShaping(h *scene.Host) *gate.Finding {
 	if !ok {
 		return nil
 	}
-	told := false
+	reported := false
 	for _, sends := range []bool{true, false} {
 		s, at, known := b.Shaped(sends)
-		told = told || known
+		reported = reported || known
 		if s == nil {
 			continue
 		}
@@ -380,7 +380,7 @@ func gateGuestShaping(h *scene.Host) *gate.Finding {
 		return gate.Warn("%s limits what %s %s to %s", at, b.Guest.Name, what, gate.Rate(*s.AverageBps)).
 			Do(scene.Advise("on the hypervisor: raise the average bandwidth of that traffic shaping, or switch it off").Risking("the limit may be intended"))
 	}
-	if !told {
+	if !reported {
 		return gate.NotChecked("traffic shaping of "+b.Guest.Name, "the inventory does not have it")
 	}
 	return gate.Pass("no traffic shaping limits %s to less than the wanted rate", b.Guest.Name)

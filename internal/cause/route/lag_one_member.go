@@ -254,8 +254,8 @@ func hashed(policy string) string {
 // group would carry nothing.
 func groupsUnknown(b *measure.Bond) string {
 	lacp := slices.Contains([]string{"802.3ad", "lacp"}, strings.ToLower(b.Mode))
-	told := b.Aggregate != nil && !slices.ContainsFunc(b.Members, func(m measure.BondMember) bool { return m.Aggregate == nil })
-	if !lacp || told {
+	reported := b.Aggregate != nil && !slices.ContainsFunc(b.Members, func(m measure.BondMember) bool { return m.Aggregate == nil })
+	if !lacp || reported {
 		return ""
 	}
 	return "; its LACP groups are not known"

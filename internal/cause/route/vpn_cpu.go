@@ -59,7 +59,7 @@ func tunnelWork(e *diagnose.End) *diagnose.Outcome {
 	o := diagnose.Likely("kernel work fills CPU %d, and %s is a tunnel (%s): %s", c.Core, diagnose.Word(e.Face.Name), diagnose.Word(e.Face.Tunnel.Kind), unit.Percent(work)).
 		At(e.OnCPU(c.Core)).By(diagnose.Above(e.Proof("system and softirq of that CPU", work, "pct"), diagnose.ThreadBar)).
 		AddFix(diagnose.Advise(e, "use a NIC or CPU with encryption offload, use several tunnels, or send the traffic outside the tunnel"))
-	if t, told := e.Threads(); told && t.Run+t.Wait > diagnose.ThreadBar {
+	if t, reported := e.Threads(); reported && t.Run+t.Wait > diagnose.ThreadBar {
 		o.Confidence = measure.Possible // it may be that thread's own work
 		o.MarkNotBinding()
 	}

@@ -189,7 +189,7 @@ func (f *Face) Wanted() int64 {
 
 // WhyNot returns why a fact of the interface is missing. A fact that is absent without a reason makes no sense for
 // the interface's kind and is not reported, except on a real device.
-func (f *Face) WhyNot(facts ...string) (why string, told bool) {
+func (f *Face) WhyNot(facts ...string) (why string, reported bool) {
 	own := "interfaces." + f.Name
 	parent, _, _ := strings.Cut(facts[0], ".")
 	why = Reason(f.Host.NotChecked, own+"."+facts[0], own+"."+parent, own+".*", own, "interfaces")

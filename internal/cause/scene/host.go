@@ -60,9 +60,9 @@ func (h *Host) Interface(name string) *measure.Interface {
 	return h.byName[name]
 }
 
-// WhyNot returns the host's reason for a missing fact, or for a missing parent or companion fact. told is false if
+// WhyNot returns the host's reason for a missing fact, or for a missing parent or companion fact. reported is false if
 // there is no reason.
-func (h *Host) WhyNot(facts ...string) (why string, told bool) {
+func (h *Host) WhyNot(facts ...string) (why string, reported bool) {
 	parent, _, _ := strings.Cut(facts[0], ".")
 	return Reason(h.NotChecked, append(facts, parent)...), h.Known
 }

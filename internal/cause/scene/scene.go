@@ -252,7 +252,7 @@ func (w *Direction) Sender() *Host { return w.Scene.Host(w.From) }
 
 // WhyNot returns why a fact of the path is missing. Keys are either plain or have the direction as prefix
 // ("forward.mtu").
-func (w *Direction) WhyNot(facts ...string) (why string, told bool) {
+func (w *Direction) WhyNot(facts ...string) (why string, reported bool) {
 	dir := "forward"
 	if w.Back {
 		dir = "back"
@@ -261,7 +261,7 @@ func (w *Direction) WhyNot(facts ...string) (why string, told bool) {
 }
 
 // WhyNot returns why a fact without a direction is missing.
-func (sc *Scene) WhyNot(facts ...string) (why string, told bool) {
+func (sc *Scene) WhyNot(facts ...string) (why string, reported bool) {
 	return Reason(sc.Subject.Path.Missing, facts...), true
 }
 

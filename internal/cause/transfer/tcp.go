@@ -77,9 +77,9 @@ func (c *scene) isOff(cause string, f *diagnose.Flow) bool {
 	case "receive-window":
 		return known && base < farNs && c.t.Asked.BufferBytes == 0
 	case "slow-reader":
-		held, _, told := f.WindowLimited()
+		held, _, reported := f.WindowLimited()
 		behind, seen := f.UnreadShare()
-		return told && seen && held < diagnose.RwndClear && behind <= diagnose.UnreadBar
+		return reported && seen && held < diagnose.RwndClear && behind <= diagnose.UnreadBar
 	}
 	return false
 }

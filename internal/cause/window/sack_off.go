@@ -45,12 +45,12 @@ func judgeSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 		return o
 	}
 	again, counted := f.AgainPct()
-	timeouts, told := f.Sender.Counter("TcpExt.TCPTimeouts")
+	timeouts, reported := f.Sender.Counter("TcpExt.TCPTimeouts")
 	reno, _ := f.Sender.Counter("TcpExt.TCPRenoRecovery")
 	flat, steady := f.Flatness()
 	bound, known := f.Allowed()
 	switch {
-	case !counted || !told:
+	case !counted || !reported:
 		o.Confidence = measure.Likely
 	case again < diagnose.AgainBar || timeouts+reno == 0 || offloadLoses(f, again) || f.LinkIsFull() || steady && flat < diagnose.FlatBar && f.HasQueue() || f.IsRare(diagnose.RareBar):
 		o.MarkNotBinding()
@@ -83,11 +83,11 @@ func packetsSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	s := f.AnyCapturePoint()
 	again, counted := s.AgainPct()
-	queue, told := s.Stands()
+	queue, reported := s.Stands()
 	switch {
 	case !counted && s.Data.Again.N > 0:
 		o.Confidence = measure.Likely
-	case !counted || again < diagnose.AgainBar || f.LinkIsFull() || told && queue && again < 0.05:
+	case !counted || again < diagnose.AgainBar || f.LinkIsFull() || reported && queue && again < 0.05:
 		o.MarkNotBinding()
 	default:
 		o.By(diagnose.Above(s.Proof("retransmitted, of the payload", again, "pct", s.Data.Again.Packets...), diagnose.AgainBar), s.Count("retransmissions after a timeout", s.Data.Timeout))
