@@ -12,7 +12,11 @@
 package host
 
 import (
+	"errors"
+	"io/fs"
+	"path"
 	"strings"
+	"time"
 
 	"thru/internal/host/tree"
 	"thru/internal/measure"
@@ -97,3 +101,69 @@ func orNote[T any](n *notes, fact string) func(T, error) T {
 
 // byFact orders notes by fact, so that equal readings give equal documents.
 func byFact(a, b measure.NotChecked) int { return strings.Compare(a.Fact, b.Fact) }
+
+// Snapshot is one reading of this host's counters, each counted since boot or
+// since its owner began. Two of them make a measure.HostSpan (Span).
+//
+// Taken is when the reading began, on the monotonic clock. A counter that
+// could not be read is nil and named in Missing, with the key of
+// measure.HostSpan.
+type Snapshot struct {
+	Taken   time.Time
+	CPUs    []CPUTimes
+	Memory  *measure.Memory // at the time of the reading
+	Worker  *measure.Process
+	NIC     *measure.NICSpan // with all driver counters; RxRing without those of vmxnet3
+	Qdisc   *measure.Qdisc   // Backlog is that at the reading
+	Softnet []measure.Softnet
+	Proto   map[string]uint64
+	Quota   *measure.QuotaSpan // of the group with the lowest quota around this process; also nil where there is no quota
+	IRQs    []measure.IRQSpan  // of the interface, by core
+	Swap    *measure.SwapSpan
+	Missing []measure.NotChecked
+}
+
+// FS is the file tree that holds /proc and /sys.
+type FS struct{ tree.Tree }
+
+// net reads a file of /proc/net in the calling thread's network namespace.
+// "self" is the main thread, which may be in another namespace; "thread-self"
+// exists since Linux 3.17 (proc(5)).
+func (f FS) net(name string) ([]byte, error) {
+	b, err := f.Read(path.Join("proc/thread-self/net", name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.Read(path.Join("proc/self/net", name))
+	}
+	return b, err
+}
+
+// unlessAbsent returns nil for "file does not exist", and any other error
+// unchanged.
+func unlessAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// chosen returns the word in brackets of "always [madvise] never"; a single
+// word without brackets is the choice itself.
+func chosen(s string) (string, error) {
+	if _, rest, ok := strings.Cut(s, "["); ok {
+		if word, _, ok := strings.Cut(rest, "]"); ok && word != "" {
+			return word, nil
+		}
+	}
+	if words := strings.Fields(s); len(words) == 1 && !strings.ContainsAny(s, "[]") {
+		return s, nil
+	}
+	return "", errors.New("no selected value in " + quoted(s))
+}
+
+// quoted shortens foreign text for an error.
+func quoted(s string) string {
+	if len(s) > 60 {
+		s = s[:60] + "..."
+	}
+	return `"` + strings.ToValidUTF8(s, "?") + `"`
+}

@@ -1,11 +1,15 @@
 package host
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -107,4 +111,118 @@ func (f FS) uefi() (bool, error) {
 		return false, errHidden("/sys/firmware")
 	}
 	return slices.Contains(names, "efi"), nil
+}
+
+// parseOSRelease returns PRETTY_NAME of os-release(5): shell assignments with
+// optional quotes.
+func parseOSRelease(text string) (string, error) {
+	for line := range strings.Lines(text) {
+		value, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME=")
+		if !ok {
+			continue
+		}
+		if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+			value = value[1 : n-1]
+		}
+		if value == "" {
+			break
+		}
+		return strings.NewReplacer(`\"`, `"`, `\$`, `$`, `\\`, `\`, "\\`", "`").Replace(value), nil
+	}
+	return "", errors.New("no PRETTY_NAME")
+}
+
+// system returns facts about the host that no file shows.
+type system interface {
+	rules() (ruleset, error)           // of nftables, in the calling thread's network namespace
+	entries(table string) (int, error) // of a table of iptables, "ip filter"
+	adjtime() (timex, error)           // state of the clock
+	readCost() time.Duration           // of one clock reading
+	free(path string) (int64, error)   // bytes of a file system that a user may still fill
+	latencyLimit() (usec int, _ error) // longest exit latency of idle states that programs allow
+}
+
+// Reasons in words for people.
+const (
+	onlyLive = "only the running kernel reports it"
+	notShown = "this kernel does not show it"
+)
+
+// denied reports whether a reason is a lack of rights. Notes hold text, and
+// the kernel's errors for a lack of rights end in one of these words.
+func denied(why string) bool {
+	return strings.Contains(why, tree.OnlyRoot) || strings.HasSuffix(why, syscall.EACCES.Error()) || strings.HasSuffix(why, syscall.EPERM.Error())
+}
+
+// rootAdds names the denied facts, each once, for one line for people.
+func rootAdds(n notes) []string {
+	var all []string
+	facts := measure.NewVocabulary()
+	for _, note := range n {
+		if !denied(note.Why) {
+			continue
+		}
+		if name := facts.Title(note.Fact); !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// timex is the state of the clock by adjtimex(2).
+type timex struct {
+	synchronised bool
+	maxErrorNs   int64
+	offsetNs     int64
+	driftPPM     float64
+}
+
+// clock reads the clock source
+// (Documentation/ABI/testing/sysfs-devices-system-clocksource) and, from the
+// running kernel, the clock's error and the cost of a reading.
+func (h *Host) clock(n *notes) *measure.Clock {
+	const dir = "sys/devices/system/clocksource/clocksource0"
+	var c measure.Clock
+	c.Source = keeper[string](n, "clock.source")(h.fs.Text(path.Join(dir, "current_clocksource")))
+	c.Available = strings.Fields(h.fs.Optional(path.Join(dir, "available_clocksource"))) // in the same folder
+	if h.system == nil {
+		n.add("clock.synchronised", onlyLive)
+		n.add("clock.read_cost_ns", onlyLive)
+	} else {
+		if t := keeper[timex](n, "clock.synchronised")(h.system.adjtime()); t != nil {
+			c.Synchronised, c.MaxErrorNs, c.OffsetNs, c.DriftPPM = &t.synchronised, &t.maxErrorNs, &t.offsetNs, &t.driftPPM
+		}
+		c.ReadNs = new(h.system.readCost().Nanoseconds())
+	}
+	if c.Source == nil && c.Synchronised == nil && c.ReadNs == nil {
+		return nil
+	}
+	return &c
+}
+
+// managers names the programs that configure the interfaces of this host, by
+// the files that each leaves while it runs; none in a container. Persistent
+// settings must follow the rules of the named program: sd_booted(3),
+// systemd-networkd.service(8), NetworkManager(8), netplan(5), interfaces(5).
+func (f FS) managers() []string {
+	var found []string
+	for _, m := range []struct{ name, trace string }{
+		{"systemd-networkd", "run/systemd/netif/links"},
+		{"NetworkManager", "run/NetworkManager/devices"},
+		{"ifupdown", "run/network/ifstate"},
+	} {
+		if f.Exists(m.trace) {
+			found = append(found, m.name)
+		}
+	}
+	if names, err := f.Names("etc/netplan"); err == nil && slices.ContainsFunc(names, func(s string) bool { return strings.HasSuffix(s, ".yaml") }) {
+		found = append(found, "netplan")
+	}
+	switch udev := f.Exists("run/udev/data"); {
+	case udev && f.Exists("run/systemd/system"):
+		found = append(found, "systemd-udevd")
+	case udev:
+		found = append(found, "udev")
+	}
+	return found
 }

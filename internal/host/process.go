@@ -1,11 +1,15 @@
 package host
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"thru/internal/host/tree"
 	"thru/internal/measure"
@@ -90,4 +94,179 @@ func parseStatus(text string) (status, error) {
 		return status{}, errors.New("no context switches")
 	}
 	return st, nil
+}
+
+// Holder is a process with an open socket.
+type Holder struct {
+	PID  int
+	Name string // the program's name by /proc/PID/comm
+}
+
+// Holders returns the processes that have sockets open, by socket inode
+// (proc_pid_fd(5)). Only root sees those of other users: sockets that are not
+// found are left out. It reads every open file of the host, which takes some
+// ten milliseconds.
+func (h *Host) Holders(inodes map[uint32]bool) (map[uint32][]Holder, error) {
+	pids, err := h.fs.Numbered("proc", "")
+	if err != nil {
+		return nil, fmt.Errorf("host: finding the owner of a socket: %w", err)
+	}
+	all := map[uint32][]Holder{}
+	for _, pid := range pids {
+		for _, inode := range h.fs.socketsOf(pid) {
+			if !inodes[inode] {
+				continue
+			}
+			name, _ := h.fs.Text(path.Join("proc", strconv.Itoa(pid), "comm")) // the process may have just ended
+			all[inode] = append(all[inode], Holder{PID: pid, Name: name})
+		}
+	}
+	return all, nil
+}
+
+// Process returns the CPU time and memory that a process has used since it
+// began.
+func (h *Host) Process(pid int) (measure.Process, error) { return h.fs.process(pid) }
+
+// socketsOf returns the inodes of a process's sockets, each once; none where
+// the process is gone or belongs to another user.
+func (f FS) socketsOf(pid int) (all []uint32) {
+	dir := path.Join("proc", strconv.Itoa(pid), "fd")
+	names, err := f.Names(dir)
+	if err != nil {
+		return nil
+	}
+	seen := map[uint32]bool{}
+	for _, n := range names {
+		if inode, ok := socketInode(f.Link(path.Join(dir, n))); ok && !seen[inode] {
+			seen[inode] = true
+			all = append(all, inode)
+		}
+	}
+	return all
+}
+
+// socketInode parses "socket:[1234]".
+func socketInode(link string) (uint32, bool) {
+	s, ok := strings.CutPrefix(link, "socket:[")
+	s, closed := strings.CutSuffix(s, "]")
+	n, err := strconv.ParseUint(s, 10, 32)
+	return uint32(n), ok && closed && err == nil
+}
+
+// Born returns the time from boot to the start of a process
+// (proc_pid_stat(5), field 22). Together with the process number it
+// identifies the process.
+func (h *Host) Born(pid int) (time.Duration, error) {
+	return tree.Parsed(h.fs.Read, path.Join("proc", strconv.Itoa(pid), "stat"), parseBorn)
+}
+
+func parseBorn(line string) (time.Duration, error) {
+	end := strings.LastIndexByte(line, ')')
+	f := strings.Fields(line[end+1:])
+	if end < 0 || len(f) < 20 {
+		return 0, fmt.Errorf("%.80q has no start time", line)
+	}
+	n, err := strconv.ParseUint(f[19], 10, 63)
+	if err != nil || n > uint64(1<<63-1)/uint64(tick) {
+		return 0, fmt.Errorf("%.40q is not a time", f[19])
+	}
+	return time.Duration(int64(n) * tick), nil
+}
+
+// Up returns the time since boot, suspended time included (proc_uptime(5)).
+func (h *Host) Up() (time.Duration, error) { return tree.Parsed(h.fs.Read, "proc/uptime", parseUp) }
+
+func parseUp(line string) (time.Duration, error) {
+	seconds, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	up, err := time.ParseDuration(seconds + "s")
+	if err != nil || up < 0 {
+		return 0, fmt.Errorf("%.40q is not a time", seconds)
+	}
+	return up, nil
+}
+
+// mostDescendants limits how many processes are read.
+const mostDescendants = 64
+
+// ChildConnections returns the TCP connections of all descendants of a
+// process, in this network namespace.
+func (h *Host) ChildConnections(pid int) ([]measure.Addresses, error) {
+	inodes := map[uint32]bool{}
+	for _, child := range h.fs.descendants(pid) {
+		for _, inode := range h.fs.socketsOf(child) {
+			inodes[inode] = true
+		}
+	}
+	if len(inodes) == 0 {
+		return nil, nil
+	}
+	var all []measure.Addresses
+	for _, file := range []string{"tcp", "tcp6"} {
+		found, err := tree.Parsed(h.fs.net, file, connectionsOf(inodes))
+		if unlessAbsent(err) != nil { // a system without IPv6 has no tcp6
+			return nil, fmt.Errorf("host: reading the connections of a program: %w", err)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// descendants lists the children of a process and their descendants
+// (proc_pid_task(5), children); none where the kernel does not list them.
+func (f FS) descendants(pid int) []int {
+	all := []int{pid}
+	for i := 0; i < len(all) && len(all) < mostDescendants; i++ {
+		dir := path.Join("proc", strconv.Itoa(all[i]), "task")
+		threads, _ := f.Names(dir) // it may have just ended
+		for _, t := range threads {
+			text, _ := f.Text(path.Join(dir, t, "children"))
+			for _, word := range strings.Fields(text) {
+				if n, err := strconv.Atoi(word); err == nil && n > 0 {
+					all = append(all, n)
+				}
+			}
+		}
+	}
+	return all[1:]
+}
+
+// connectionsOf returns a parser of /proc/net/tcp or tcp6 (proc_pid_net(5))
+// for the established connections of the given sockets.
+func connectionsOf(inodes map[uint32]bool) func(string) ([]measure.Addresses, error) {
+	const established = "01"
+	return func(text string) (all []measure.Addresses, err error) {
+		for line := range strings.Lines(text) {
+			f := strings.Fields(line)
+			if len(f) < 10 || f[3] != established {
+				continue // the header, and sockets that are not connected
+			}
+			inode, err := strconv.ParseUint(f[9], 10, 32)
+			if err != nil || !inodes[uint32(inode)] {
+				continue
+			}
+			local, ok1 := hexAddr(f[1])
+			peer, ok2 := hexAddr(f[2])
+			if ok1 && ok2 {
+				all = append(all, measure.Addresses{Local: local.String(), Peer: peer.String()})
+			}
+		}
+		return all, nil
+	}
+}
+
+// hexAddr parses "0100007F:1F90": 32-bit words in the machine's byte order,
+// and the port.
+func hexAddr(s string) (netip.AddrPort, bool) {
+	words, port, _ := strings.Cut(s, ":")
+	b, err := hex.DecodeString(words)
+	n, perr := strconv.ParseUint(port, 16, 16)
+	if err != nil || perr != nil || len(b) != 4 && len(b) != 16 {
+		return netip.AddrPort{}, false
+	}
+	for i := 0; i < len(b); i += 4 {
+		binary.NativeEndian.PutUint32(b[i:], binary.BigEndian.Uint32(b[i:]))
+	}
+	addr, _ := netip.AddrFromSlice(b)
+	return netip.AddrPortFrom(addr.Unmap(), uint16(n)), true
 }

@@ -2,6 +2,8 @@ package host
 
 import (
 	"cmp"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -140,4 +142,149 @@ func driverErrors(driver map[string]uint64) map[string]uint64 {
 		}
 	}
 	return all
+}
+
+// QueueReader reads the packet counters of each queue of one interface
+// repeatedly. It parses the names of the driver's counters once, which costs
+// more than reading the values. It is for one goroutine.
+type QueueReader struct {
+	host  *Host
+	iface string
+	names queueNames
+	known map[string]queueCount // the names of queue counters
+	other map[string]bool
+}
+
+// Queues returns a reader of an interface's queues.
+func (h *Host) Queues(iface string) *QueueReader {
+	return &QueueReader{host: h, iface: iface, names: newQueueNames(), known: map[string]queueCount{}, other: map[string]bool{}}
+}
+
+// Read returns the counters of all queues since the driver was loaded,
+// receive queues first; an error where the driver has none.
+func (r *QueueReader) Read() ([]measure.QueueCounter, error) {
+	if r.host.kernel == nil {
+		return nil, errors.New("only the running kernel reports them")
+	}
+	driver, err := r.host.kernel.counters(r.iface)
+	if err != nil {
+		return nil, err
+	}
+	all := gatherQueues(driver, r.read)
+	if len(all) == 0 {
+		return nil, errors.New("its driver has no such counters")
+	}
+	return all, nil
+}
+
+// read is queueNames.read with a cache.
+func (r *QueueReader) read(name string) (queueCount, bool) {
+	if c, ok := r.known[name]; ok || r.other[name] {
+		return c, ok
+	}
+	c, ok := r.names.read(name)
+	if ok {
+		r.known[name] = c
+	} else {
+		r.other[name] = true
+	}
+	return c, ok
+}
+
+// Values of the netlink family "netdev" (include/uapi/linux/netdev.h): the
+// kernel's own queue counters, since Linux 6.9, for drivers that support them
+// (virtio_net, gve, bnxt).
+const (
+	netdevFamily    = "netdev"
+	cmdQstatsGet    = 12
+	qstatsIfindex   = 1
+	qstatsQueueType = 2
+	qstatsQueueID   = 3
+	qstatsScope     = 4
+	qstatsRxPackets = 8
+	qstatsRxBytes   = 9
+	qstatsTxPackets = 10
+	qstatsTxBytes   = 11
+	qstatsRxDrops   = 13
+	qstatsTxDrops   = 24
+	scopeQueue      = 1
+	sizeofGenl      = 4
+)
+
+// parseQstats reads one answer to NETDEV_CMD_QSTATS_GET: the counters of one
+// queue, after struct genlmsghdr.
+func parseQstats(b []byte) (c measure.QueueCounter, err error) {
+	if len(b) < sizeofGenl {
+		return c, errShort
+	}
+	b = b[sizeofGenl:]
+	id, kind := attr(b, qstatsQueueID), attr(b, qstatsQueueType)
+	if len(id) < 4 || len(kind) < 4 {
+		return c, errShort
+	}
+	direction, packets, bytes, drops := "rx", uint16(qstatsRxPackets), uint16(qstatsRxBytes), uint16(qstatsRxDrops)
+	if number32(kind) == 1 {
+		direction, packets, bytes, drops = "tx", qstatsTxPackets, qstatsTxBytes, qstatsTxDrops
+	}
+	c.Queue = fmt.Sprintf("%s-%d", direction, number32(id))
+	n := unsigned(attr(b, packets))
+	if n == nil {
+		return c, errors.New("the kernel has no packet counters of " + c.Queue)
+	}
+	c.Packets, c.Bytes, c.Drops = *n, unsigned(attr(b, bytes)), unsigned(attr(b, drops))
+	return c, nil
+}
+
+// unsigned returns a number of 4 or 8 bytes (netlink's "uint"); nil where
+// there is none.
+func unsigned(b []byte) *uint64 {
+	switch len(b) {
+	case 4:
+		return new(uint64(binary.NativeEndian.Uint32(b)))
+	case 8:
+		return new(binary.NativeEndian.Uint64(b))
+	}
+	return nil
+}
+
+// parseRxRing reads from one RTM_NEWLINK how many received packets were
+// dropped since the receive ring was full, by struct rtnl_link_stats64.
+//
+// rx_missed_errors are packets for which no buffer was free. rx_over_errors
+// and rx_fifo_errors "were used interchangeably" (if_link.h), and some
+// drivers raise both for one event: the larger counts. Of software interfaces
+// only bond, team and veth report ring drops: bond and team add up the
+// counters of their members, and veth has no ring that can overflow. Others
+// use the field for other counts (GRE: packets out of order), or their ring
+// is that of the lower interface.
+func parseRxRing(b []byte) (uint64, error) {
+	if len(b) < sizeofIfinfomsg {
+		return 0, errShort
+	}
+	kind := cString(attr(attr(b[sizeofIfinfomsg:], iflaLinkinfo), iflaInfoKind))
+	switch kind {
+	case "", "bond", "team", "veth":
+	default:
+		return 0, fmt.Errorf("a %.20s has no receive ring", kind)
+	}
+	s := attr(b[sizeofIfinfomsg:], iflaStats64)
+	const over, fifo, missed = 11, 14, 15 // field numbers, 8 bytes each
+	if len(s) < 8*(missed+1) {
+		return 0, fmt.Errorf("the kernel reports no rx_missed_errors (IFLA_STATS64, since Linux 2.6.35)")
+	}
+	field := func(n int) uint64 { return binary.NativeEndian.Uint64(s[8*n:]) }
+	return field(missed) + max(field(over), field(fifo)), nil
+}
+
+// driverRing returns the packets that vmxnet3 dropped for want of buffers,
+// which no common counter includes (drivers/net/vmxnet3/vmxnet3_ethtool.c,
+// pktsRxOutOfBuf).
+func driverRing(driver map[string]uint64) uint64 {
+	var sum uint64
+	for name, n := range driver {
+		if strings.HasSuffix(name, "pkts rx OOB") {
+			sum += n
+		}
+	}
+	return sum
 }

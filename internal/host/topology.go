@@ -4,12 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // PlacementFacts holds what this host knows for Placement: the NUMA node of
@@ -152,4 +156,134 @@ func (f FS) interrupts(devices []string) (map[int][]int, error) {
 		return nil, why
 	}
 	return all, nil
+}
+
+// nodes reads the NUMA nodes with their memory, including nodes without CPUs
+// (Documentation/ABI/stable/sysfs-devices-node).
+func (f FS) nodes(n *notes) []measure.NUMANode {
+	const dir = "sys/devices/system/node"
+	numbers, err := f.Numbered(dir, "node")
+	if err == nil && len(numbers) == 0 {
+		err = errors.New("/" + dir + " shows no node")
+	}
+	if err != nil {
+		n.add("numa_nodes", err.Error())
+		return nil
+	}
+	var all []measure.NUMANode
+	for _, number := range numbers {
+		node := path.Join(dir, fmt.Sprint("node", number))
+		fact := fmt.Sprintf("numa_nodes.%d", number)
+		v := measure.NUMANode{Node: number, CPUs: []int{}}
+		s, err := f.Text(path.Join(node, "cpulist"))
+		if err == nil && s != "" {
+			v.CPUs, err = parseCPUList(s)
+		}
+		if err != nil {
+			n.add(fact, err.Error())
+			continue
+		}
+		total, free, err := f.nodeMemory(path.Join(node, "meminfo"), number)
+		v.Total = keeper[int64](n, fact+".memory_bytes")(total, err)
+		if err == nil {
+			v.Free = &free
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// nodeMemory reads "Node 0 MemTotal: 123 kB" (drivers/base/node.c, node_read_meminfo).
+func (f FS) nodeMemory(file string, node int) (total, free int64, err error) {
+	all, err := f.Fields(file)
+	if err != nil {
+		return 0, 0, err
+	}
+	prefix := fmt.Sprintf("Node %d Mem", node)
+	if total, err = tree.Kilobytes(all[prefix+"Total"]); err == nil {
+		free, err = tree.Kilobytes(all[prefix+"Free"])
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("/%s: %w", file, err)
+	}
+	return total, free, nil
+}
+
+// maxCPU is the greatest number that a CPU can have.
+const maxCPU = unit.MaxCPU
+
+// parseCPUList reads the CPUs of a list such as "0-3,8,10-11".
+func parseCPUList(s string) ([]int, error) { return unit.ParseList(s, maxCPU) }
+
+// cpuList reads a file with a list of CPUs.
+func (f FS) cpuList(name string) ([]int, error) {
+	s, err := f.Text(name)
+	if err != nil {
+		return nil, err
+	}
+	cpus, err := parseCPUList(s)
+	if err != nil {
+		return nil, fmt.Errorf("/%s: %w", name, err)
+	}
+	return cpus, nil
+}
+
+// parseCPUMask reads a set of CPUs such as "00000000,0000000f": hexadecimal,
+// in groups of 8 digits, the highest first (lib/vsprintf.c, bitmap_string).
+func parseCPUMask(s string) ([]int, error) {
+	n, ok := new(big.Int).SetString(strings.ReplaceAll(s, ",", ""), 16)
+	if !ok || n.Sign() < 0 || n.BitLen() > maxCPU {
+		return nil, fmt.Errorf("%.80q is not a CPU mask", s)
+	}
+	var cpus []int
+	for cpu := range n.BitLen() {
+		if n.Bit(cpu) == 1 {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus, nil
+}
+
+// cpuinfo holds facts about the first processor of /proc/cpuinfo.
+type cpuinfo struct {
+	model string // "" where the architecture names none
+	guest *bool  // the flag `hypervisor` (x86, CPUID leaf 1, ECX bit 31); nil: no such flag on this architecture
+}
+
+// parseCPUInfo reads the first processor (arch/x86/kernel/cpu/proc.c,
+// arch/arm64/kernel/cpuinfo.c). arm64 has numbers instead of a name.
+func parseCPUInfo(text string) (cpuinfo, error) {
+	var c cpuinfo
+	var implementer, part string
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(line, ":")
+		if !ok {
+			break // the first processor ends with an empty line
+		}
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(key) {
+		case "model name":
+			c.model = value
+		case "flags":
+			c.guest = new(slices.Contains(strings.Fields(value), "hypervisor"))
+		case "CPU implementer":
+			implementer = value
+		case "CPU part":
+			part = value
+		}
+	}
+	if c.model == "" && part != "" {
+		c.model = "implementer " + implementer + " part " + part
+	}
+	if c.model == "" && c.guest == nil {
+		return cpuinfo{}, errors.New("no model and no flags")
+	}
+	return c, nil
+}
+
+// firstCPU reads the beginning of /proc/cpuinfo; the whole file has some KB
+// for each processor.
+func (f FS) firstCPU() (cpuinfo, error) {
+	const enough = 16 << 10
+	return tree.Parsed(func(name string) ([]byte, error) { return f.Head(name, enough) }, "proc/cpuinfo", parseCPUInfo)
 }
