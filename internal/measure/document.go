@@ -105,6 +105,9 @@ type EndPoint struct {
 	NoPlace   string     `json:"no_placement,omitempty"` // why that is not known; both absent: not asked
 }
 
+// NoHypervisorRead is NoPlace of a test whose hypervisors all failed: a warning names the reason of each.
+const NoHypervisorRead = "no hypervisor answered"
+
 // Figure is a measured value with its uncertainty. Low and High are the smallest and greatest run, or for a single run its 1 s bins. The interval is absent
 // where there are too few values for one.
 type Figure struct {

@@ -34,7 +34,7 @@ func doubts(d *measure.Document) (all []string) {
 
 // doubtsOfAll returns the doubts of some cells, which may be nil, each once.
 func doubtsOfAll(cells ...*measure.Cell) (lines []string) {
-	var all result.Sayings
+	var all result.SharedTexts
 	for _, c := range cells {
 		if c == nil {
 			continue

@@ -127,16 +127,16 @@ func warningsBut(d *measure.Document, left func(code string) bool) []string {
 
 // cellLines returns lines about cells, each once, with the cells it belongs to.
 func cellLines(d *measure.Document, of func(*measure.Cell) []string) []string {
-	var all result.Sayings
+	var all result.SharedTexts
 	main := 0
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		beside := c.Baseline || result.IsGauge(d, c)
-		if result.IsExperiment(c) || beside && fleet.Is(d) {
+		baseline := c.Baseline || result.IsGauge(d, c)
+		if result.IsExperiment(c) || baseline && fleet.Is(d) {
 			continue // its anomalies were asked for, or do not matter among many cells
 		}
 		mark := ""
-		if beside {
+		if baseline {
 			mark = cellLabel(d, c)
 		} else {
 			main++
@@ -149,7 +149,7 @@ func cellLines(d *measure.Document, of func(*measure.Cell) []string) []string {
 }
 
 // warningLines returns a line for each warning of main cells.
-func warningLines(said []*result.Saying, main int) (out []string) {
+func warningLines(said []*result.SharedText, main int) (out []string) {
 	for i, w := range said {
 		label := cellNames(w.Pairs, main)
 		switch sides := w.Sides(); {
@@ -158,7 +158,7 @@ func warningLines(said []*result.Saying, main int) (out []string) {
 		case w.Mark == "" && sides != "":
 			out = append(out, sides)
 			continue
-		case w.Mark != "" && slices.ContainsFunc(said, func(x *result.Saying) bool { return x.Mark == "" && x.Text() == w.Text() }):
+		case w.Mark != "" && slices.ContainsFunc(said, func(x *result.SharedText) bool { return x.Mark == "" && x.Text() == w.Text() }):
 			continue // the main cells have it
 		case w.Mark != "":
 			label = w.Mark + ": "
@@ -170,7 +170,7 @@ func warningLines(said []*result.Saying, main int) (out []string) {
 
 // groupWarnings returns the warnings of groups, each once.
 func groupWarnings(d *measure.Document) []string {
-	var all result.Sayings
+	var all result.SharedTexts
 	for i := range d.Groups {
 		for _, w := range d.Groups[i].Warnings {
 			all.Of("", doc.Clean(w), result.SetName(result.Conditions(d.Groups[i].Axes), d.Groups[i].Label), "", "")

@@ -58,17 +58,17 @@ func hypervisorRuns(d *measure.Document) (all []guestOrHost) {
 			}
 		}
 		for _, x := range []struct {
-			told []calling
-			name string
-			to   *[]guestOrHost
+			sources []calling
+			name    string
+			to      *[]guestOrHost
 		}{{guest, "VM " + p.GuestName, &guests}, {host, "host " + p.HostName, &hosts}} {
-			if len(x.told) == 0 {
+			if len(x.sources) == 0 {
 				continue
 			}
-			if on[x.told[0]] == nil {
-				*x.to = append(*x.to, guestOrHost{doc.Clean(x.name), x.told, runs})
+			if on[x.sources[0]] == nil {
+				*x.to = append(*x.to, guestOrHost{doc.Clean(x.name), x.sources, runs})
 			}
-			on[x.told[0]] = append(on[x.told[0]], doc.Clean(e.Name))
+			on[x.sources[0]] = append(on[x.sources[0]], doc.Clean(e.Name))
 		}
 	}
 	all = slices.Concat(guests, hosts)

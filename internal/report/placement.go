@@ -29,7 +29,7 @@ func newPlacement(d *measure.Document) *whereabouts {
 		{Name: "cluster", Least: 8}, {Name: "data center", Least: 8}, {Name: "known by", Least: 8}}}}
 	for _, e := range d.EndPoints {
 		if e.Placement == nil {
-			if e.NoPlace != "" && e.NoPlace != nobodyAsked {
+			if e.NoPlace != "" && e.NoPlace != measure.NoHypervisorRead {
 				p.Notes = append(p.Notes, doc.Clean(e.Name)+": not found: "+doc.CleanUpTo(e.NoPlace, maxReason))
 			}
 			continue
@@ -48,10 +48,6 @@ func newPlacement(d *measure.Document) *whereabouts {
 	p.Charts = counterCharts(below)
 	return p
 }
-
-// nobodyAsked is the reason for a missing placement if no hypervisor answered: control's warnings name the
-// reason for each.
-const nobodyAsked = "no hypervisor answered"
 
 // maxReason limits a reason, in characters.
 const maxReason = 240

@@ -197,12 +197,12 @@ func (c *Client) again(ctx context.Context, call func(*vim25.Client) error) erro
 }
 
 // ask is again for a call with a result.
-func ask[T any](ctx context.Context, c *Client, call func(context.Context, soap.RoundTripper) (T, error)) (told T, err error) {
+func ask[T any](ctx context.Context, c *Client, call func(context.Context, soap.RoundTripper) (T, error)) (reply T, err error) {
 	err = c.again(ctx, func(vc *vim25.Client) (err error) {
-		told, err = call(ctx, vc)
+		reply, err = call(ctx, vc)
 		return err
 	})
-	return told, err
+	return reply, err
 }
 
 // Name returns the user's name for the server.

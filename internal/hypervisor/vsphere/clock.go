@@ -27,13 +27,13 @@ func readClock(now func() time.Time, ask func() (time.Time, error)) (clock, erro
 	var best clock
 	for i := range 2 {
 		sent := now()
-		told, err := ask()
+		reply, err := ask()
 		if err != nil {
 			return clock{}, err
 		}
 		half := now().Sub(sent) / 2
-		c := clock{ahead: told.Sub(sent.Add(half)), bound: half}
-		if told.Nanosecond() == 0 { // whole seconds, truncated
+		c := clock{ahead: reply.Sub(sent.Add(half)), bound: half}
+		if reply.Nanosecond() == 0 { // whole seconds, truncated
 			c.ahead, c.bound = c.ahead+time.Second/2, c.bound+time.Second/2
 		}
 		if i == 0 || c.bound < best.bound {
@@ -46,24 +46,24 @@ func readClock(now func() time.Time, ask func() (time.Time, error)) (clock, erro
 // sourceClock reads the clock of the connected vCenter or ESXi host.
 func (c *Client) sourceClock(ctx context.Context, now func() time.Time) (clock, error) {
 	return readClock(now, func() (time.Time, error) {
-		told, err := ask(ctx, c, methods.GetCurrentTime)
+		reply, err := ask(ctx, c, methods.GetCurrentTime)
 		if err != nil {
 			return time.Time{}, err
 		}
-		return *told, nil
+		return *reply, nil
 	})
 }
 
 // hostClock reads the clock of an ESXi host, by its HostDateTimeSystem.
 func (c *Client) hostClock(ctx context.Context, system types.ManagedObjectReference, now func() time.Time) (clock, error) {
 	return readClock(now, func() (time.Time, error) {
-		told, err := ask(ctx, c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryDateTimeResponse, error) {
+		reply, err := ask(ctx, c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryDateTimeResponse, error) {
 			return methods.QueryDateTime(ctx, vc, &types.QueryDateTime{This: system})
 		})
 		if err != nil {
 			return time.Time{}, err
 		}
-		return told.Returnval, nil
+		return reply.Returnval, nil
 	})
 }
 

@@ -103,7 +103,7 @@ func serviceVersion(ctx context.Context, web *soap.Client) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var told serviceVersions
+	var reply serviceVersions
 	err = web.Do(ctx, req, func(res *http.Response) error {
 		if res.StatusCode == http.StatusServiceUnavailable {
 			return errors.New("its web service is unavailable (503): it may still be starting")
@@ -111,7 +111,7 @@ func serviceVersion(ctx context.Context, web *soap.Client) (string, error) {
 		if res.StatusCode != http.StatusOK {
 			return fmt.Errorf("%w: it answers %s", errNotVSphere, res.Status)
 		}
-		told, err = readVersions(res.Body)
+		reply, err = readVersions(res.Body)
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
@@ -120,7 +120,7 @@ func serviceVersion(ctx context.Context, web *soap.Client) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return told.choose()
+	return reply.choose()
 }
 
 // serviceVersions is the document with the server's API versions.
@@ -133,11 +133,11 @@ type serviceVersions struct {
 }
 
 // readVersions reads that document.
-func readVersions(in io.Reader) (told serviceVersions, err error) {
-	if err := xml.NewDecoder(io.LimitReader(in, 64<<10)).Decode(&told); err != nil {
-		return told, fmt.Errorf("%w: its answer cannot be read: %w", errNotVSphere, err)
+func readVersions(in io.Reader) (reply serviceVersions, err error) {
+	if err := xml.NewDecoder(io.LimitReader(in, 64<<10)).Decode(&reply); err != nil {
+		return reply, fmt.Errorf("%w: its answer cannot be read: %w", errNotVSphere, err)
 	}
-	return told, nil
+	return reply, nil
 }
 
 // choose returns our version where the server knows it, otherwise the

@@ -132,14 +132,14 @@ func (p *perf) intervals(ctx context.Context) error {
 		if e.off != "" || asked[e.ref.Type] {
 			continue
 		}
-		told, err := ask(ctx, p.c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryPerfProviderSummaryResponse, error) {
+		reply, err := ask(ctx, p.c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryPerfProviderSummaryResponse, error) {
 			return methods.QueryPerfProviderSummary(ctx, vc, &types.QueryPerfProviderSummary{This: p.manager(), Entity: e.ref})
 		})
 		if err != nil && faultOf(err) == nil {
 			return err
 		}
-		if err == nil && told.Returnval.CurrentSupported && told.Returnval.RefreshRate > 0 {
-			p.every[e.ref.Type], asked[e.ref.Type] = told.Returnval.RefreshRate, true
+		if err == nil && reply.Returnval.CurrentSupported && reply.Returnval.RefreshRate > 0 {
+			p.every[e.ref.Type], asked[e.ref.Type] = reply.Returnval.RefreshRate, true
 		}
 	}
 	return nil
@@ -151,12 +151,12 @@ func (p *perf) ask(ctx context.Context) {
 		if e.off != "" || len(e.asked) > 0 {
 			continue
 		}
-		var told *types.QueryAvailablePerfMetricResponse
-		told, e.err = ask(ctx, p.c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryAvailablePerfMetricResponse, error) {
+		var reply *types.QueryAvailablePerfMetricResponse
+		reply, e.err = ask(ctx, p.c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryAvailablePerfMetricResponse, error) {
 			return methods.QueryAvailablePerfMetric(ctx, vc, &types.QueryAvailablePerfMetric{This: p.manager(), Entity: e.ref, IntervalId: p.every[e.ref.Type]})
 		})
 		if e.err == nil {
-			e.asked = p.choose(e.ref.Type, told.Returnval)
+			e.asked = p.choose(e.ref.Type, reply.Returnval)
 		}
 	}
 }
@@ -166,16 +166,16 @@ func (p *perf) manager() types.ManagedObjectReference { return *p.c.vim.ServiceC
 
 // choose returns the counters in the table; of two counters with the same
 // meaning, the one that is first in the table.
-func (p *perf) choose(kind string, told []types.PerfMetricId) []types.PerfMetricId {
+func (p *perf) choose(kind string, reply []types.PerfMetricId) []types.PerfMetricId {
 	first := map[string]string{}
 	for _, row := range counters() {
 		offered := func(m types.PerfMetricId) bool { return p.byID[m.CounterId].native == row.native }
-		if _, has := first[row.ours]; !has && row.of(kind) && slices.ContainsFunc(told, offered) {
+		if _, has := first[row.ours]; !has && row.of(kind) && slices.ContainsFunc(reply, offered) {
 			first[row.ours] = row.native
 		}
 	}
 	var chosen []types.PerfMetricId
-	for _, m := range told {
+	for _, m := range reply {
 		row, known := p.byID[m.CounterId]
 		if known && row.of(kind) && first[row.ours] == row.native && row.takes(kind, m.Instance) {
 			chosen = append(chosen, m)
@@ -234,7 +234,7 @@ func (p *perf) spec(e *entity) types.PerfQuerySpec {
 // query reads a few entities in one call; where the server refuses that, one
 // by one, so that a missing entity does not affect others.
 func (p *perf) query(ctx context.Context, specs []types.PerfQuerySpec) {
-	told, err := ask(ctx, p.c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryPerfResponse, error) {
+	reply, err := ask(ctx, p.c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryPerfResponse, error) {
 		return methods.QueryPerf(ctx, vc, &types.QueryPerf{This: p.manager(), QuerySpec: specs})
 	})
 	if err != nil && faultOf(err) != nil && len(specs) > 1 {
@@ -249,7 +249,7 @@ func (p *perf) query(ctx context.Context, specs []types.PerfQuerySpec) {
 	if err != nil {
 		return
 	}
-	for _, of := range told.Returnval {
+	for _, of := range reply.Returnval {
 		if of, is := of.(*types.PerfEntityMetricCSV); is {
 			p.keep(of)
 		}
@@ -267,18 +267,18 @@ func (p *perf) entity(ref types.ManagedObjectReference) *entity {
 
 // keep adds the new samples of an entity. Unreadable samples are left out,
 // and reported at the end.
-func (p *perf) keep(told *types.PerfEntityMetricCSV) {
-	e := p.entity(told.Entity)
+func (p *perf) keep(reply *types.PerfEntityMetricCSV) {
+	e := p.entity(reply.Entity)
 	if e == nil {
 		return
 	}
-	at, err := readInstants(told.SampleInfoCSV)
+	at, err := readInstants(reply.SampleInfoCSV)
 	if err != nil {
 		e.odd = err
 		return
 	}
 	var newest time.Time
-	for _, series := range told.Value {
+	for _, series := range reply.Value {
 		row, known := p.byID[series.Id.CounterId]
 		if !known {
 			continue

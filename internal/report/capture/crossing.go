@@ -109,9 +109,10 @@ func lostText(c *measure.Crossed, capture string) string {
 	for _, k := range []struct {
 		name       string
 		lost, sent int64
-	}{{"super-packets", c.SuperLost.N, c.SuperSent.N}, {"single segments", c.SingleLost.N, c.SingleSent.N},
-		{"full ones", c.FullLost.N, c.FullSent.N}, {"small ones", c.SmallLost.N, c.SmallSent.N}} {
-		if k.sent > 0 && (c.SingleLost.N > 0 || !strings.HasSuffix(k.name, " ones")) { // sizes matter only if packets of that size were lost
+		ofSingle   bool // a size of single segments
+	}{{"super-packets", c.SuperLost.N, c.SuperSent.N, false}, {"single segments", c.SingleLost.N, c.SingleSent.N, false},
+		{"full ones", c.FullLost.N, c.FullSent.N, true}, {"small ones", c.SmallLost.N, c.SmallSent.N, true}} {
+		if k.sent > 0 && (c.SingleLost.N > 0 || !k.ofSingle) { // sizes matter only if single segments were lost
 			classes = doc.Join(classes, fmt.Sprintf("%s %s of %s", k.name, unit.Count(k.lost), unit.Count(k.sent)))
 		}
 	}

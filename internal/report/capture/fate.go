@@ -57,10 +57,15 @@ const patience = 1e9 // ns
 
 // untilItsEnd words that a capture ends before an answer could have arrived.
 func untilItsEnd(c *measure.Capture, k *measure.Connection) string {
-	if strings.HasSuffix(fate(k, true), "never answered") && c.SpanNs-k.StartNs-k.SpanNs < patience {
+	if isUnanswered(k) && c.SpanNs-k.StartNs-k.SpanNs < patience {
 		return " before the capture ends"
 	}
 	return ""
+}
+
+// isUnanswered reports whether only the SYN of a connection is there.
+func isUnanswered(c *measure.Connection) bool {
+	return c.SYN != nil && c.SYNACK == nil && c.Data.New <= 0 && resetText(c) == "" && !hasPassed(c)
 }
 
 // hasPassed reports whether payload of a connection was acknowledged, or came from its other end.
@@ -99,7 +104,7 @@ func fate(c *measure.Connection, figures bool) string {
 		return "data was sent" + with(", %s%s", unit.Size(c.Data.New), againWords(c)) + ", never acknowledged" + reset
 	case c.SYN != nil && c.SYNACK == nil && reset != "":
 		return "SYN sent" + with(" %s", sentTimes(c.SYN)) + ", refused" + with(" by RST%s", strings.TrimPrefix(resetText(c), "rst"))
-	case c.SYN != nil && c.SYNACK == nil:
+	case isUnanswered(c):
 		return "SYN sent" + with(" %s", sentTimes(c.SYN)) + ", never answered"
 	case c.SYNACK != nil:
 		return "opened, without data" + reset

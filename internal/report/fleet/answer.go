@@ -214,7 +214,7 @@ func CauseAnswer(d *measure.Document, s *Set) string {
 	if whole := why.OfWhole(d); len(whole) > 0 {
 		return mark + result.InSentence(&whole[0])
 	}
-	var all result.Sayings
+	var all result.SharedTexts
 	for _, c := range s.Cells {
 		if result.IsLimited(c) {
 			all.Add(c.Findings[0].Cause, result.InSentence(result.Binding(c)), c)

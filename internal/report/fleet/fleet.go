@@ -154,14 +154,14 @@ func slowTable(s *Set, slowest []pairFigure) doc.Table {
 
 // limitTable lists the causes that limit the pairs of a set, with their counts.
 func limitTable(s *Set) doc.Table {
-	var all result.Sayings
+	var all result.SharedTexts
 	for _, c := range s.Cells {
 		if result.IsLimited(c) {
 			all.Add(c.Findings[0].Cause, result.InSentence(result.Binding(c)), c)
 		}
 	}
 	found := all.Joined()
-	slices.SortStableFunc(found, func(a, b *result.Saying) int { return len(b.Pairs) - len(a.Pairs) })
+	slices.SortStableFunc(found, func(a, b *result.SharedText) int { return len(b.Pairs) - len(a.Pairs) })
 	g := doc.Table{Caption: "limits", Columns: []doc.Column{{Name: "cause", Least: 12}, {Name: "pairs", Right: true}, {Name: "explanation", Least: 20}, {Name: "which", Least: 12}}}
 	for _, x := range found {
 		which := "all"

@@ -21,7 +21,7 @@ func numericAxes() []string { return []string{"end_points", "cpus", "streams", "
 // newSetChart draws what the sets carried over one axis, with a line for each value of another one; nil if a
 // chart would not show it.
 func newSetChart(sets []*Set) *doc.Chart {
-	over, beside, ok := chartAxes(sets)
+	over, second, ok := chartAxes(sets)
 	if !ok {
 		return nil
 	}
@@ -29,11 +29,11 @@ func newSetChart(sets []*Set) *doc.Chart {
 	if in.Div == 0 { // small values would lie on the axis
 		return nil
 	}
-	at, names := valuesOf(sets, over), valuesOf(sets, beside)
+	at, names := valuesOf(sets, over), valuesOf(sets, second)
 	lines, words := make([]draw.Line, max(1, len(names))), []string(nil)
 	p := draw.Panel{Title: in.Name, Height: ladder.ChartHeight}
 	for _, s := range sets {
-		n := max(0, slices.Index(names, axisValue(s.Axes, beside)))
+		n := max(0, slices.Index(names, axisValue(s.Axes, second)))
 		low, high := s.interval()
 		x := float64(slices.Index(at, axisValue(s.Axes, over))) + (float64(n)-float64(len(lines)-1)/2)*0.08
 		l := &lines[n]
@@ -48,7 +48,7 @@ func newSetChart(sets []*Set) *doc.Chart {
 	}
 	var legends []doc.Legend
 	for i, n := range names {
-		legends = append(legends, doc.Legend{Key: draw.Key(lines[i]), Name: result.AxisWords(measure.Axis{Name: beside, Value: n})})
+		legends = append(legends, doc.Legend{Key: draw.Key(lines[i]), Name: result.AxisWords(measure.Axis{Name: second, Value: n})})
 	}
 	what := "Rate of a pair"
 	if slices.ContainsFunc(sets, (*Set).AtOnce) {
@@ -61,7 +61,7 @@ func newSetChart(sets []*Set) *doc.Chart {
 
 // chartAxes chooses the x axis of a chart and the axis that its lines stand for: each pair of their values
 // must have at most one point.
-func chartAxes(sets []*Set) (over, beside string, ok bool) {
+func chartAxes(sets []*Set) (over, second string, ok bool) {
 	var varied []string
 	for _, n := range axisNames(sets) {
 		if len(valuesOf(sets, n)) > 1 {
@@ -82,8 +82,8 @@ func chartAxes(sets []*Set) (over, beside string, ok bool) {
 	if len(varied) != 2 {
 		return "", "", false
 	}
-	beside = varied[1-slices.Index(varied, over)]
-	return over, beside, len(valuesOf(sets, beside)) <= maxChartLines
+	second = varied[1-slices.Index(varied, over)]
+	return over, second, len(valuesOf(sets, second)) <= maxChartLines
 }
 
 // valuesOf returns the values of an axis, in order of appearance.

@@ -54,7 +54,7 @@ func (g guestGroup) Count() string {
 	}
 	s := unit.Plural(len(g.Rows), "VM")
 	if odd > 0 {
-		s += ", " + strconv.Itoa(odd) + doc.Verb(odd, " stands out", " stand out")
+		s += ", " + strconv.Itoa(odd) + doc.Verb(odd, " with an anomaly", " with anomalies")
 	}
 	return s
 }
@@ -121,8 +121,8 @@ func sheeted(guests []measure.Guest, odd map[string]bool) (all []*measure.Guest)
 	return all[:min(len(all), maxFactSheets)]
 }
 
-// inventoryAnswer returns "3 hosts, 12 VMs (9 on), VMware vCenter Server 8.0.3 at vsphere://ro@vc; 2 things
-// stand out".
+// inventoryAnswer returns "3 hosts, 12 VMs (9 on), VMware vCenter Server 8.0.3 at vsphere://ro@vc; 2
+// anomalies".
 func inventoryAnswer(v *measure.Inventory, marks int) string {
 	on := 0
 	for i := range v.Guests {

@@ -41,8 +41,8 @@ func leadingDigits(s string) string {
 	return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
 }
 
-// Saying is a text about several flows that is the same except for numbers and host names.
-type Saying struct {
+// SharedText is a text about several flows that is the same except for numbers and host names.
+type SharedText struct {
 	Mark   string     // distinguishes it from other texts with the same words
 	words  []string   // the common words; a number or a name stands between two
 	places [][]string // the distinct values at each gap
@@ -50,26 +50,26 @@ type Saying struct {
 	Pairs  []string   // the pairs that the text is about
 }
 
-// Sayings collects texts about several pairs, each once.
-type Sayings struct {
-	list  []*Saying
-	byKey map[string]*Saying
+// SharedTexts collects texts about several pairs, each once.
+type SharedTexts struct {
+	list  []*SharedText
+	byKey map[string]*SharedText
 }
 
 // Add adds a text about a pair. Another mark makes another text.
-func (s *Sayings) Add(mark, text string, c *measure.Cell) {
+func (s *SharedTexts) Add(mark, text string, c *measure.Cell) {
 	s.Of(mark, text, PathName(c), c.From, c.To)
 }
 
 // Of adds a text about something, which may contain the names from and to.
-func (s *Sayings) Of(mark, text, what, from, to string) {
+func (s *SharedTexts) Of(mark, text, what, from, to string) {
 	words, marks := templateOf(text, from, to)
 	key := mark + "\x00" + strings.Join(words, "\x00")
 	x := s.byKey[key]
 	if x == nil {
-		x = &Saying{Mark: mark, words: words, places: make([][]string, len(marks))}
+		x = &SharedText{Mark: mark, words: words, places: make([][]string, len(marks))}
 		if s.byKey == nil {
-			s.byKey = map[string]*Saying{}
+			s.byKey = map[string]*SharedText{}
 		}
 		s.byKey[key], s.list = x, append(s.list, x)
 	}
@@ -77,11 +77,11 @@ func (s *Sayings) Of(mark, text, what, from, to string) {
 }
 
 // Joined returns all texts and merges equal ones, since a host may have the name of a word.
-func (s *Sayings) Joined() []*Saying {
-	var out []*Saying
+func (s *SharedTexts) Joined() []*SharedText {
+	var out []*SharedText
 	for _, x := range s.list {
 		text := x.Text()
-		at := slices.IndexFunc(out, func(y *Saying) bool { return y.Mark == x.Mark && y.Text() == text })
+		at := slices.IndexFunc(out, func(y *SharedText) bool { return y.Mark == x.Mark && y.Text() == text })
 		if at >= 0 {
 			out[at].Pairs = append(out[at].Pairs, x.Pairs...)
 			continue
@@ -126,7 +126,7 @@ func inName(r rune) bool {
 	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.", r))
 }
 
-func (w *Saying) add(marks []string, pair string) {
+func (w *SharedText) add(marks []string, pair string) {
 	for i, m := range marks {
 		if !slices.Contains(w.places[i], m) && len(w.places[i]) < MaxHostRows {
 			w.places[i] = append(w.places[i], m)
@@ -140,7 +140,7 @@ func (w *Saying) add(marks []string, pair string) {
 
 // Sides returns the text about two pairs with the numbers of each, since a range would hide which number
 // belongs to which. It is "" for one pair, for more than two, and if names differ.
-func (w *Saying) Sides() string {
+func (w *SharedText) Sides() string {
 	if len(w.Pairs) != 2 || len(w.each) != 2 || w.Pairs[0] == w.Pairs[1] || slices.Equal(w.each[0], w.each[1]) {
 		return ""
 	}
@@ -164,7 +164,7 @@ func (w *Saying) Sides() string {
 }
 
 // Text returns the text about all of them.
-func (w *Saying) Text() string {
+func (w *SharedText) Text() string {
 	var b strings.Builder
 	for i, s := range w.words {
 		b.WriteString(s)
