@@ -132,7 +132,7 @@ func (r *Runner) placeEnds(ctx context.Context, doc *measure.Document) {
 		switch {
 		case ctx.Err() != nil:
 		case s.err != nil:
-			hypervisorFailed(doc, "what lies below the end points", s, s.err)
+			hypervisorFailed(doc, "where the end points run", s, s.err)
 		default:
 			all = append(all, s.inventory)
 		}
@@ -200,7 +200,7 @@ func hypervisorFailed(doc *measure.Document, what string, s hypervisor.Source, e
 	if hint := fault.Hint(err); hint != "" && len(why)+len(hint) < longWarning {
 		why += " (" + hint + ")"
 	}
-	doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s does not tell %s: %s", s.Name(), what, why))
+	doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s does not report %s: %s", s.Name(), what, why))
 }
 
 // relate adds how the pairs of the document are placed, each once for both
@@ -246,7 +246,7 @@ func (r *Runner) watchGuests(ctx context.Context, doc *measure.Document) {
 	})
 	for i, err := range errs {
 		if err != nil && ctx.Err() == nil {
-			hypervisorFailed(doc, "what its hosts do meanwhile", b.sources[i], err)
+			hypervisorFailed(doc, "the counters of its hosts", b.sources[i], err)
 		}
 	}
 }
