@@ -226,7 +226,7 @@ func (h Host) freebsd(own []measure.Setting) []measure.Persistence {
 	return list
 }
 
-// keepsItself says how a system keeps what its commands set.
+// keepsItself describes how a system keeps what its commands set.
 func keepsItself(os string) string {
 	switch os {
 	case "windows":

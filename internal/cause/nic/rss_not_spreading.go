@@ -221,7 +221,7 @@ func gateRSS(f *scene.Face) *gate.Finding {
 	return gate.Pass("%s spreads flows evenly over %d queues%s", f.Name, used, udpByAddress(f))
 }
 
-// udpByAddress says if all UDP flows between two hosts go to one queue.
+// udpByAddress reports that all UDP flows between two hosts go to one queue; "" if they do not.
 func udpByAddress(f *scene.Face) string {
 	fields, ok := f.RSS.Fields["udp4"]
 	if !ok || slices.ContainsFunc(fields, func(s string) bool { return strings.Contains(s, "port") }) {

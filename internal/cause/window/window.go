@@ -169,10 +169,10 @@ func holds(h *scene.Host, b buffer) *gate.Finding {
 
 // suffices judges a buffer if no rate is known: by the rate that it allows, and by the system's own default.
 func suffices(h *scene.Host, b buffer, why string) *gate.Finding {
-	carries, says := 0.0, ""
+	carries, text := 0.0, ""
 	if h.RTT() > 0 {
 		carries = stat.WindowRate(float64(b.most)*float64(h.Streams()), h.RTT())
-		says = fmt.Sprintf("it carries %s at %s RTT", gate.Rate(carries), gate.Span(h.RTT()))
+		text = fmt.Sprintf("it carries %s at %s RTT", gate.Rate(carries), gate.Span(h.RTT()))
 	}
 	booted := booted(h, b.sends)
 	switch {
@@ -182,14 +182,14 @@ func suffices(h *scene.Host, b buffer, why string) *gate.Finding {
 		return gate.Pass("%s up to %s carries %s at %s RTT", b.what, gate.Size(b.most), gate.Rate(carries), gate.Span(h.RTT()))
 	case booted > 0 && b.most < booted/2:
 		f := gate.Warn("%s at most %s (%s); the Linux default is %s", b.what, gate.Size(b.most), b.of, gate.Size(booted)).Do(scene.SetBuffer(h, b.sends, h.BootBuffer(b.sends)))
-		if says != "" {
-			f = f.Because("%s; it was set below the default", says)
+		if text != "" {
+			f = f.Because("%s; it was set below the default", text)
 		}
 		return f
-	case says == "":
+	case text == "":
 		return gate.NotChecked("whether a "+b.what+" of "+gate.Size(b.most)+" suffices", why)
 	}
-	return gate.NotChecked(fmt.Sprintf("whether a %s of %s suffices: %s", b.what, gate.Size(b.most), says), why)
+	return gate.NotChecked(fmt.Sprintf("whether a %s of %s suffices: %s", b.what, gate.Size(b.most), text), why)
 }
 
 // booted returns how many bytes one connection can have in flight with the boot default of that buffer.
