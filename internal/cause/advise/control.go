@@ -2,7 +2,6 @@ package advise
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"thru/internal/cause/diagnose"
@@ -53,7 +52,7 @@ func Use(w *Direction, want, hope string) []Draft {
 		d = Change(h, knob.Congestion, "", want, "%s for new connections of %s", want, h.Name)
 	}
 	d = d.ForDirection(w).Bring(0, "measured with thru in a lab", "%s", hope)
-	if diagnose.Paces(want) && needsFairQueue(h) {
+	if diagnose.Paces(want) && h.KernelBefore(4, 13) {
 		for _, q := range FairQueue(w, h, w.Face(h)) {
 			d = d.And(q, "%s, with the qdisc fq that paces it", d.Title)
 		}
@@ -83,18 +82,4 @@ func FairQueue(w *Direction, h *scene.Host, face string) []Draft {
 		return nil
 	}
 	return []Draft{Change(h, knob.Qdisc, face, "fq", "%s of %s has the qdisc fq, which paces connections", face, h.Name).ForDirection(w)}
-}
-
-// needsFairQueue reports whether the kernel's TCP cannot pace by itself: before 4.13.
-func needsFairQueue(h *scene.Host) bool {
-	if h.Kernel == nil || !h.IsLinux() {
-		return false
-	}
-	parts := strings.SplitN(*h.Kernel, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	major, errA := strconv.Atoi(parts[0])
-	minor, errB := strconv.Atoi(parts[1])
-	return errA == nil && errB == nil && (major < 4 || major == 4 && minor < 13)
 }

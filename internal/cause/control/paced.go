@@ -3,7 +3,6 @@ package control
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"thru/internal/cause/advise"
@@ -180,7 +179,7 @@ func gateCongestionControl(h *scene.Host) *gate.Finding {
 			where = "on loopback"
 		}
 		return gate.Warn("%s %s%s", name, where, gate.AtRTT(rtt)).Do(otherControl(h))
-	case diagnose.Paces(name) && before(h, 4, 13) && !fairQueue(h):
+	case diagnose.Paces(name) && h.KernelBefore(4, 13) && !fairQueue(h):
 		return gate.Warn("%s on kernel %s without the qdisc fq", name, *h.Kernel).
 			Because("before Linux 4.13 only fq paces bbr; without it bbr floods the path").Do(fairQueueing(h))
 	case name == "dctcp" && rtt > 5e6:
@@ -240,20 +239,6 @@ func lossBased(h *scene.Host) string {
 		}
 	}
 	return "cubic"
-}
-
-// before reports whether the host's Linux is older than a release.
-func before(h *scene.Host, major, minor int) bool {
-	if h.Kernel == nil || h.System != "linux" {
-		return false
-	}
-	parts := strings.SplitN(*h.Kernel, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	a, errA := strconv.Atoi(parts[0])
-	b, errB := strconv.Atoi(strings.TrimRight(parts[1], "-abcdefghijklmnopqrstuvwxyz+~"))
-	return errA == nil && errB == nil && (a < major || a == major && b < minor)
 }
 
 // fairQueue reports whether the interface of the route has the qdisc fq.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"thru/internal/cause/knob"
@@ -12,6 +13,20 @@ import (
 
 // IsLinux reports whether a host's knobs have Linux values; an unknown system counts as Linux.
 func (h *Host) IsLinux() bool { return h.System == "" || h.System == "linux" }
+
+// KernelBefore reports whether the host's Linux kernel is older than a version; false if it is not known.
+func (h *Host) KernelBefore(major, minor int) bool {
+	if h.Kernel == nil || h.System != "linux" {
+		return false
+	}
+	parts := strings.SplitN(*h.Kernel, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	a, errA := strconv.Atoi(parts[0])
+	b, errB := strconv.Atoi(strings.TrimRight(parts[1], "-abcdefghijklmnopqrstuvwxyz+~"))
+	return errA == nil && errB == nil && (a < major || a == major && b < minor)
+}
 
 // State is the known state of one knob of a host.
 type State struct {
