@@ -21,9 +21,9 @@ func TestRaiseWindow(t *testing.T) {
 		{"by the link", []hostsEdit{linkShare(40)}, 20e6, "sysctl -w net.ipv4.tcp_rmem='4096 131072 78756720", "10.5 Gb/s at a round trip of 20.0 ms needs a window of 25 MiB"},
 		{"by the goodput", nil, 20e6, "sysctl -w net.ipv4.tcp_rmem='4096 131072 600", "twice the goodput at a round trip of 20.0 ms needs a window of 19.1 MiB"},
 		{"for each stream", []hostsEdit{inStreams(4)}, 20e6, "sysctl -w net.ipv4.tcp_rmem='4096 131072 15", "4.77 MiB for each of 4 streams"},
-		{"without a round trip", nil, 0, "", "twice the bandwidth-delay product"},
-		{"with one of years", nil, 1e18, "", "twice the bandwidth-delay product"},
-		{"without a goodput", []hostsEdit{func(h *hosts) { h.cell.Runs[0].Goodput, h.cell.Goodput = nil, nil }}, 20e6, "", "twice the bandwidth-delay product"},
+		{"without a round trip", nil, 0, "", "three times the bandwidth-delay product"},
+		{"with one of years", nil, 1e18, "", "three times the bandwidth-delay product"},
+		{"without a goodput", []hostsEdit{func(h *hosts) { h.cell.Runs[0].Goodput, h.cell.Goodput = nil, nil }}, 20e6, "", "three times the bandwidth-delay product"},
 		{"at a rate beyond all", []hostsEdit{func(h *hosts) { h.cell.Runs[0].Goodput = new(1e308) }}, 20e6, "sysctl -w net.ipv4.tcp_rmem='4096 131072 1610612736'", "512 MiB"},
 	} {
 		h := twoHosts(c.edits...)

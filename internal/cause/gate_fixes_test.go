@@ -197,7 +197,7 @@ func TestWindowToSet(t *testing.T) {
 	}
 	sc := scene.NewScene(s)
 	bdp, _ := sc.BDP()
-	if w := sc.Window(bdp); bdp != 25e6 || w < 25e6 || w%(2*1448) != 0 || w-25e6 >= 2*1448 {
+	if w := sc.NeededWindow(); bdp != 25e6 || w < 25e6 || w%(2*1448) != 0 || w-25e6 >= 2*1448 {
 		t.Errorf("BDP %v, window %d", bdp, w)
 	}
 	if got := knob.MaxSockBuf(4 << 20); got != 4718592 {

@@ -173,18 +173,14 @@ func (w *Direction) Rate() (bps float64, of string) {
 	return 2 * best, "twice the best measured rate"
 }
 
-// Window returns how many bytes one connection needs in flight: rate times round-trip time as an even number of
-// segments; 0 if one of them is not known.
+// Window returns the window that each connection of the direction needs; 0 if rate or round-trip time is not known.
 func (w *Direction) Window() int64 {
 	bps, _ := w.Rate()
-	if bps <= 0 || w.RTT() <= 0 {
-		return 0
-	}
 	streams := 1
 	if w.Cell != nil {
-		streams = min(max(1, w.Cell.Streams), measure.MaxStreams)
+		streams = w.Cell.Streams
 	}
-	return int64(min(stat.WindowEven(stat.BDPBytes(bps, w.RTT())/float64(streams), scene.UsualMSS), measure.MaxWindow))
+	return scene.NeededWindow(bps, w.RTT(), streams, scene.UsualMSS)
 }
 
 // Carries returns the highest rate of a window in the direction, in bit/s; 0 if the round-trip time is not known.

@@ -6,7 +6,6 @@ import (
 	"thru/internal/cause/knob"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
-	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -49,11 +48,13 @@ func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Fix {
 	if f.Cell.Ceiling != nil && f.Cell.Ceiling.LinkBps > 0 {
 		rate, of, ok = float64(f.Cell.Ceiling.LinkBps), unit.Rate(float64(f.Cell.Ceiling.LinkBps)), true
 	}
-	if !ok || !(rate > 0) || !(rttNs > 0) || rttNs > 1e12 {
-		return Advise(e, "raise the buffers to twice the bandwidth-delay product")
+	window := int64(0)
+	if ok && rttNs < 1e12 {
+		window = scene.NeededWindow(rate, int64(rttNs), f.Cell.Streams, int64(f.Segment()))
 	}
-	streams := float64(max(1, f.Cell.Streams))
-	window := int64(min(stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, int64(f.Segment())), measure.MaxWindow))
+	if window == 0 {
+		return Advise(e, "raise the buffers to three times the bandwidth-delay product")
+	}
 	for _, s := range e.Streams() {
 		if s.Window.Usable > window { // never reduce the current setting
 			return Advise(e, fmt.Sprintf("%s at a round trip of %s needs a window of %s, and the buffer has room for %s: look for another limit", of, unit.Duration(int64(rttNs)), unit.Size(window), unit.Size(s.Window.Usable)))

@@ -67,7 +67,7 @@ func SetMTU(f *Face, mtu int) Fix {
 // Window lets one connection have this many bytes in flight, as sender or receiver. If the host's limit already
 // allows them, the text says so.
 func Window(h *Host, bytes int64, sends bool) Fix {
-	bytes = min(max(bytes, 1), mostWindow)
+	bytes = min(max(bytes, 1), measure.MaxWindow)
 	l := h.Limits()
 	has, of := l.Window, l.WindowOf
 	if sends {

@@ -151,16 +151,26 @@ func (sc *Scene) BDP() (bytes float64, why string) {
 
 // Bounds of a TCP window.
 const (
-	PlainWindow = 65535       // the most without window scaling (RFC 9293)
-	mostWindow  = 65535 << 14 // the most with it (RFC 7323)
-	UsualMSS    = 1448        // of MTU 1500 with timestamps
-	leastMSS    = 88          // the least that Linux takes (TCP_MIN_MSS)
-	timestamps  = 12          // bytes of the option with its padding
+	PlainWindow = 65535 // the most without window scaling (RFC 9293)
+	UsualMSS    = 1448  // of MTU 1500 with timestamps
+	leastMSS    = 88    // the least that Linux takes (TCP_MIN_MSS)
+	timestamps  = 12    // bytes of the option with its padding
 )
 
-// Window returns the smallest even number of segments that holds the product (C-14), in bytes.
-func (sc *Scene) Window(bdp float64) int64 {
-	return int64(min(stat.WindowEven(bdp, sc.mss()), mostWindow))
+// NeededWindow returns the window, in bytes, that each of the connections of a path needs (C-14): its share of the
+// bandwidth-delay product as an even number of segments. A larger one than measure.MaxWindow is none that a kernel
+// has a buffer for. 0 if the rate or the round-trip time is not known.
+func NeededWindow(bps float64, rttNs int64, connections int, mss int64) int64 {
+	if !(bps > 0) || rttNs <= 0 {
+		return 0
+	}
+	share := stat.BDPBytes(bps, rttNs) / float64(max(1, connections))
+	return int64(min(stat.WindowEven(share, mss), measure.MaxWindow))
+}
+
+// NeededWindow returns the window that each connection of the test needs.
+func (sc *Scene) NeededWindow() int64 {
+	return NeededWindow(float64(sc.Rate()), sc.RTT(), sc.Subject.Streams, sc.mss())
 }
 
 // mss returns the payload of a full segment: the smaller MSS of the two ends, minus the timestamps; else that of

@@ -116,7 +116,7 @@ func gateExplicitWindow(h *scene.Host) *gate.Finding {
 	if limit <= 0 || product == 0 {
 		return nil
 	}
-	window := h.Window(product / float64(h.Streams()))
+	window := h.NeededWindow()
 	if window <= limit {
 		return gate.Pass("-w up to %s (%s) is granted; bandwidth-delay product %s", gate.Size(limit), of, gate.Size(product))
 	}

@@ -157,7 +157,7 @@ func holds(h *scene.Host, b buffer) *gate.Finding {
 	if product <= all {
 		return gate.Pass("%s up to %s (%s); bandwidth-delay product %s", b.what, gate.Size(b.most), b.of, gate.Size(product))
 	}
-	window := h.Window(product / float64(h.Streams()))
+	window := h.NeededWindow()
 	together := ""
 	if h.Streams() > 1 {
 		together = " together"
