@@ -175,10 +175,10 @@ func TestLimits(t *testing.T) {
 		t.Error("a third session was opened")
 	}
 	if _, err := a.Answer(t.Context(), "c", bus.Empty{}); err == nil || !strings.Contains(err.Error(), "answering a probe: 2 sessions are running") || fault.Hint(err) == "" {
-		t.Errorf("a probe beside them: %v", err)
+		t.Errorf("a probe at the same time: %v", err)
 	}
 	if f.opened[0].end.MaxRate != 7 {
-		t.Error("the engine was not told the rate limit")
+		t.Error("the engine did not get the rate limit")
 	}
 	// A failed opening gives its place back.
 	a.Release(context.Background(), "c", bus.ReleaseRequest{})
@@ -266,7 +266,7 @@ func TestBaselineWantsQuiet(t *testing.T) {
 
 // Only the own process may use an engine of another program: a remote client could
 // direct datagrams at a third party.
-func TestStrangersReachNoOtherProgram(t *testing.T) {
+func TestRemoteClientsReachNoOtherProgram(t *testing.T) {
 	a := New(Config{Name: "x", Version: "v", Engines: engine.Table{measure.IPerf2: &fakeEngine{}}, Host: host.New(), Limits: DefaultLimits()})
 	defer a.Close()
 	m := bus.PrepareRequest{Dials: true, Sends: true, Targets: []string{"192.0.2.1:9"},
@@ -285,7 +285,7 @@ func TestStrangersReachNoOtherProgram(t *testing.T) {
 // A remote client supplies the token, so this host may only dial a peer that proves to
 // have made it: an older listener answers with bytes that such a client could choose
 // to match an innocent server's.
-func TestStrangersNeedProof(t *testing.T) {
+func TestRemoteClientsNeedProof(t *testing.T) {
 	a, f, _ := newFake(t, DefaultLimits())
 	takeTurn(t, a, "c")
 	old := strings.ToLower(token.New())

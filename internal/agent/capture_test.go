@@ -139,7 +139,7 @@ func TestCaptureOfASession(t *testing.T) {
 				}
 				last.Pcapng, last.Size = nil, 0
 				if want := (bus.CaptureReply{Interface: "lo", MTU: 1500, Packets: 7, Dropped: 2, Full: true, CPUNs: 9}); fmt.Sprint(last) != fmt.Sprint(want) {
-					t.Errorf("told %+v, want %+v", last, want)
+					t.Errorf("reported %+v, want %+v", last, want)
 				}
 				if n := c.rings[0].stopped; n != 1 {
 					t.Errorf("the ring was stopped %d times", n)
@@ -325,8 +325,8 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
-// TestHelloTellsOfCapture: Hello says that the host cannot capture.
-func TestHelloTellsOfCapture(t *testing.T) {
+// TestHelloReportsCapture: Hello says that the host cannot capture.
+func TestHelloReportsCapture(t *testing.T) {
 	for _, tt := range []struct {
 		c    *fakeCapturer
 		want string

@@ -70,9 +70,9 @@ func ended(t *testing.T, c *bus.Client, session string) (last bus.Event, ticks i
 	}
 }
 
-// TestDiskOfStrangers: a client with the privilege can measure in the configured
+// TestDiskOfRemoteClients: a client with the privilege can measure in the configured
 // folders only.
-func TestDiskOfStrangers(t *testing.T) {
+func TestDiskOfRemoteClients(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	for _, err := range []error{
 		os.Mkdir(filepath.Join(dir, "in"), 0o700), os.WriteFile(filepath.Join(dir, "file"), nil, 0o600),
@@ -115,7 +115,7 @@ func TestDiskOfStrangers(t *testing.T) {
 			t.Errorf("%q: %+v %v", path, got, err)
 		}
 		if _, err := bus.Call(t.Context(), c, bus.Disk.End, bus.JobEnd(r)); err == nil {
-			t.Error("it is told twice")
+			t.Error("it is reported twice")
 		}
 	}
 	tooLarge := quickDisk(dir)
@@ -179,7 +179,7 @@ func TestDiskKeepsOthersOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := bus.Call(ctx, c, bus.Disk.Begin, endless(dir)); err == nil || !strings.Contains(err.Error(), "another test runs here") {
-		t.Error("a disk beside a flow:", err)
+		t.Error("a disk during a flow:", err)
 	}
 	if _, err := a.Release(ctx, "other", bus.ReleaseRequest{Session: flow.Session}); err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestDiskKeepsOthersOut(t *testing.T) {
 	}
 	a.Reserve(ctx, "other", bus.ReserveRequest{Together: true})
 	if _, err := prepare(a, "other", nil); err == nil || !strings.Contains(err.Error(), "a disk test runs") {
-		t.Error("a flow beside a disk:", err)
+		t.Error("a flow during a disk test:", err)
 	}
 	if got := a.Busy(); !strings.Contains(got, "a disk") {
 		t.Error(got)

@@ -76,9 +76,9 @@ func through(t *testing.T, r bus.FileReply) net.Conn {
 	return conn
 }
 
-// TestFilesOfStrangers: a client with the privilege can move files in the configured
+// TestFilesOfRemoteClients: a client with the privilege can move files in the configured
 // folders only.
-func TestFilesOfStrangers(t *testing.T) {
+func TestFilesOfRemoteClients(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	for _, err := range []error{
 		os.Mkdir(filepath.Join(dir, "in"), 0o700), os.WriteFile(filepath.Join(dir, "f"), []byte("four"), 0o600),
@@ -189,10 +189,10 @@ func TestFilesRefused(t *testing.T) {
 		t.Error("another client ends it")
 	}
 	if _, err := bus.Call(t.Context(), c, bus.Disk.Begin, quickDisk(dir)); err == nil {
-		t.Error("a disk is measured beside")
+		t.Error("a disk is measured at the same time")
 	}
 	if text := a.Busy(); !strings.Contains(text, "files") {
-		t.Errorf("it says %q", text)
+		t.Errorf("it is %q", text)
 	}
 	lists(t, dir, "f")
 }
@@ -269,7 +269,7 @@ func TestFileNeverCame(t *testing.T) {
 	}
 	lists(t, dir, "new")
 	if _, err := bus.Call(t.Context(), c, bus.File.End, bus.FileEnd{Session: r.Session}); err == nil {
-		t.Error("it is told twice")
+		t.Error("it is reported twice")
 	}
 }
 

@@ -120,7 +120,7 @@ func TestWatches(t *testing.T) {
 		t.Error(r, err)
 	}
 	if _, err := bus.Call(t.Context(), c, bus.Watch.End, bus.JobEnd{Session: sessions[0]}); err == nil {
-		t.Error("it is told twice")
+		t.Error("it is reported twice")
 	}
 	if _, err := bus.Call(t.Context(), c, bus.Watch.Begin, bus.WatchStart{IDs: make([]string, bus.MostWatched+1)}); err == nil {
 		t.Error("more than can be are watched")

@@ -65,11 +65,11 @@ func TestReleasedBeforeItsMoment(t *testing.T) {
 func TestStartThatFailsLater(t *testing.T) {
 	a, f, events := newFake(t, DefaultLimits())
 	p := prepared(t, a, "one")
-	f.opened[0].startError = fault.Failf("mend it", "engine: broken")
+	f.opened[0].startError = fault.Failf("repair it", "engine: broken")
 	if _, err := a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session, AtNs: now(t, a) + int64(10*time.Millisecond)}); err != nil {
 		t.Fatal(err)
 	}
-	if e := <-events; e.Kind != bus.EventFailed || e.Session != p.Session || e.Error != "engine: broken" || e.Hint != "mend it" {
+	if e := <-events; e.Kind != bus.EventFailed || e.Session != p.Session || e.Error != "engine: broken" || e.Hint != "repair it" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -91,21 +91,21 @@ func TestBeganIsOnTheAgentsClock(t *testing.T) {
 		t.Fatalf("%+v %v", r.Evidence, err)
 	}
 	if got := *r.Evidence.BeganNs; got >= before || got < before-int64(600*time.Millisecond) {
-		t.Errorf("it began at %d, and the clock read %d before that was told", got, before)
+		t.Errorf("it began at %d, and the clock read %d before the report", got, before)
 	}
 }
 
 // Implausible times of the worker are ignored.
 func TestBegan(t *testing.T) {
 	at := time.Now()
-	for name, c := range map[string]struct{ told, want time.Time }{
+	for name, c := range map[string]struct{ reported, want time.Time }{
 		"a while ago":       {at.Add(-20 * time.Millisecond), at.Add(-20 * time.Millisecond)},
 		"in the future":     {at.Add(time.Hour), at},
 		"an hour ago":       {at.Add(-time.Hour), at},
-		"it does not say":   {time.Unix(0, 0), at},
+		"no report":         {time.Unix(0, 0), at},
 		"at this very time": {at, at},
 	} {
-		if got := began(engine.Update{Began: c.told.UnixNano()}, at); !got.Equal(c.want) {
+		if got := began(engine.Update{Began: c.reported.UnixNano()}, at); !got.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

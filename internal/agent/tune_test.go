@@ -193,8 +193,8 @@ func TestTuningKeepsTheTurn(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	f := &fakeTuner{}
 	a.conf.Tuner = f
-	told := 0
-	a.OnBusy(func() { told++ })
+	calls := 0
+	a.OnBusy(func() { calls++ })
 	ctx := t.Context()
 	tuner := own(t, a)
 	takeTurn(t, a, "other")
@@ -205,8 +205,8 @@ func TestTuningKeepsTheTurn(t *testing.T) {
 	if _, err := bus.Call(ctx, tuner, bus.Tune, bus.TuneRequest{Owner: "alice"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := a.Busy(); got != "is being tuned by alice" || told == 0 {
-		t.Error(got, told)
+	if got := a.Busy(); got != "is being tuned by alice" || calls == 0 {
+		t.Error(got, calls)
 	}
 	if r, _ := a.Reserve(ctx, "other", bus.ReserveRequest{Together: true}); r.Granted || r.Ahead != 1 {
 		t.Error(r)

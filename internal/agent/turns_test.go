@@ -30,6 +30,6 @@ func TestTurns(t *testing.T) {
 	ask("e", false, 0)
 	q.giveBack("nobody")
 	if q.has("f") {
-		t.Error("f has the turn beside e")
+		t.Error("f has the turn together with e")
 	}
 }

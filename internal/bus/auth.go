@@ -12,11 +12,11 @@ import (
 // loginDelay slows down guessing of secrets.
 const loginDelay = 300 * time.Millisecond
 
-// doorman decides which clients may log in; the embedded server calls it at each login.
-type doorman struct{ s *Server }
+// agentAuth decides which clients may log in; the embedded server calls it at each login.
+type agentAuth struct{ s *Server }
 
 // Check implements the server's Authentication.
-func (d doorman) Check(c nats.ClientAuthentication) bool {
+func (d agentAuth) Check(c nats.ClientAuthentication) bool {
 	given := c.GetOpts()
 	if d.s.isAgent(given.Username, given.Password) {
 		return true
@@ -34,7 +34,7 @@ func (d doorman) Check(c nats.ClientAuthentication) bool {
 }
 
 // admit accepts a client on one of our links.
-func (d doorman) admit(id uint64, client, secret string) error {
+func (d agentAuth) admit(id uint64, client, secret string) error {
 	privileges := d.s.conf.grants(secret)
 	if len(privileges) == 0 {
 		return fmt.Errorf("bus: admitting a client: %w", ErrSecret)

@@ -219,7 +219,7 @@ func TestOperatorLeaves(t *testing.T) {
 		}
 	}
 	if _, err := f.Hosts(t.Context()); !errors.Is(err, bus.ErrClosed) {
-		t.Errorf("a fleet that is closed says %v", err)
+		t.Errorf("a closed fleet returns %v", err)
 	}
 }
 

@@ -314,7 +314,7 @@ func testGone(t *testing.T, connect link) {
 		t.Error("Lost is open after Close")
 	}
 	if _, err := c.Hello(t.Context()); !errors.Is(err, bus.ErrClosed) {
-		t.Errorf("a closed client says %v", err)
+		t.Errorf("a closed client returns %v", err)
 	}
 	c.Close() // a second Close does nothing
 }
@@ -328,7 +328,7 @@ func testWire(t *testing.T, connect link) {
 		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}
 	if m := h.Calls()[0].Message.(bus.HelloRequest); m.WireMajor != bus.WireMajor {
-		t.Errorf("hello told wire %d", m.WireMajor)
+		t.Errorf("hello reports wire %d", m.WireMajor)
 	}
 }
 
@@ -378,10 +378,10 @@ func testGoneLast(t *testing.T, connect link) {
 	<-running
 	c.Close()
 	if err := <-failed; !errors.Is(err, bus.ErrClosed) {
-		t.Errorf("the request that was under way says %v", err)
+		t.Errorf("the request that was under way returns %v", err)
 	}
 	if n := <-order; n != 0 {
-		t.Error("Gone was told while a request ran")
+		t.Error("Gone was called while a request ran")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -16,15 +16,15 @@ import (
 // dispatcher runs requests from either transport: the server of a pair, or the bus
 // of a fleet.
 type dispatcher struct {
-	verbs map[string]Answerer
-	long  longReplies
-	send  func(*nats.Msg) error
-	told  func(client string) // called when a client is gone; may be nil
+	verbs  map[string]Answerer
+	long   longReplies
+	send   func(*nats.Msg) error
+	onGone func(client string) // called when a client is gone; may be nil
 }
 
 // newDispatcher returns a dispatcher of these verbs, and of the one for parts of long replies.
 func newDispatcher(answerers []Answerer, gone func(client string), send func(*nats.Msg) error) *dispatcher {
-	d := &dispatcher{verbs: map[string]Answerer{}, long: longReplies{all: map[string]*longReply{}}, send: send, told: gone}
+	d := &dispatcher{verbs: map[string]Answerer{}, long: longReplies{all: map[string]*longReply{}}, send: send, onGone: gone}
 	for _, a := range append(answerers, Answerer{verbPart, d.part}) {
 		d.verbs[a.verb] = a
 	}
@@ -35,8 +35,8 @@ func newDispatcher(answerers []Answerer, gone func(client string), send func(*na
 func (d *dispatcher) gone(client string) {
 	d.long.drop(client)
 	defer func() { _ = recover() }() // a handler's bug must not end the agent
-	if d.told != nil {
-		d.told(client)
+	if d.onGone != nil {
+		d.onGone(client)
 	}
 }
 

@@ -47,7 +47,7 @@ type Hub struct {
 func OpenHub(ctx context.Context, c HubConfig) (*Hub, []string, error) {
 	conf := ServerConfig{Addrs: c.Addrs, Device: c.Device, State: c.State, Name: c.Name}
 	f := front{
-		door:        func(s *Server) nats.Authentication { return hubDoorman{s} },
+		auth:        func(s *Server) nats.Authentication { return hubAuth{s} },
 		connections: hubConnections, handshakes: hubHandshakes, subs: hubSubs, pending: hubPending, pingsOut: pingsOut,
 	}
 	server, warnings, err := open(ctx, conf, f)
@@ -68,12 +68,12 @@ func (h *Hub) Join(privilege string) (Join, error) {
 // Close ends all connections. All goroutines of the hub have ended when it returns.
 func (h *Hub) Close() { h.server.Close() }
 
-// hubDoorman decides who may log in at a hub: a client with the secret of the
+// hubAuth decides who may log in at a hub: a client with the secret of the
 // privilege that proves to hold its key. The user name is the privilege.
-type hubDoorman struct{ s *Server }
+type hubAuth struct{ s *Server }
 
 // Check implements the server's Authentication.
-func (d hubDoorman) Check(c nats.ClientAuthentication) bool {
+func (d hubAuth) Check(c nats.ClientAuthentication) bool {
 	given := c.GetOpts()
 	if d.s.isAgent(given.Username, given.Password) {
 		return true
@@ -96,7 +96,7 @@ func (d hubDoorman) Check(c nats.ClientAuthentication) bool {
 }
 
 // admit checks secret and signature, and returns the permissions of the key.
-func (d hubDoorman) admit(id uint64, given *nats.ClientOpts, nonce []byte) (allowed, error) {
+func (d hubAuth) admit(id uint64, given *nats.ClientOpts, nonce []byte) (allowed, error) {
 	known := given.Username == PrivilegeAgent || given.Username == PrivilegeOperate
 	if !known || !d.s.conf.State.secretOf(given.Username).matches(given.Password) {
 		return allowed{}, fmt.Errorf("bus: admitting: %w", ErrSecret)

@@ -145,7 +145,7 @@ func TestNothingPrintsSecrets(t *testing.T) {
 	}
 	checkHidden(t, hidden, "Redacted", j.Redacted())
 	if Secret("").String() != "" || Secret("x").String() != redacted {
-		t.Error("an empty secret must be told from a hidden one")
+		t.Error("an empty secret must differ from a hidden one")
 	}
 }
 

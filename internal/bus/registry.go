@@ -64,8 +64,8 @@ type Registry struct {
 // entry is a host as it was last heard.
 type entry struct {
 	Host
-	told   time.Time     // last message about its name
-	rights *rate.Limiter // of its presence messages
+	answered time.Time     // last message about its name
+	rights   *rate.Limiter // of its presence messages
 
 	instance string // of the process that sent the last presence
 }
@@ -195,8 +195,8 @@ func (r *Registry) here(m *nats.Msg) {
 	e.instance = p.Instance
 	letIn := h.Refused == "" && e.Refused != ""
 	e.Host = h
-	if letIn || h.Refused != "" && now.Sub(e.told) >= refuseAgain {
-		e.told = now
+	if letIn || h.Refused != "" && now.Sub(e.answered) >= refuseAgain {
+		e.answered = now
 		r.nc.Publish(ackSubject(id, wordName), jsonOf(ackMessage{Refused: h.Refused}))
 	}
 }

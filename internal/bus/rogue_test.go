@@ -224,9 +224,9 @@ func TestName(t *testing.T) {
 	f := g.operator(t)
 	waitHosts(t, f, func(h []bus.Host) bool { return named(h, "bee") != nil })
 	liar := g.attach(t, bustest.New(), "bee")
-	told := waitStatus(t, liar, func(s bus.Status) bool { return s.Connected && s.Err != nil })
-	if !strings.Contains(told.Err.Error(), "bee") {
-		t.Error(told.Err)
+	status := waitStatus(t, liar, func(s bus.Status) bool { return s.Connected && s.Err != nil })
+	if !strings.Contains(status.Err.Error(), "bee") {
+		t.Error(status.Err)
 	}
 	hosts := waitHosts(t, f, func(h []bus.Host) bool { return len(h) == 2 })
 	for _, h := range hosts {
@@ -468,13 +468,13 @@ func TestGapIsAskedForOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	to, _, _ := strings.Cut(<-replies, ".r.")
-	tell := func(number int) {
+	report := func(number int) {
 		bad.PublishMsg(&nats.Msg{Subject: to + ".event", Header: nats.Header{"Thru-Number": {fmt.Sprint(number)}}, Data: fmt.Appendf(nil, `{"kind":"done","session":"%d"}`, number)})
 	}
 	for n := range 100 { // the first is missing
-		tell(n + 2)
+		report(n + 2)
 	}
-	tell(1)
+	report(1)
 	select {
 	case e := <-c.Events():
 		if e.Session != "1" {

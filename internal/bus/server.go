@@ -89,7 +89,7 @@ func open(ctx context.Context, c ServerConfig, f front) (*Server, []string, erro
 
 // front holds what differs between the server of an agent and the hub of a fleet.
 type front struct {
-	door        func(*Server) nats.Authentication
+	auth        func(*Server) nats.Authentication
 	connections int
 	handshakes  int
 	subs        int   // of a connection
@@ -100,7 +100,7 @@ type front struct {
 // agentFront admits clients by their join string.
 func agentFront() front {
 	return front{
-		door:        func(s *Server) nats.Authentication { return doorman{s} },
+		auth:        func(s *Server) nats.Authentication { return agentAuth{s} },
 		connections: maxConnections, handshakes: maxHandshakes, subs: maxSubs, pingsOut: pingsForever,
 	}
 }
@@ -144,7 +144,7 @@ func (s *Server) options() *nats.Options {
 		MaxPayload: payloadBytes, MaxControlLine: maxControlLine, MaxSubs: s.front.subs, MaxPending: s.front.pending,
 		PingInterval: pingEvery, MaxPingsOut: s.front.pingsOut,
 		AuthTimeout: handshakeTime.Seconds(), WriteDeadline: writeTime,
-		CustomClientAuthentication: s.front.door(s), AlwaysEnableNonce: true,
+		CustomClientAuthentication: s.front.auth(s), AlwaysEnableNonce: true,
 	}
 }
 

@@ -87,8 +87,8 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// TestDeliverToNobody: nothing is acknowledged where no controller stores results.
-func TestDeliverToNobody(t *testing.T) {
+// TestDeliverWithoutController: nothing is acknowledged where no controller stores results.
+func TestDeliverWithoutController(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
 	p := g.attach(t, bustest.New(), "bee")

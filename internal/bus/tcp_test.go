@@ -212,7 +212,7 @@ func TestServerEnds(t *testing.T) {
 	id := clientID(t, c, h)
 	v.Close()
 	if h.GoneTimes(id) != 1 {
-		t.Error("Close of the service does not tell that the client is gone")
+		t.Error("Close of the service does not report that the client is gone")
 	}
 	s.Close()
 	select {
@@ -227,7 +227,7 @@ func TestServerEnds(t *testing.T) {
 		t.Error(err)
 	}
 	if h.GoneTimes(id) != 1 {
-		t.Error("Gone was told again")
+		t.Error("Gone was called again")
 	}
 }
 

@@ -112,8 +112,8 @@ func (c *clocks) setStart(sessions int) {
 // once) where the clock of either end is unknown. A receiver starts a little earlier, before the first byte can come.
 func (c *clocks) startOf(s *side) int64 {
 	x, known := c.before[s.end]
-	y, told := c.before[s.other().end]
-	if !known || !told && s.other().end.asked() {
+	y, otherKnown := c.before[s.other().end]
+	if !known || !otherKnown && s.other().end.asked() {
 		return 0
 	}
 	at := c.start.Sub(c.zero) + x.ahead

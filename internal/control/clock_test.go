@@ -67,7 +67,7 @@ func TestReadClock(t *testing.T) {
 		}
 	}
 	if _, err := readClock(t.Context(), &slowClock{delays: [][2]time.Duration{{0, 0}}, err: errors.New("no")}, time.Now()); err == nil {
-		t.Error("a clock that is not told was read")
+		t.Error("a clock that is not reported was read")
 	}
 }
 
@@ -125,10 +125,10 @@ func TestStartOf(t *testing.T) {
 	}
 	f.receiver.end = old
 	if at := c.startOf(&f.receiver); at != 0 {
-		t.Errorf("an agent that knows no moment is told %d", at)
+		t.Errorf("an agent that knows no moment gets %d", at)
 	}
 	if at := c.startOf(&f.sender); at != 0 {
-		t.Errorf("the other end of an agent that knows no moment is told %d", at)
+		t.Errorf("the other end of an agent that knows no moment gets %d", at)
 	}
 	f.receiver.end = &EndPoint{Name: "iperf3://to", Foreign: true}
 	if at := c.startOf(&f.sender); at != int64(6*time.Second) {

@@ -162,7 +162,7 @@ type quiet struct {
 	waiting int
 	steps   int
 	step    func(n int)
-	told    []measure.Step
+	shown   []measure.Step
 	failed  []string // pairs
 	planned []measure.Proposal
 	tried   []measure.Attempt
@@ -186,7 +186,7 @@ func (q *quiet) Hear(e Event) {
 	case Failed:
 		q.failed = append(q.failed, e.Spec.From+" "+e.Spec.To)
 	case Explained:
-		q.told = append(q.told, e.Step)
+		q.shown = append(q.shown, e.Step)
 	case Planned:
 		q.planned = e.Proposals
 	case Stands:
@@ -350,7 +350,7 @@ func TestSearchIsFollowedByTrials(t *testing.T) {
 }
 
 // When both ends fail, the error is that of the end that knows the cause.
-func TestTheCauseIsToldNotTheEcho(t *testing.T) {
+func TestCauseIsReportedNotItsEcho(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")
 	peer.script = []bus.Event{{Kind: bus.EventFailed, Error: "worker: stream 1: the peer closed the connection early", Reason: fault.PeerGone}}
 	local.script = []bus.Event{{Kind: bus.EventFailed, Error: "worker: binding to CPU 1000", Hint: "there is none"}}
@@ -374,7 +374,7 @@ func TestDamagedDataFails(t *testing.T) {
 	}
 }
 
-func TestRepeatsLieApart(t *testing.T) {
+func TestRepeatsHavePauses(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")
 	r := request()
 	r.Repeat = 3
@@ -409,7 +409,7 @@ func TestQueueIsWaitedFor(t *testing.T) {
 	r.OneWay = true
 	doc, err := run(t, r, local, peer, q)
 	if err != nil || q.waiting != 2 || doc.Cells[0].Runs[0].WaitedNs == 0 {
-		t.Errorf("told %d times, %v", q.waiting, err)
+		t.Errorf("reported %d times, %v", q.waiting, err)
 	}
 }
 
@@ -443,13 +443,13 @@ func TestPeerIsLost(t *testing.T) {
 func TestSessionFails(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")
 	local.silent = true
-	peer.script = []bus.Event{{Kind: bus.EventFailed, Error: "stream 1: broken", Hint: "mend it"}}
+	peer.script = []bus.Event{{Kind: bus.EventFailed, Error: "stream 1: broken", Hint: "repair it"}}
 	q := &quiet{}
 	doc, err := run(t, request(), local, peer, q)
-	if err == nil || !strings.Contains(err.Error(), "peer: stream 1: broken") || fault.Hint(err) != "mend it" || q.steps != 1 {
+	if err == nil || !strings.Contains(err.Error(), "peer: stream 1: broken") || fault.Hint(err) != "repair it" || q.steps != 1 {
 		t.Errorf("error %v, hint %q, %d steps", err, fault.Hint(err), q.steps)
 	}
-	if doc.Error == nil || doc.Error.Hint != "mend it" {
+	if doc.Error == nil || doc.Error.Hint != "repair it" {
 		t.Errorf("document %+v", doc.Error)
 	}
 }

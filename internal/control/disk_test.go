@@ -17,7 +17,7 @@ type diskAgent struct {
 	refuses  error
 	timeline []bus.Event
 	test     measure.DiskTest
-	untold   error // of fetching the result
+	lost     error // of fetching the result
 }
 
 // at sets the agent's end point name.
@@ -37,7 +37,7 @@ func (d *diskAgent) Disk(_ context.Context, _ string, m bus.DiskStart) (bus.JobR
 
 func (d *diskAgent) Disked(_ context.Context, _ string, m bus.JobEnd) (bus.DiskResult, error) {
 	d.called("disked " + m.Session)
-	return bus.DiskResult{Test: d.test}, d.untold
+	return bus.DiskResult{Test: d.test}, d.lost
 }
 
 // TestDisk: the turn is taken, progress is passed on, and the result is in the
@@ -64,7 +64,7 @@ func TestDisk(t *testing.T) {
 		{"failed in the middle", diskAgent{timeline: []bus.Event{tick, failed}, test: half}, nil, "control: peer: disk: full", "make room", 1, 1, "reserve disk /srv disked d1 release"},
 		{"failed at once", diskAgent{timeline: []bus.Event{failed}, test: measure.DiskTest{Error: half.Error}}, nil, "control: peer: disk: full", "make room", 0, 0, "reserve disk /srv disked d1 release"},
 		{"refused", diskAgent{refuses: fault.Usagef("there", "agent: not here")}, nil, "control: peer: agent: not here", "there", 0, 0, "reserve disk /srv release"},
-		{"its figures do not come", diskAgent{timeline: []bus.Event{done}, untold: errors.New("bus: no reply")}, nil, "fetching the figures", "", 0, 0, "reserve disk /srv disked d1 release"},
+		{"its figures do not come", diskAgent{timeline: []bus.Event{done}, lost: errors.New("bus: no reply")}, nil, "fetching the figures", "", 0, 0, "reserve disk /srv disked d1 release"},
 		{"not allowed", diskAgent{}, func(h *bus.HelloReply) { h.Privileges = []string{bus.PrivilegeMeasure} }, "does not allow this client to measure disks", "--allow files", 0, 0, ""},
 	}
 	for _, tt := range tests {

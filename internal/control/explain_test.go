@@ -55,8 +55,8 @@ func TestExplain(t *testing.T) {
 	if doc.Steps[0].Experiment != pathStep || doc.Steps[1].Experiment != diagnose.Base || doc.Steps[1].From != Local || doc.Steps[2].Experiment != diagnose.Base || doc.Steps[2].From != "peer" {
 		t.Errorf("begins with %+v", doc.Steps[:3])
 	}
-	if len(q.told) != len(doc.Steps) || len(doc.Cells) != len(doc.Steps)-1 {
-		t.Errorf("%d steps, %d told, %d cells", len(doc.Steps), len(q.told), len(doc.Cells))
+	if len(q.shown) != len(doc.Steps) || len(doc.Cells) != len(doc.Steps)-1 {
+		t.Errorf("%d steps, %d shown, %d cells", len(doc.Steps), len(q.shown), len(doc.Cells))
 	}
 	for _, s := range doc.Steps[1:] {
 		c := doc.Cells[s.Cells[0]]
@@ -230,7 +230,7 @@ func TestExplainForeign(t *testing.T) {
 }
 
 // A step reports what has changed.
-func TestWhatAStepTells(t *testing.T) {
+func TestTextOfAStep(t *testing.T) {
 	before := measure.Diagnosis{
 		Findings: []measure.Finding{{Cause: "loss", Confidence: measure.Likely}, {Cause: "policer", Confidence: measure.Possible}},
 		RuledOut: []measure.Excluded{{Cause: "shaper"}},

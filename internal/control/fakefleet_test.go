@@ -193,7 +193,7 @@ func (c *fleetClient) run(m bus.StartRequest) {
 		c.Lose()
 		return
 	case c.broken != "":
-		script[1] = bus.Event{Kind: bus.EventFailed, Error: c.broken, Hint: "mend it"}
+		script[1] = bus.Event{Kind: bus.EventFailed, Error: c.broken, Hint: "repair it"}
 	}
 	for _, e := range script {
 		e.Session = m.Session

@@ -275,11 +275,11 @@ func (r *Runner) disqualify(p plan.Plan, doc *measure.Document, all error) error
 	if left == 0 {
 		return all
 	}
-	told := map[route]bool{}
+	listed := map[route]bool{}
 	for _, step := range p.Steps {
 		for _, s := range step.Specs {
-			if w := between(s.From, s.To); r.unfit[w] != nil && !told[w] {
-				told[w] = true
+			if w := between(s.From, s.To); r.unfit[w] != nil && !listed[w] {
+				listed[w] = true
 				r.notify(Failed{s, r.unfit[w]})
 			}
 		}

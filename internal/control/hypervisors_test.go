@@ -212,7 +212,7 @@ func TestHypervisorsTwo(t *testing.T) {
 	if !slices.ContainsFunc(h.checks, func(s string) bool {
 		return strings.HasPrefix(s, "waiting for the last samples of vsphere://good, at most")
 	}) {
-		t.Errorf("told %q", h.checks)
+		t.Errorf("printed %q", h.checks)
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 // witness returns the observation that the test sets.
 type witness struct {
 	*fakeAgent
-	refuses, untold error
-	seen            bus.ObserveResult
-	heard           chan int // number of connections in each request
+	refuses, lost error
+	seen          bus.ObserveResult
+	heard         chan int // number of connections in each request
 }
 
 func (w *witness) Observe(_ context.Context, _ string, m bus.ObserveStart) (bus.JobReply, error) {
@@ -26,7 +26,7 @@ func (w *witness) Observe(_ context.Context, _ string, m bus.ObserveStart) (bus.
 
 func (w *witness) Observed(_ context.Context, _ string, m bus.JobEnd) (bus.ObserveResult, error) {
 	w.called("observed " + m.Session)
-	return w.seen, w.untold
+	return w.seen, w.lost
 }
 
 // runner makes a run of two connections; the second comes after the server's agent has
@@ -89,7 +89,7 @@ func TestObserved(t *testing.T) {
 			"there_sockets: 1 of 2 connections; there_cpu.worker_cores_used: root", "reserve observe observe observed o1 release"},
 		{"no CPUs", &witness{}, runner{}, 0, "there_cpu: the agent at the server could not read its CPUs", "reserve observe observe observed o1 release"},
 		{"refused", &witness{refuses: errors.New("agent: too old")}, runner{}, 0, "there_cpu: agent: too old; there_sockets: agent: too old", "reserve observe release"},
-		{"it is not reported", &witness{untold: errors.New("bus: no reply")}, runner{}, 0, "there_cpu: bus: no reply; there_sockets: bus: no reply", "reserve observe observe observed o1 release"},
+		{"it is not reported", &witness{lost: errors.New("bus: no reply")}, runner{}, 0, "there_cpu: bus: no reply; there_sockets: bus: no reply", "reserve observe observe observed o1 release"},
 		{"no agent", nil, runner{}, 0, "there_cpu: " + noAgent + "; there_sockets: " + noAgent, ""},
 		{"the run fails before", &witness{}, runner{fails: errors.New("login")}, 0, "there_cpu: the run ended before the observation began; there_sockets: the run ended before the observation began", "reserve release"},
 	}

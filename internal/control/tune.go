@@ -205,9 +205,9 @@ func (x *tuning) retire() {
 }
 
 // add appends the cell of a step with one flow, and returns its index.
-func (x *tuning) add(step plan.Step, experiment string, beside bool) int {
+func (x *tuning) add(step plan.Step, experiment string, baseline bool) int {
 	c := cells(plan.Plan{Steps: []plan.Step{step}})[0]
-	c.Group, c.Experiment, c.Baseline = len(x.doc.Cells), experiment, beside
+	c.Group, c.Experiment, c.Baseline = len(x.doc.Cells), experiment, baseline
 	x.doc.Cells = append(x.doc.Cells, c)
 	return c.Group
 }

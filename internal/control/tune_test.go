@@ -56,7 +56,7 @@ func TestTune(t *testing.T) {
 func checkAttempts(t *testing.T, doc *measure.Document, q *quiet) {
 	t.Helper()
 	if len(q.tried) != len(doc.Tuning.Attempts) || len(q.planned) != 4 || doc.Tuning.ExpectNs == 0 || doc.Ended == "" {
-		t.Errorf("%d told, %d planned, %v, ended by %q", len(q.tried), len(q.planned), doc.Tuning.ExpectNs, doc.Ended)
+		t.Errorf("%d tried, %d planned, %v, ended by %q", len(q.tried), len(q.planned), doc.Tuning.ExpectNs, doc.Ended)
 	}
 	if doc.Tuning.Pairs != 9 || doc.Tuning.LevelPct != 99.375 || len(doc.Tuning.Remains) != 2 {
 		t.Errorf("%d pairs at %g%%, remains %q", doc.Tuning.Pairs, doc.Tuning.LevelPct, doc.Tuning.Remains)
@@ -433,7 +433,7 @@ func TestTuneLosesAnEnd(t *testing.T) {
 				}
 			}
 			if !w.agents[Local].orderly() && slices.Contains(w.agents[Local].asked(), "tune") {
-				t.Errorf("request %d: the other end was not told: %q", n, err)
+				t.Errorf("request %d: the other end did not get it: %q", n, err)
 			}
 			if slices.ContainsFunc(doc.Tuning.Attempts, func(a measure.Attempt) bool { return a.Outcome == measure.Kept }) {
 				t.Errorf("request %d: %v", n, outcomes(doc))

@@ -115,16 +115,16 @@ func TestTuneExpects(t *testing.T) {
 // The announced time is that of the whole tuning, whatever part fits in the budget.
 func TestTuneExpectsWhateverTheBudget(t *testing.T) {
 	expects := func(how Tuning) time.Duration {
-		var told time.Duration
+		var announced time.Duration
 		synctest.Test(t, func(t *testing.T) {
 			how.propose = proposing(cures()...)
 			doc, err := sick().runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, how)
 			if err != nil {
 				t.Fatal(err)
 			}
-			told = time.Duration(doc.Tuning.ExpectNs)
+			announced = time.Duration(doc.Tuning.ExpectNs)
 		})
-		return told
+		return announced
 	}
 	ample := expects(Tuning{Budget: time.Hour})
 	if scarce := expects(Tuning{Budget: time.Minute}); scarce != ample || ample < 2*time.Minute {

@@ -125,7 +125,7 @@ func TestDirectionsOf(t *testing.T) {
 }
 
 // High variation between runs is reported: gains are missed there.
-func TestTuneTellsOfARestlessPath(t *testing.T) {
+func TestTuneReportsAnUnsteadyPath(t *testing.T) {
 	for noise, want := range map[float64]int{0.15: 1, 0.01: 0} {
 		w := newTestPair(sick().set, func(map[hostKnob]string, string, int) float64 { return 1e9 })
 		random := rand.New(rand.NewPCG(3, 4))

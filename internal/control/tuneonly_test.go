@@ -10,9 +10,9 @@ import (
 	"thru/internal/cause/knob"
 )
 
-// TestTuneTellsOnly: a tuning limited to some knobs says so where it finds nothing; one
+// TestTuneReportsOnly: a tuning limited to some knobs says so where it finds nothing; one
 // whose target is met before any change announces no time for changes.
-func TestTuneTellsOnly(t *testing.T) {
+func TestTuneReportsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sick()
 		doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Only: []string{knob.MTU}, propose: proposing()})

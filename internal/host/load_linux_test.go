@@ -67,7 +67,7 @@ func TestLoadBetween(t *testing.T) {
 
 // Processes whose parents form a cycle, as a reading over time may show, must
 // not hang it.
-func TestStrangersInACircle(t *testing.T) {
+func TestForeignProcessesInACircle(t *testing.T) {
 	all := strangers(map[int]task{5: {parent: 6}, 6: {parent: 5}, 7: {parent: 8}, 8: {parent: 9}}, 9)
 	if _, ok := all[5]; len(all) != 2 || !ok {
 		t.Errorf("%v", all)

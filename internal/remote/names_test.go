@@ -140,7 +140,7 @@ func TestTwoNamesOfOne(t *testing.T) {
 		{"one agent by two addresses", end("1", "10.0.0.1:5200", "x", "10.0.0.1", "10.1.0.1"), end("1", "10.1.0.1:5200", "x", "10.1.0.1", "10.0.0.1"), true, 1},
 		{"two agents of a host", end("1", "10.0.0.1:5200", "x", "10.0.0.1"), end("2", "10.0.0.1:5300", "x", "10.0.0.1"), false, 1},
 		{"older agents", end("", "10.0.0.1:5200", "x"), end("", "10.0.0.1:5200", "x"), true, 0},
-		{"iperf3 beside", end("1", "10.0.0.1:5200", "x"), &control.EndPoint{Addr: "10.0.0.1:5201", Foreign: true}, false, 0},
+		{"iperf3 too", end("1", "10.0.0.1:5200", "x"), &control.EndPoint{Addr: "10.0.0.1:5201", Foreign: true}, false, 0},
 	} {
 		ends := map[string]*control.EndPoint{"a": tt.a, "b": tt.b}
 		if err := SameAgent(ends); (err != nil) != tt.same {

@@ -342,8 +342,8 @@ func TestInterfaceGone(t *testing.T) {
 	}
 }
 
-// TestTwoDesks: two tuners exclude each other, in one folder and in two.
-func TestTwoDesks(t *testing.T) {
+// TestTwoTuners: two tuners exclude each other, in one folder and in two.
+func TestTwoTuners(t *testing.T) {
 	f, c := newFake(settings()), conf()
 	for _, second := range []string{"same", "other"} {
 		dir := t.TempDir()
@@ -483,7 +483,7 @@ func TestJournalCannotBeWritten(t *testing.T) {
 		t.Error("it is changed without a journal")
 	}
 	if err := d.End("a"); err == nil {
-		t.Error("the end is not in the journal, and nobody says so")
+		t.Error("the end is not in the journal, and nothing reports it")
 	}
 	d.Gone("a")
 	unchanged(t, f)

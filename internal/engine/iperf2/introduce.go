@@ -34,13 +34,13 @@ func (s *session) introduce(ctx context.Context, conns []net.Conn, ramp time.Dur
 	if err != nil {
 		return nil, err
 	}
-	say := s.greet
+	begin := s.greet
 	udp := s.end.Spec.Protocol == measure.UDP
 	switch {
 	case udp && s.end.Sends:
-		say = s.announce
+		begin = s.announce
 	case udp:
-		say = s.ask
+		begin = s.ask
 	}
 	given, errs := make([]worker.Conn, len(conns)), make([]error, len(conns))
 	var wg sync.WaitGroup
@@ -49,7 +49,7 @@ func (s *session) introduce(ctx context.Context, conns []net.Conn, ramp time.Dur
 		defer stop()
 		wg.Go(func() {
 			given[i].Conn = c
-			given[i].Early, errs[i] = say(c, h)
+			given[i].Early, errs[i] = begin(c, h)
 		})
 		if udp { // one after the other: a server drops the next while it opens a socket for one
 			wg.Wait()

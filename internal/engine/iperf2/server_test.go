@@ -56,7 +56,7 @@ func TestRefusals(t *testing.T) {
 		return append(appendNumber(nil, 1, 0), h.append(nil)...)
 	}
 	for name, tt := range map[string]struct {
-		say  []byte
+		sent []byte
 		udp  bool
 		want string
 	}{
@@ -79,14 +79,14 @@ func TestRefusals(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer u.Close()
-				u.Write(tt.say)
+				u.Write(tt.sent)
 				u.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 				if n, err := u.Read(make([]byte, 2000)); err == nil {
 					t.Errorf("%d bytes went to an address that has proven nothing", n)
 				}
 			} else {
 				c := tcpDial(t, s.port)
-				c.Write(tt.say) // and stalls
+				c.Write(tt.sent) // and stalls
 				if n, err := io.Copy(io.Discard, c); n != 0 {
 					t.Errorf("%d bytes were answered: %v", n, err)
 				}

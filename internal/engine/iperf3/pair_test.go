@@ -261,13 +261,13 @@ func judged(t *testing.T, compare func(j *judge)) {
 func checkFar(t *testing.T, who string, far *measure.Evidence, saw measure.Evidence) {
 	t.Helper()
 	if far == nil {
-		t.Fatalf("the %s has told nothing", who)
+		t.Fatalf("the %s has reported nothing", who)
 	}
 	if far.Sends != saw.Sends || far.Dialled != saw.Dialled || len(far.Streams) != len(saw.Streams) || far.Reported == "" {
-		t.Fatalf("%s told %+v and saw %d bytes", who, far, saw.Bytes)
+		t.Fatalf("%s reported %+v and saw %d bytes", who, far, saw.Bytes)
 	}
 	if d := far.MeasuredNs - saw.MeasuredNs; d < -1 || d > 1 { // it is sent as a decimal fraction
-		t.Errorf("the %s told of %d ns and measured %d", who, far.MeasuredNs, saw.MeasuredNs)
+		t.Errorf("the %s reported %d ns and measured %d", who, far.MeasuredNs, saw.MeasuredNs)
 	}
 	bytes := int64(0)
 	for i, x := range saw.Streams {
@@ -277,13 +277,13 @@ func checkFar(t *testing.T, who string, far *measure.Evidence, saw measure.Evide
 		}
 		bytes += x.Bytes
 		if x.Bytes != y.Bytes || x.Local != y.Local || x.Peer != y.Peer {
-			t.Errorf("%s: stream %d: told %+v", who, i, y)
+			t.Errorf("%s: stream %d: reported %+v", who, i, y)
 		}
 		if x.DatagramsAll != nil && (y.DatagramsAll.Packets-x.DatagramsAll.Packets != 0 || y.DatagramsAll.Lost != x.DatagramsAll.Lost) {
-			t.Errorf("%s: stream %d: told %+v, saw %+v", who, i, *y.DatagramsAll, *x.DatagramsAll)
+			t.Errorf("%s: stream %d: reported %+v, saw %+v", who, i, *y.DatagramsAll, *x.DatagramsAll)
 		}
 	}
 	if far.Bytes != bytes {
-		t.Errorf("%s told %d bytes and saw %d", who, far.Bytes, bytes)
+		t.Errorf("%s reported %d bytes and saw %d", who, far.Bytes, bytes)
 	}
 }

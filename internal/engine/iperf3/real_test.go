@@ -74,7 +74,7 @@ func realServer(t *testing.T, args ...string) (port int) {
 		<-over
 		cmd.Wait()
 		if t.Failed() {
-			t.Logf("the real server says:\n%s", said)
+			t.Logf("the real server prints:\n%s", said)
 		}
 	})
 	select {
@@ -180,7 +180,7 @@ const edges = 100 * time.Millisecond
 func checkReal(t *testing.T, j *judge, ours measure.Evidence, far *measure.Evidence, ramp time.Duration) {
 	t.Helper()
 	if far == nil {
-		t.Fatal("the real server has told nothing")
+		t.Fatal("the real server has reported nothing")
 	}
 	testRecord := *far
 	testRecord.MeasuredNs = max(testRecord.MeasuredNs-int64(edges), ours.MeasuredNs)
@@ -230,10 +230,10 @@ func TestRealClient(t *testing.T) {
 		}
 		far, _ := s.Far()
 		if got := pick(ours, r).Bytes; got != ours.Bytes {
-			t.Errorf("we moved %d bytes, and the client says of us %d", ours.Bytes, got)
+			t.Errorf("we moved %d bytes, and the client reports %d", ours.Bytes, got)
 		}
 		if got := pick(*far, r).Bytes; got != far.Bytes {
-			t.Errorf("the client moved %d bytes, and told %d", got, far.Bytes)
+			t.Errorf("the client moved %d bytes, and reported %d", got, far.Bytes)
 		}
 		j.near("rates", rate(ours), rate(*far))
 		if protocol == measure.UDP {
@@ -241,7 +241,7 @@ func TestRealClient(t *testing.T) {
 		}
 		if protocol == measure.UDP && !ours.Sends {
 			if got, want := r.End.Received.Packets, countedOf(ours, call.Specs[0].Ramp); got != want {
-				t.Errorf("%d datagrams came, and the client says of us %d", want, got)
+				t.Errorf("%d datagrams came, and the client reports %d", want, got)
 			}
 		}
 		if back, ok := s.Back(); ok {

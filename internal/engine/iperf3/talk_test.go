@@ -140,7 +140,7 @@ func hold(t testing.TB, bounds waits) (addr string, ends func() []error) {
 		cancel()
 		wg.Wait()
 		if len(d.calls)+len(d.tokens)+d.unnamed.Size()+len(d.opening) > 0 {
-			t.Errorf("the desk still holds %d calls, %d tokens, %d strangers, %d that open", len(d.calls), len(d.tokens), d.unnamed.Size(), len(d.opening))
+			t.Errorf("the server still holds %d calls, %d tokens, %d strangers, %d that open", len(d.calls), len(d.tokens), d.unnamed.Size(), len(d.opening))
 		}
 		return all
 	}
@@ -238,7 +238,7 @@ func TestServerTalk(t *testing.T) {
 		started := time.Now()
 		heard := string(converse(t, addr, c.says))
 		if len(heard) < len(c.heard) || heard[:len(c.heard)] != c.heard || c.last != 0 && (len(heard) < 2 || heard[1] != c.last) {
-			t.Errorf("%s: the server says %q", c.name, heard)
+			t.Errorf("%s: the server sends %q", c.name, heard)
 		}
 		for _, err := range ends() {
 			if err == nil {
@@ -252,7 +252,7 @@ func TestServerTalk(t *testing.T) {
 }
 
 // Each client that is turned away before it is a call is reported once, and no other is.
-func TestRefusedIsTold(t *testing.T) {
+func TestRefusalIsReported(t *testing.T) {
 	private, _ := keys(t)
 	for _, c := range []struct {
 		name, says string
@@ -287,11 +287,11 @@ func TestRefusedIsTold(t *testing.T) {
 		}
 		if c.want != "" {
 			if s := <-testRecord; !strings.HasPrefix(s, "127.0.0.1:") || !strings.Contains(s, c.want) {
-				t.Errorf("%s: told %q", c.name, s)
+				t.Errorf("%s: reported %q", c.name, s)
 			}
 		}
 		if len(testRecord) > 0 {
-			t.Errorf("%s: told %q", c.name, <-testRecord)
+			t.Errorf("%s: reported %q", c.name, <-testRecord)
 		}
 	}
 }
@@ -314,7 +314,7 @@ func upToResults(t *testing.T, addr string) (conn net.Conn, expect func(want str
 		t.Helper()
 		b := make([]byte, len(want))
 		if _, err := io.ReadFull(conn, b); err != nil || string(b) != want {
-			t.Fatalf("the server says %q, %v; want %q", b, err, want)
+			t.Fatalf("the server sends %q, %v; want %q", b, err, want)
 		}
 	}
 	expect("\x09")

@@ -430,8 +430,8 @@ func FuzzResults(f *testing.F) {
 	})
 }
 
-// TestTellsAllDatagrams: the data of the last call after the measured time arrives, so it is reported too; in a test with a ramp it is not known separately.
-func TestTellsAllDatagrams(t *testing.T) {
+// TestReportsAllDatagrams: the data of the last call after the measured time arrives, so it is reported too; in a test with a ramp it is not known separately.
+func TestReportsAllDatagrams(t *testing.T) {
 	x := measure.Stream{Bytes: 800, TotalBytes: 1000}
 	for _, tt := range []struct {
 		protocol string

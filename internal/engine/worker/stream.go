@@ -100,9 +100,9 @@ type flow struct {
 	release   chan struct{} // closed when the threads may end
 }
 
-func newFlow(c openCommand, conns []socket, beside *side) *flow {
+func newFlow(c openCommand, conns []socket, sideConn *side) *flow {
 	f := &flow{
-		sends: c.Sends, side: beside, length: lengthOf(c, conns[0]), answer: answerOf(c),
+		sends: c.Sends, side: sideConn, length: lengthOf(c, conns[0]), answer: answerOf(c),
 		perSecond: c.Spec.PerSecond, dontFragment: c.Spec.DontFragment, udp: c.Spec.Protocol == measure.UDP,
 		first: make(chan struct{}, 1), release: make(chan struct{}),
 	}

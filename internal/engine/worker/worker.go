@@ -255,9 +255,9 @@ func segment(c net.Conn) int {
 
 // newFlow makes the streams of the connections. CRR traffic has none at first: the side connection stands for each.
 func (w *worker) newFlow(l *link) error {
-	tcp, beside := l.tcp, (*side)(nil)
+	tcp, sideConn := l.tcp, (*side)(nil)
 	if w.cmd.hasSide() {
-		beside = newSide(tcp[len(tcp)-1])
+		sideConn = newSide(tcp[len(tcp)-1])
 		tcp = tcp[:len(tcp)-1]
 	}
 	var conns []socket
@@ -268,14 +268,14 @@ func (w *worker) newFlow(l *link) error {
 		conns = append(conns, c)
 	}
 	if w.cmd.Spec.Traffic != measure.CRR {
-		w.flow = newFlow(w.cmd, conns, beside)
+		w.flow = newFlow(w.cmd, conns, sideConn)
 		w.beginEarly(l.early)
 		return nil
 	}
 	for range w.cmd.Spec.Streams {
-		conns = append(conns, beside.conn)
+		conns = append(conns, sideConn.conn)
 	}
-	w.flow = newFlow(w.cmd, conns, beside)
+	w.flow = newFlow(w.cmd, conns, sideConn)
 	w.listeners = l.listeners
 	d, err := engine.Dialer(measure.Spec{BindAddr: w.cmd.Spec.BindAddr}, measure.TCP, sock.Options{DSCP: w.cmd.Spec.DSCP}, 0, answerTime)
 	if err != nil {
