@@ -128,7 +128,7 @@ func (s *summary) warnRepeats() {
 		return
 	}
 	if ci, ok := MeanInterval(rates); ok && f.Stable != nil && !*f.Stable {
-		bar := "is asked for"
+		bar := "was requested"
 		if s.cell.AskedPct == 0 {
 			bar = "or less is stable"
 		}

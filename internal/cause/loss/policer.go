@@ -18,9 +18,9 @@ import (
 func Policer() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "policer", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a policer drops what is above its rate", Judge: judgePolicer, Packets: packetsPolicer,
+			Cause: "policer", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a policer drops traffic above its rate", Judge: judgePolicer, Packets: packetsPolicer,
 			Seen:        "segments are lost while the round trip stays at its minimum; in captures: many segments are retransmitted in one burst",
-			Distinction: "UDP below the rate is not lost; above the rate only the excess is, almost without delay: less than 16 packets take",
+			Distinction: "UDP below the rate is not lost; above the rate only the excess is lost, and the delay is less than 16 packets take",
 			Fix:         "shape below the rate at the sender", Effect: "55 of 100 Mb/s with cubic, 95 when shaped",
 			Source: "causes.md, calibration; RFC 2697", Tests: []string{diagnose.UdpBelow, diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold}, Brings: []string{"loss"},
 		},
@@ -40,7 +40,7 @@ func judgePolicer(f *diagnose.Flow) *diagnose.Outcome {
 	b := Below(f, again)
 	flat, seen := f.Flatness()
 	passed, far := PassesFar(f)
-	o := diagnose.Possible("a policer drops what is above its rate").
+	o := diagnose.Possible("a policer drops traffic above its rate").
 		By(diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), diagnose.AgainBar), QueueProof(f)).
 		AddFix(diagnose.Advise(f.Sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
 	switch {
@@ -195,11 +195,11 @@ func packetsPolicer(f *diagnose.Flow) *diagnose.Outcome {
 	case l.often > 0 && l.inARow < fewInARow:
 		return diagnose.No("segments are lost one by one; a policer drops them in a row")
 	}
-	o := diagnose.Possible("a policer may drop what is above its rate: data is lost while the round trip stays at its minimum").By(l.proofs()...).
+	o := diagnose.Possible("a policer may drop traffic above its rate: data is lost while the round trip stays at its minimum").By(l.proofs()...).
 		AddFix(diagnose.Advise(f.Sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
 	if l.inARow > manyInARow && seen && flat < 2*diagnose.FlatBar && !l.Misses() {
 		o.Confidence = measure.Likely
-		o.Text = "a policer drops what is above its rate: many segments in a row, while the round trip stays at its minimum and the rate is flat"
+		o.Text = "a policer drops traffic above its rate: many segments in a row, while the round trip stays at its minimum and the rate is flat"
 		o.By(diagnose.Above(l.Proof("segments retransmitted in one burst", l.inARow, "segments"), manyInARow))
 	}
 	return o

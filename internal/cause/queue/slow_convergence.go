@@ -24,7 +24,7 @@ func SlowConvergence() rule.Cause {
 			Source: "methods.md, steady state; RFC 9438, section 4", Tests: []string{diagnose.Longer},
 		},
 		Gates: []gate.Rule{
-			{ID: "tcp-carry-over", Title: "What TCP remembers", About: "tcp_no_metrics_save and tcp_slow_start_after_idle, where the path is long (10 ms) and holds more than 1 MB; information only",
+			{ID: "tcp-carry-over", Title: "Cached TCP metrics", About: "tcp_no_metrics_save and tcp_slow_start_after_idle, where the path is long (10 ms) and holds more than 1 MB; information only",
 				Why:    "a slow-start threshold cached from an earlier connection with loss makes the next ones start slowly",
 				Source: "ip-sysctl.rst", Fix: "do not cache it while measuring", Checklist: []string{"C-17"}, Host: gateTCPCarryOver},
 		},
@@ -37,7 +37,7 @@ func judgeSlowConvergence(f *diagnose.Flow) *diagnose.Outcome {
 	left, _ := f.Allowed()
 	switch {
 	case f.IsRateLimited():
-		return diagnose.No("a rate was asked for")
+		return diagnose.No("a rate was requested")
 	case f.Follows() && f.Rate() < diagnose.BindsBar*left:
 		return diagnose.No("the rate rises and falls with packet loss")
 	case stillClimbs(f):
