@@ -45,7 +45,8 @@ const (
 	Unknown
 )
 
-// Outcome is the result of a rule for one flow.
+// Outcome is the result of a rule for one flow. Unlike a gate.Finding, which is a fact about its subject, it claims that
+// the cause limits the rate: with a place, a confidence, evidence and a cost.
 type Outcome struct {
 	State           state
 	Confidence      string // of a cause that holds

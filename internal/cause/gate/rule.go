@@ -33,7 +33,8 @@ type Rule struct {
 	Direction func(*scene.Direction) *Finding // a direction of the path
 }
 
-// Finding is the outcome of a rule for one subject.
+// Finding is the outcome of a rule for one subject. Unlike a diagnose.Outcome it has no place, confidence or evidence:
+// the subject is its place, and a condition before traffic is a fact, not a measured limit.
 type Finding struct {
 	Status, fact, why, cause string
 	fix                      scene.Fix
