@@ -8,6 +8,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/stat"
+	"thru/internal/unit"
 )
 
 // Sweep is a set of groups of a plan that differ only in their number of flows, the fewest first.
@@ -94,6 +95,14 @@ func (s *Sweep) sort() {
 	for i, at := range order {
 		s.Groups[i], s.Counts[i] = groups[at], counts[at]
 	}
+}
+
+// Words returns the number of flows of one of its groups, in words.
+func (s Sweep) Words(i int) string {
+	if s.Axis == "end_points" {
+		return unit.Plural(s.Counts[i], "end point") + " a host"
+	}
+	return unit.Plural(s.Counts[i], "stream")
 }
 
 // FallBar is by how many percent the rate must fall with more flows.

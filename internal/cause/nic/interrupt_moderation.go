@@ -39,7 +39,7 @@ func judgeInterruptModeration(e *diagnose.End) *diagnose.Outcome {
 	}
 	if len(e.Counters().IRQs) > 0 {
 		counts, _, _ := taken(e)
-		n, most, _ := BusiestOf(counts)
+		n, most, _ := busiestOf(counts)
 		cpu, ok := core(e, n)
 		if rate := perSecond(e, most); ok && rate > manyIRQs && diagnose.Busy(cpu) > diagnose.FullBar && e.Flow.IsAll() == nil {
 			o := diagnose.Possible("CPU %d of the %s takes %.0f interrupts per second", n, e.Place, rate).At(e.OnCPU(n)).

@@ -54,7 +54,7 @@ func JudgeIRQOneCPU(e *diagnose.End) *diagnose.Outcome {
 	if len(e.Seen.Host.CPUs) == 1 {
 		return diagnose.No("the %s has only one CPU", e.Place)
 	}
-	n, most, share := BusiestOf(counts)
+	n, most, share := busiestOf(counts)
 	cpu, seen := core(e, n)
 	soft := diagnose.Packets(cpu)
 	switch {

@@ -130,8 +130,8 @@ func perSecond(e *diagnose.End, n float64) float64 {
 	return n / (float64(e.Span()) / 1e9)
 }
 
-// BusiestOf returns the CPU with the highest count, that count, and its share.
-func BusiestOf(counts map[int]float64) (core int, most, share float64) {
+// busiestOf returns the CPU with the highest count, that count, and its share.
+func busiestOf(counts map[int]float64) (core int, most, share float64) {
 	sum := 0.0
 	core = -1
 	for c, n := range counts {

@@ -42,14 +42,14 @@ func RSSNotSpreading() rule.Cause {
 
 func judgeRSSNotSpreading(e *diagnose.End) *diagnose.Outcome {
 	gates := hypervisor.Conditions(e.Flow, "rss-not-spreading", e.Name)
-	queues := QueuesUsed(e)
+	queues := queuesUsed(e)
 	if len(queues) < 2 {
 		if len(gates) > 0 {
 			return hypervisor.Condition(e, gates[0]).MarkNotBinding()
 		}
 		return hypervisor.GateOutcome(e, "rss-not-spreading")
 	}
-	q, most, share := BusiestOf(queues)
+	q, most, share := busiestOf(queues)
 	switch {
 	case sharesQueue(e) != nil:
 		return sharesQueue(e)
@@ -59,16 +59,29 @@ func judgeRSSNotSpreading(e *diagnose.End) *diagnose.Outcome {
 	l := e.Load()
 	o := hypervisor.Symptom(diagnose.Possible("%s of the %s's packets arrived in one of %d queues", unit.Percent(100*share), e.Place, len(queues)).At(e.OnFace()).
 		By(diagnose.Above(e.Proof(fmt.Sprintf("ethtool -S packets of receive queue %d, share", q), 100*share, "pct"), 100*diagnose.OneShare)).
-		AddFix(SpreadFlows(e)), !e.Sends() && e.Flow.IsAll() == nil && l.Packet)
+		AddFix(spreadFlows(e)), !e.Sends() && e.Flow.IsAll() == nil && l.Packet)
 	if !o.NotBinding && !l.All && diagnose.Packets(l.Soft) > 90 {
 		o.Confidence = measure.Certain
 	}
 	return o
 }
 
-// QueuesUsed returns the packets that each receive queue received in the measured time, by its number:
+// JudgeOneQueue judges whether several flows all arrived through one of several receive queues, by a CPU that is full
+// of them.
+func JudgeOneQueue(e *diagnose.End, flows int) *diagnose.Outcome {
+	queues := queuesUsed(e)
+	q, most, share := busiestOf(queues)
+	if flows < 4 || len(queues) < 2 || most < diagnose.ManyCounted || share < diagnose.OneShare || e.Sends() || !e.Load().Packet {
+		return nil
+	}
+	return diagnose.Likely("%s of the packets of %d flows arrived in one queue of %d, and they fill its CPU", unit.Percent(100*share), flows, len(queues)).At(e.OnFace()).
+		By(diagnose.Above(e.Proof(fmt.Sprintf("ethtool -S packets of receive queue %d, share", q), 100*share, "pct"), 100*diagnose.OneShare)).
+		AddFix(spreadFlows(e))
+}
+
+// queuesUsed returns the packets that each receive queue received in the measured time, by its number:
 // rx_queue_3_packets, rx-3.packets, rx3_packets. A queue of the facts whose counter did not change received none.
-func QueuesUsed(e *diagnose.End) map[int]float64 {
+func queuesUsed(e *diagnose.End) map[int]float64 {
 	used := map[int]float64{}
 	if e.NIC() == nil {
 		return used
@@ -230,8 +243,8 @@ func udpByAddress(f *scene.Face) string {
 	return "; UDP over IPv4 by addresses only"
 }
 
-// SpreadFlows makes the interface of an end spread flows over all its receive queues.
-func SpreadFlows(e *diagnose.End) *measure.Fix {
+// spreadFlows makes the interface of an end spread flows over all its receive queues.
+func spreadFlows(e *diagnose.End) *measure.Fix {
 	f := e.Adapter()
 	r := scene.Fix{}
 	if n := f.RxQueues(); n > 1 {

@@ -19,6 +19,7 @@ import (
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -126,7 +127,7 @@ func member(f *diagnose.Flow, many *measure.Cell) *diagnose.Outcome {
 	o := diagnose.Likely("%d streams carry %.2g times as much as one: one stream uses one member of a bundle, or has a limit of its own", many.Streams, g.Times).
 		By(diagnose.InTurns(measure.Proof{EndPoint: f.Receiver.Name, Counter: fmt.Sprintf("goodput of %d streams relative to one", many.Streams)}, g, diagnose.MemberBar), loss.QueueProof(f)).
 		Costs(0, fmt.Sprintf("%d streams carry %s", many.Streams, unit.Rate(diagnose.RateOf(many))), "the same traffic with -P "+fmt.Sprint(many.Streams)).
-		AddFix(BundleFix(f))
+		AddFix(bundleFix(f))
 	members := math.Round(g.Times)
 	flat, known := f.Flatness()
 	path := f.Path()
@@ -147,8 +148,8 @@ func member(f *diagnose.Flow, many *measure.Cell) *diagnose.Outcome {
 	return o
 }
 
-// BundleFix says how a bundle spreads flows over its members.
-func BundleFix(f *diagnose.Flow) *measure.Fix {
+// bundleFix says how a bundle spreads flows over its members.
+func bundleFix(f *diagnose.Flow) *measure.Fix {
 	for _, e := range f.Ends() {
 		for _, g := range hypervisor.Conditions(f, "lag-one-member", e.Name) {
 			return e.FixOf(g)
@@ -201,6 +202,91 @@ func fillsOneByOne(f *diagnose.Flow) bool {
 		}
 	}
 	return false
+}
+
+// Thresholds of several flows.
+const (
+	flatOver  = 6  // percent by which the aggregates of a sweep may differ and count as equal
+	memberLow = 90 // percent of one member that a group must fill
+)
+
+// SweepAtOneMember judges a sweep whose aggregate stays at the same whole fraction of the link's known rate, whatever
+// the number of flows: they may all share one LAG member. Another link of that rate looks the same.
+func SweepAtOneMember(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep) *measure.Finding {
+	cells := diagnose.CellsOf(d, s.Groups[len(s.Groups)-1].Group)
+	if len(cells) == 0 || cells[0].Ceiling == nil || !(cells[0].Ceiling.Bps > 0) {
+		return nil
+	}
+	least, most := math.Inf(1), 0.0
+	for _, g := range s.Groups {
+		least, most = min(least, g.Aggregate.Value), max(most, g.Aggregate.Value)
+	}
+	c := cells[0].Ceiling
+	members := math.Round(c.Bps / most)
+	if most > least*(1+flatOver/100.0) || members < 2 || members > 16 || math.Abs(c.Bps/most/members-1) > flatOver/100.0 || s.Counts[len(s.Counts)-1] < 2*s.Counts[0] {
+		return nil
+	}
+	if f := diagnose.NewFlow(cat, d, cells[0]); f == nil || f.OnOneMachine() || f.Sender.IsFull() || f.Receiver.IsFull() {
+		return nil
+	}
+	return &measure.Finding{
+		Cause: "lag-one-member", Confidence: measure.Possible, Where: measure.Where{Place: measure.AtPath, From: cells[0].From, To: cells[0].To},
+		Summary: diagnose.Line(fmt.Sprintf("%s to %s carry the same %s, 1/%.0f of what the link should carry: they may all share one member of a bundle",
+			s.Words(0), s.Words(len(s.Counts)-1), unit.Rate(most), members)),
+		Evidence: diagnose.Numbers([]measure.Proof{diagnose.Above(measure.Proof{Counter: "ceiling of the link relative to the aggregate", Value: c.Bps / most}, 2-flatOver/100.0)}),
+		Effect:   &measure.Effect{BoundBps: new(most), Text: "one member carries " + unit.Rate(most), From: "link rate: " + c.LinkFrom},
+		Next:     "a test with flows of other hosts and ports; the counters of the members",
+		Fix:      diagnose.Advise(nil, "have the bundle choose a member by address and port (layer3+4) at both of its ends"), Source: "IEEE 802.1AX, 5.2.4; A-09",
+	}
+}
+
+// GroupOnOneMember judges several flows over a bond of known members that together carry what one member does.
+func GroupOnOneMember(cat *diagnose.Catalogue, d *measure.Document, g *measure.Group) *measure.Finding {
+	cells := diagnose.CellsOf(d, g.Group)
+	if len(cells) < 2 || diagnose.IsRateLimitedGroup(d, g.Group) {
+		return nil
+	}
+	for _, c := range cells {
+		f := diagnose.NewFlow(cat, d, c)
+		if f == nil || f.OnOneMachine() {
+			continue
+		}
+		for _, e := range f.Ends() {
+			if x := sharedMember(e, g, len(cells)); x != nil {
+				return x
+			}
+		}
+	}
+	return nil
+}
+
+// sharedMember judges the bond of one host by what it sent or received in a group.
+func sharedMember(e *diagnose.End, g *measure.Group, flows int) *measure.Finding {
+	speed, n := diagnose.MemberSpeed(e.Face)
+	i := slices.IndexFunc(g.Hosts, func(h measure.Share) bool { return h.Name == e.Name })
+	if n < 2 || i < 0 || g.Hosts[i].Flows < 2 {
+		return nil
+	}
+	bps := g.Hosts[i].ReceivedBps
+	if e.Sends() {
+		bps = g.Hosts[i].SentBps
+	}
+	size := mtu.UsualMTU
+	if e.Face.MTU != nil && *e.Face.MTU > 0 {
+		size = *e.Face.MTU
+	}
+	most := stat.MaxGoodput(stat.Link{RateBps: int64(speed), MTU: size, Timestamps: true})
+	if bps == nil || !(most > 0) || *bps < most*memberLow/100 || *bps > most*(1+flatOver/100.0) {
+		return nil
+	}
+	return &measure.Finding{
+		Cause: "lag-one-member", Confidence: measure.Likely, Where: e.OnFace(),
+		Summary: diagnose.Line(fmt.Sprintf("%d flows carry %s together, which is what one of the %d members of %s carries: they all share it",
+			g.Hosts[i].Flows, unit.Rate(*bps), n, diagnose.Word(e.FaceName()))),
+		Evidence: diagnose.Numbers([]measure.Proof{diagnose.Above(e.Proof("goodput of all flows relative to one member's ceiling", 100**bps/most, "pct"), memberLow)}),
+		Effect:   &measure.Effect{BoundBps: new(most * float64(n)), Text: fmt.Sprintf("%d members carry %s", n, unit.Rate(most*float64(n))), From: "speeds of the members"},
+		Next:     "the counters of the members (ip -s link)", Fix: bundleFix(e.Flow), Source: "IEEE 802.1AX, 5.2.4; A-09",
+	}
 }
 
 func gateBond(f *scene.Face) *gate.Finding {
