@@ -151,7 +151,7 @@ func OwnQueue(f *diagnose.Flow) (*diagnose.Outcome, bool) {
 		o.By(e.Proof("qdisc "+q.Kind+" drops", float64(q.Drops), "packets"))
 	}
 	return f.AsShaper(o).AddFix(&measure.Fix{EndPoint: e.Name, Platform: "linux", Advice: "check its configured rate, and raise it if the link carries more",
-		Commands: []string{fmt.Sprintf("tc -s qdisc show dev %s", diagnose.Word(e.FaceName()))}, Risk: "the command only reads"}), true
+		Commands: []string{fmt.Sprintf("tc -s qdisc show dev %s", diagnose.Word(e.FaceName()))}}), true
 }
 
 // waitsIn reports whether a queueing discipline holds or drops packets of this flow: the round-trip time grew by
