@@ -24,7 +24,6 @@ type checkCmd struct {
 	List bool `group:"Gates" name:"list" help:"List all gates and what they check, and exit."`
 	Port int  `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
 	formFlags
-	wholeFlag
 	storeFlags
 	asked
 }

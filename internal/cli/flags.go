@@ -20,7 +20,6 @@ import (
 // flowFlags are the flags of every test.
 type flowFlags struct {
 	formFlags
-	wholeFlag
 	storeFlags
 	asked
 }

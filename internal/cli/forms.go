@@ -26,9 +26,10 @@ type formFlags struct {
 	Summary  bool   `group:"Output" name:"summary" help:"With --markdown: only the answer, at most 40 lines, for a ticket."`
 	CSV      string `group:"Output" name:"csv" type:"newfile" placeholder:"FILE" help:"Also write all samples as CSV."`
 	JUnit    string `group:"Output" name:"junit" type:"newfile" placeholder:"FILE" help:"Also write what passed and what failed as JUnit XML, for a pipeline."`
+	wholeFlag
 }
 
-// wholeFlag is for commands that print only the answer by default.
+// wholeFlag prints more than the answer.
 type wholeFlag struct {
 	All bool `group:"Output" name:"all" help:"Print the whole report, not only the answer."`
 }

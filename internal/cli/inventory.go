@@ -17,7 +17,7 @@ import (
 
 type inventoryCmd struct {
 	Source string   `arg:"" optional:"" name:"source" help:"vsphere://USER@HOST[:PORT] (vCenter, or ESXi by its web service), ssh://[USER@]HOST[:PORT] (ESXi by its commands, or Linux with QEMU), or an end point on which QEMU runs; without it this machine."`
-	VM     []string `group:"What" name:"vm" sep:"none" placeholder:"PATTERN" help:"Only the VMs of these names, with * and ?; a single VM is shown in full. Can be repeated."`
+	VM     []string `group:"What" name:"vm" sep:"none" placeholder:"PATTERN" help:"Only the VMs of these names, with * and ?; with --all a single VM is shown in full. Can be repeated."`
 	Host   []string `group:"What" name:"host" sep:"none" placeholder:"PATTERN" help:"Only the hosts of these names, with their VMs. Can be repeated."`
 	Port   int      `group:"Ends" short:"p" default:"5200" help:"Control port of an end point."`
 	vsphereFlags

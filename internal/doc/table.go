@@ -97,6 +97,11 @@ func (t Table) WithoutEmpty() Table {
 	})
 }
 
+// Without drops the columns with some names.
+func (t Table) Without(names ...string) Table {
+	return t.with(func(i int) bool { return !slices.Contains(names, t.Columns[i].Name) })
+}
+
 // For keeps the columns for an audience.
 func (t Table) For(a Audience) Table {
 	t = t.with(func(i int) bool {
@@ -140,9 +145,12 @@ func (t Table) with(keep func(column int) bool) Table {
 }
 
 // First keeps the first most rows, and counts the omitted ones.
-func (t Table) First(most int) Table {
+func (t Table) First(most int) Table { return t.Cut(most, ", see the JSON document") }
+
+// Cut keeps the first most rows, and counts the omitted ones before some words.
+func (t Table) Cut(most int, words string) Table {
 	if n := len(t.Rows) - most; n > 0 {
-		t.Rows, t.More = t.Rows[:most], fmt.Sprintf("and %d more, see the JSON document", n)
+		t.Rows, t.More = t.Rows[:most], fmt.Sprintf("and %d more%s", n, words)
 	}
 	return t
 }

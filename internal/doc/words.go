@@ -145,6 +145,14 @@ func CleanAll(lines []string) []string {
 	return out
 }
 
+// FirstOf returns the first of some lines, and one that counts the others.
+func FirstOf(lines []string, most int) []string {
+	if n := len(lines) - most; n > 0 {
+		return append(lines[:most:most], fmt.Sprintf("and %d more", n))
+	}
+	return lines
+}
+
 // Spaced puts a space before a text, unless it is empty.
 func Spaced(s string) string { return Prefixed(" ", s) }
 

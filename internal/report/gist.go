@@ -5,8 +5,10 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/fleet"
 	"thru/internal/report/inventory"
 	"thru/internal/report/result"
+	"thru/internal/report/transfer"
 	"thru/internal/report/why"
 	"thru/internal/stat"
 )
@@ -28,9 +30,10 @@ type Gist struct {
 	Warnings []string // except those that the figures contain
 	Advice   []string
 	Path     []doc.Block // of a check
-	Ladder   []doc.Block
-	RuledOut int // causes
-	Facts    int // not checked, including those that causes lack
+	Body     []doc.Block // what other results have in place of flows
+	Reason   string      // of the verdict
+	RuledOut int         // causes
+	Facts    int         // not checked, including those that causes lack
 }
 
 // Flow is one direction, and what limits it.
@@ -39,29 +42,54 @@ type Flow struct {
 	Cell        *measure.Cell
 }
 
-// NewGist returns the short form of a document; false if it has none.
-func NewGist(d *measure.Document) (g Gist, ok bool) {
-	ladder := d.Command == "ladder"
-	if result.IsTuning(d) || result.IsTransfer(d) || result.IsDisk(d) || inventory.Is(d) || result.IsPlanned(d) && d.Ladder == nil || !result.IsCheck(d) && !result.OfFiles(d) && !measured(d) {
+// NewGist returns the short form of a document; false if nothing was measured.
+func NewGist(whole *measure.Document) (g Gist, ok bool) {
+	v, d := newView(whole), result.LastState(whole)
+	special := result.IsTuning(d) || result.IsTransfer(d) || result.IsDisk(d) || inventory.Is(d)
+	if !special && !result.IsCheck(d) && !result.OfFiles(d) && !measured(d) {
 		return g, false
 	}
-	v := newView(d)
-	g = Gist{Check: result.IsCheck(d), Answer: doc.NonEmpty(v.Answer, v.Back), Advice: v.Advice, Warnings: warningsBut(d, isInFigure), Ladder: v.shortLadder()}
-	switch g.Tone = newAcceptance(d).Tone; {
+	g = Gist{Check: result.IsCheck(d), Answer: doc.NonEmpty(v.Answer, v.Back), Advice: v.Advice, Warnings: warningsBut(d, isInFigure)}
+	if v.Verdict != nil {
+		g.Reason = v.Verdict.Reason
+	}
+	switch g.Tone = acceptanceOf(whole, d).Tone; {
 	case g.Check:
 		g.Tone = checkTone(d)
 	case g.Tone == doc.ToneOpen:
 		g.Tone = doc.ToneWarn
 	}
-	if !ladder {
+	if g.body(v, d); !special && d.Command != "ladder" && len(g.Body) == 0 {
 		g.flows(d)
 	}
-	g.reasons(v)
-	g.gates(v)
+	if !result.IsTuning(d) { // it has tried what findings and gates advise
+		g.reasons(v, !result.IsTransfer(d))
+		g.gates(v)
+	}
 	for _, x := range slices.Concat(v.Missing, v.FactGaps) {
 		g.Facts += len(x.Facts)
 	}
 	return g, true
+}
+
+// body sets what a result other than that of two directions shows.
+func (g *Gist) body(v *view, d *measure.Document) {
+	switch {
+	case result.IsTuning(d):
+		g.Body = v.Tuning.Brief(d.Tuning.Attempts)
+	case v.Moving != nil:
+		g.Body = v.Moving.Brief()
+	case result.IsDisk(d):
+		g.Body, g.Facts = transfer.BriefDisks(d.Disks)
+	case inventory.Is(d):
+		g.Body, g.Facts = inventory.Brief(d)
+	case v.Fleet != nil && v.Fleet.Waterfall == nil && len(v.Ladders) == 0:
+		if fleet.Answers(d) != nil { // else it is a test of two hosts
+			g.Body = v.Fleet.Brief(d)
+		}
+	default:
+		g.Body = v.shortLadder()
+	}
 }
 
 // isInFigure reports whether a word next to the figure covers the warning, or every short test has it.
@@ -95,8 +123,8 @@ func (g *Gist) flows(d *measure.Document) {
 	}
 }
 
-// reasons adds the first finding of each direction, with its evidence and fix.
-func (g *Gist) reasons(v *view) {
+// reasons adds the first finding of each direction, with its evidence and fix. explained: pages have its cause.
+func (g *Gist) reasons(v *view, explained bool) {
 	open := 0
 	for _, d := range slices.Concat(v.Why, v.Judged) {
 		g.RuledOut, open = max(g.RuledOut, len(d.RuledOut)), max(open, len(d.Open))
@@ -106,13 +134,17 @@ func (g *Gist) reasons(v *view) {
 			case f.Healthy || f.Cause == measure.CauseNone:
 				continue
 			case n == 0 && !slices.ContainsFunc(g.Why, func(c doc.Card) bool { return c.Name == f.Cause && c.Text == f.Summary }):
-				g.Why = append(g.Why, f.ShortCard(d.Direction))
+				c := f.ShortCard(d.Direction)
+				if explained && len(g.Why) == 0 {
+					c.Say("more", "thru help "+f.Cause)
+				}
+				g.Why = append(g.Why, c)
 			case n > 0 && !slices.Contains(g.Also, f.Limit()):
 				g.Also = append(g.Also, f.Limit())
 			}
 		}
 	}
-	g.Facts = open
+	g.Facts += open
 }
 
 // gates adds the gates that need action: of a check with the fix, else by name.

@@ -53,10 +53,7 @@ const maxNames = 8
 
 // newSummary summarizes the view: of the whole document, and of the final state of a tuning.
 func newSummary(whole, d *measure.Document, v *view) summary {
-	b := summary{Accepted: newAcceptance(d)}
-	if result.IsTuning(whole) && tuning.TargetAnswer(whole) != "" {
-		b.Accepted = targetAcceptance(whole)
-	}
+	b := summary{Accepted: acceptanceOf(whole, d)}
 	if b.Accepted.Tone != doc.ToneNone && !result.IsCheck(d) {
 		b.Accepted.But = doubts(d)
 	}
@@ -103,6 +100,14 @@ func (b *summary) take(r summaryRow) {
 	if len(r.Items) > 0 {
 		b.Rows = append(b.Rows, r)
 	}
+}
+
+// acceptanceOf returns whether a result is accepted: a tuning with a target if that is met.
+func acceptanceOf(whole, d *measure.Document) acceptance {
+	if result.IsTuning(whole) && tuning.TargetAnswer(whole) != "" {
+		return targetAcceptance(whole)
+	}
+	return newAcceptance(d)
 }
 
 // newAcceptance returns whether the result is accepted. Without a rate or a target to compare with there is

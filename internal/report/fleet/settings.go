@@ -23,6 +23,9 @@ const (
 	textHostRows = 24
 )
 
+// perCore ends the name of the column of the rate per core.
+const perCore = " per core"
+
 // setTable returns a row for each set of a plan: the varied settings, and the results.
 func setTable(sets []*Set) doc.Table {
 	names, in, most := axisNames(sets), scaleOf(sets, (*Set).amount), Best(sets)
@@ -56,7 +59,7 @@ func setTable(sets []*Set) doc.Table {
 	add("p99", 0, func(s *Set) string { return s.latencyText(func(l *measure.Latency) int64 { return l.P99 }) })
 	add("fairness", 0, (*Set).fairnessText)
 	add("busiest host", 9, (*Set).busiestText)
-	add(in.Name+" per core", 0, func(s *Set) string { return s.perCoreText(in) })
+	add(in.Name+perCore, 0, func(s *Set) string { return s.perCoreText(in) })
 	add("limited by", 8, (*Set).limitOf)
 	if err == nil && slices.Contains(names, "cpus") {
 		add("published, Gb/s", 0, func(s *Set) string { return doc.OrDash(vcpuText(table, s)) })

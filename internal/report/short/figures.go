@@ -78,7 +78,7 @@ func rate(c *measure.Cell, requests bool) string {
 		return "not measured"
 	}
 	s, runs := stat.FigureText(c), "single run"
-	if c.Ceiling != nil && c.Goodput != nil {
+	if c.Ceiling != nil && c.Goodput != nil && c.Search == nil { // the share of a search is that of its capacity
 		s += " " + doc.Bracket(unit.Percent(c.Ceiling.SharePct))
 	}
 	if f.Runs > 1 {

@@ -13,14 +13,15 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report"
 	"thru/internal/report/result"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
 // mostLines limits what is listed; a line counts the others.
 const mostLines = 3
 
-// Text prints the answer of a result, or all of it if it has no short form. all is the command that shows the
-// whole result.
+// Text prints the answer of a result; nothing if nothing was measured. all is the command that shows the whole
+// result.
 func Text(w io.Writer, d *measure.Document, o text.Options, all string) error {
 	g, ok := report.NewGist(d)
 	if !ok {
@@ -29,7 +30,9 @@ func Text(w io.Writer, d *measure.Document, o text.Options, all string) error {
 	p := text.New(o)
 	lines := answer(d, &g)
 	p.Report(doc.Report{Answer: lines[0], More: lines[1:], Tone: g.Tone, Body: blocks(&g, lines[0])})
-	p.Wrap("", 0, "", hidden(d, &g, all))
+	if s := hidden(d, &g, all); s != "" {
+		p.Wrap("", 0, "", s)
+	}
 	return p.Flush(w)
 }
 
@@ -38,7 +41,7 @@ func Text(w io.Writer, d *measure.Document, o text.Options, all string) error {
 func answer(d *measure.Document, g *report.Gist) []string {
 	c := worst(g.Flows)
 	if c == nil {
-		return append(judged(d, g.Answer), reasons(d.Verdict, d.Ladder != nil)...)
+		return append(judged(d, g.Answer), reasons(d, g, d.Ladder != nil)...)
 	}
 	x := c.Cell.Ceiling
 	name := " " + c.Name
@@ -50,7 +53,7 @@ func answer(d *measure.Document, g *report.Gist) []string {
 	if g.Partial {
 		s += " (partial: ended early)"
 	}
-	return append([]string{s + verdict(d.Verdict) + result.UnderLoadAnswer(c.Cell.UnderLoad)}, reasons(d.Verdict, true)...)
+	return append([]string{s + verdict(d.Verdict) + result.UnderLoadAnswer(c.Cell.UnderLoad)}, reasons(d, g, true)...)
 }
 
 // verdict returns the word at the end of the answer, and the requirement if it is not met.
@@ -90,12 +93,21 @@ func worst(flows []report.Flow) (least *report.Flow) {
 }
 
 // reasons returns why a verdict is inconclusive, and what would decide it; for a failed one only if no share
-// shows it.
-func reasons(v *measure.Verdict, hasShare bool) []string {
+// shows it. It omits the share that the answer has.
+func reasons(d *measure.Document, g *report.Gist, hasShare bool) []string {
+	v, reason := d.Verdict, g.Reason
 	if v == nil || v.Pass || hasShare && !v.Inconclusive {
 		return nil
 	}
-	return doc.NonEmpty(doc.Clean(v.Reason), doc.Prefixed("do: ", doc.Clean(v.Do)))
+	if d.Ladder != nil {
+		reason = doc.Clean(v.Reason)
+	}
+	for _, f := range g.Flows {
+		if f.Cell.Ceiling != nil {
+			reason = strings.TrimPrefix(reason, doc.Clean(stat.ShareText(f.Cell))+"; ")
+		}
+	}
+	return doc.NonEmpty(reason, doc.Prefixed("do: ", doc.Clean(v.Do)))
 }
 
 // blocks returns what follows the answer. said is the first line of the answer, which the cards do not
@@ -103,7 +115,7 @@ func reasons(v *measure.Verdict, hasShare bool) []string {
 func blocks(g *report.Gist, said string) (all []doc.Block) {
 	all = append(all, doc.Titled("What limits it", cards(g.Why, said)...), doc.Titled("Gates", g.Gates...), figures(g))
 	all = append(all, g.Path...)
-	all = append(all, g.Ladder...)
+	all = append(all, g.Body...)
 	var rest doc.Rows
 	add := rest.Add
 	add("not measured", first(g.Failed))
@@ -135,12 +147,7 @@ func cards(findings []doc.Card, said string) (all []doc.Block) {
 // first returns some of a list, and counts the others.
 func first(all []string) string { return strings.Join(bounded(all), ", ") }
 
-func bounded(all []string) []string {
-	if n := len(all) - mostLines; n > 0 {
-		return append(all[:mostLines:mostLines], fmt.Sprintf("and %d more", n))
-	}
-	return all
-}
+func bounded(all []string) []string { return doc.FirstOf(all, mostLines) }
 
 // hidden returns one line that counts what the short form omits, with the command that shows it.
 func hidden(d *measure.Document, g *report.Gist, all string) string {
@@ -154,8 +161,12 @@ func hidden(d *measure.Document, g *report.Gist, all string) string {
 	if g.Facts > 0 {
 		parts = append(parts, unit.Plural(g.Facts, "fact")+" not checked")
 	}
-	if len(parts) == 0 {
-		parts = []string{"all figures"}
+	switch {
+	case len(parts) > 0:
+	case d.Tuning != nil && len(d.Cells) == 0: // a rollback
+		return ""
+	default:
+		parts = []string{"everything else"}
 	}
 	return strings.Join(parts, "; ") + " (" + all + ")"
 }

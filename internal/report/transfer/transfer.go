@@ -261,12 +261,12 @@ func runRows(r *measure.TransferRun) (rows []doc.Row) {
 	case r.Checked != nil && *r.Checked:
 		rows = append(rows, doc.Row{Name: "compared", Value: doc.Join("the received data equals the sent data", sumText(r))})
 	case r.Checked != nil:
-		rows = append(rows, doc.Row{Name: "compared", Value: "the received data DIFFERS from the sent data"})
+		rows = append(rows, doc.Row{Name: "compared", Value: "the received data DIFFERS from the sent data", Brief: true})
 	case sumText(r) != "":
 		rows = append(rows, doc.Row{Name: "checksum", Value: sumText(r)})
 	}
 	if r.Error != nil {
-		rows = append(rows, doc.Row{Name: "error", Value: doc.Reason(r.Error.Message)})
+		rows = append(rows, doc.Row{Name: "error", Value: doc.Reason(r.Error.Message), Brief: true})
 	}
 	return rows
 }
@@ -365,5 +365,5 @@ func smallRows(t *measure.Transfer) []doc.Row {
 			text += fmt.Sprintf(" (%s of the rate of one large file)", unit.Percent(100*s.Bps.Value/r.Bps.Value))
 		}
 	}
-	return []doc.Row{{Name: "small files", Value: text}}
+	return []doc.Row{{Name: "small files", Value: text, Brief: true}}
 }

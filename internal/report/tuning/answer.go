@@ -230,8 +230,13 @@ func MeetsTarget(d *measure.Document) bool {
 // AttemptLine returns the outcome of a change in one line without a newline: "kept receive windows of up to
 // 25 MiB at b: 38.9 -> 181 Mb/s, +365% (+340..+391%)". It cuts what exceeds width (0: no limit).
 func AttemptLine(a measure.Attempt, width int) string {
-	line := text.Pad(doc.Clean(a.Outcome), outcomeWidth) + " " + doc.Clean(a.Title)
-	switch c := gainOf(&a); {
+	return unit.Cut(text.Pad(doc.Clean(a.Outcome), outcomeWidth)+" "+attemptText(&a), width)
+}
+
+// attemptText returns a change with its effect.
+func attemptText(a *measure.Attempt) string {
+	line := doc.Clean(a.Title)
+	switch c := gainOf(a); {
 	case c == nil || c.BaseValue == nil || c.Value == nil || c.ChangePct == nil:
 		if a.Reason != "" {
 			line += ": " + doc.Reason(a.Reason)
@@ -239,7 +244,7 @@ func AttemptLine(a measure.Attempt, width int) string {
 	default:
 		line += ": " + fromTo(*c.BaseValue, *c.Value) + ", " + unit.Change(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(unit.ChangeRange(c.LowPct, c.HighPct)))
 	}
-	return unit.Cut(line, width)
+	return line
 }
 
 // outcomeWidth is the length of the longest outcome.
