@@ -71,7 +71,7 @@ func (d *Tuner) undoOne(j *journal, c *change, p pass) measure.Changed {
 		delete(p.seen, c.target()) // a new interface of that name has its own values
 		return d.closed(j, c, measure.Settled, "it no longer exists, and the setting with it; if an interface was renamed, revert the setting there manually")
 	case errors.Is(err, ErrUnknown):
-		return failed(c, fault.Failf("if it no longer exists, the setting is gone too: remove "+j.path, "reading it: %w", err))
+		return failed(c, fault.Failf("remove "+j.path+" if it no longer exists: the setting is gone with it", "reading it: %w", err))
 	case err != nil:
 		return failed(c, fmt.Errorf("reading it: %w", err))
 	case same(now, c.Before), all && same(now, first):
