@@ -126,7 +126,7 @@ func brokenTSOTest() *measure.Document {
 		Changed: []measure.Change{{What: "syn mss", Left: "1460", Arrived: "1400", Packets: []int64{1, 1}}, {What: "data ttl", Left: "64", Arrived: "62", Packets: []int64{4, 4}}}}},
 		Missing: []measure.NotChecked{{Fact: "packets after the first 31 202", Why: "the file receiver.pcap is cut there"}}}
 	found := measure.Finding{Cause: "broken-tso", Where: measure.Where{Place: measure.AtSender, EndPoint: "192.0.2.1", From: "192.0.2.1", To: "192.0.2.2"}, Confidence: measure.Certain,
-		Summary: "no packet larger than a segment leaves the sender's interface whole: all 411 were lost, and all were sent again as single segments",
+		Summary: "no packet larger than a segment leaves the sender's interface whole: all 411 were lost, and all were retransmitted as single segments",
 		Evidence: []measure.Proof{{Counter: "super_packets_lost of super_packets", Value: 100, Unit: "pct", Threshold: new(50.0), Above: true, Packets: x.Conns[0].Data.SuperLost.Packets, Capture: "/tmp/sender.pcapng"},
 			{Counter: "single_segments_lost of single_segments", Value: 0, Unit: "pct", Threshold: new(1.0), Note: "0 of 31 560"}, {Counter: "sent_again_timeout", Value: 9, Packets: []int64{51}, Capture: "/tmp/sender.pcapng"}},
 		Effect: &measure.Effect{Text: "each costs a round trip or a timeout"}, Fix: &measure.Fix{Advice: "switch segmentation offload off at the sender, on Linux:", Commands: []string{"ethtool -K eth0 tso off gso off"}}}

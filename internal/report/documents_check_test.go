@@ -15,10 +15,10 @@ func checked() *measure.Document {
 		EndPoints: []measure.EndPoint{{Name: "local", Thru: "0.1.0", Facts: local}, {Name: "bee", Addr: "192.0.2.2:5200", Thru: "0.1.0", Facts: peer}},
 		Paths:     []measure.Path{jumboPath()},
 		Gates: []measure.Gate{
-			{ID: "mtu-path", From: "local", To: "bee", Status: measure.GateFail, Fact: "9000 claimed at both ends; 1500 bytes pass with DF, larger ones vanish without a word",
+			{ID: "mtu-path", From: "local", To: "bee", Status: measure.GateFail, Fact: "MTU 9000 at both ends; 1500 bytes pass with DF, larger ones are lost silently",
 				Why: "full segments are lost after a good handshake: 0 Mb/s", Advice: "set the same MTU at both ends and on every switch between; until then MTU 1500", FixAt: "local", Fix: []string{"ip link set dev eth0 mtu 1500"}, Risk: "connections over eth0 stop for a moment",
 				Cause: "jumbo-mismatch", Checklist: []string{"S-03", "C-21"}},
-			{ID: "rings", EndPoint: "bee", Interface: "eth0", Status: measure.GateWarn, Fact: "256 of 4096 receive descriptors; 1 203 packets found no room", Why: "bursts overflow a short ring",
+			{ID: "rings", EndPoint: "bee", Interface: "eth0", Status: measure.GateWarn, Fact: "1203 packets dropped by the ring of eth0, which has 256 of 4096 descriptors", Why: "bursts overflow a short ring",
 				Fix: []string{"ethtool -G eth0 rx 4096"}, Cause: "ring-overflow", Checklist: []string{"C-24"}},
 			{ID: "link-speed", EndPoint: "local", Interface: "eth0", Status: measure.GatePass, Fact: "10 Gb/s, full duplex", Why: "nothing passes a link faster than its rate"},
 			{ID: "firewall", EndPoint: "local", Status: measure.GateNotChecked, Fact: "only root may list the rules", Why: "each packet passes all rules of a chain"},

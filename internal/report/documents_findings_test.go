@@ -18,7 +18,7 @@ func told(c *measure.Cell, findings ...measure.Finding) *measure.Cell {
 		}
 	}
 	c.RuledOut = []measure.Excluded{
-		{Cause: "loss", Why: "0 of 9 840 112 segments were sent again"},
+		{Cause: "loss", Why: "0 of 9 840 112 segments were retransmitted"},
 		{Cause: "policer", Why: "no loss"},
 		{Cause: "shaper", Why: "RTT loaded 184 µs, idle 23 µs: no queue of ms"},
 		{Cause: "send-buffer", Why: "notsent_bytes on average 1.2 MiB: there was always data to send"},
@@ -151,7 +151,7 @@ func apartTest() *measure.Document {
 // blackHoleTest is a path that drops full segments: no data arrives.
 func blackHoleTest() *measure.Document {
 	d := oneWay(1, 1e9, measure.Finding{Cause: "mtu-black-hole", Where: measure.Where{Place: measure.AtPath, From: "local", To: "b"}, Confidence: measure.Certain,
-		Summary:  "segments of 1500 bytes vanish without a word: the handshake passes, no data does",
+		Summary:  "segments of 1500 bytes are dropped silently: the handshake passes, no data does",
 		Evidence: []measure.Proof{{EndPoint: "local", Counter: "tcp_info.backoff", Value: 5, Threshold: new(2.0), Above: true}, {EndPoint: "local", Counter: "snd_cwnd_segments", Value: 1, Unit: "segments"}},
 		Fix:      &measure.Fix{EndPoint: "local", Platform: "linux", Advice: "let the router send ICMP fragmentation needed; until then", Commands: []string{"sysctl -w net.ipv4.tcp_mtu_probing=1"}}})
 	c := &d.Cells[0]

@@ -259,7 +259,7 @@ func manyPairs(hosts, each int) *measure.Document {
 			d.Cells = append(d.Cells, c)
 		}
 		d.Paths = append(d.Paths, measure.Path{From: names[i], To: names[(i+1)%hosts], FromAddr: "192.0.2.1", ToAddr: "192.0.2.2", RTT: &measure.PathRTT{P50: 23000, Samples: 100}})
-		d.Gates = append(d.Gates, measure.Gate{ID: "mtu-path", EndPoint: names[i], Status: measure.GateWarn, Fact: "the path drops packets above 1400 bytes, and no router says so",
+		d.Gates = append(d.Gates, measure.Gate{ID: "mtu-path", EndPoint: names[i], Status: measure.GateWarn, Fact: "the path drops packets above 1400 bytes, and no router reports it",
 			Why: "a black hole for segments of that size; the handshake passes and the data does not", Fix: []string{"ip link set dev eth0 mtu 1400"}, Risk: "all traffic of that interface uses smaller packets"})
 	}
 	d.Groups = []measure.Group{groupOf(d, 0, "all at once")}

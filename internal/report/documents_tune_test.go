@@ -51,7 +51,7 @@ func tsoProposal() measure.Proposal {
 
 func mtuProposal() measure.Proposal {
 	return measure.Proposal{ID: "mtu@b", Title: "MTU of 9000 at b (eth0)", Settings: []measure.Setting{{EndPoint: "b", Knob: "mtu", Interface: "eth0", Value: "9000"}}, Before: []measure.Setting{{EndPoint: "b", Knob: "mtu", Interface: "eth0", Value: "1500"}},
-		Gate: "mtu-agreement", Why: "local has 9000, b has 1500", Expect: "fewer packets: 5 to 12% where a CPU is full", Source: "checklist, line 23", Risk: "the switches between must carry 9000 bytes", Cuts: true,
+		Gate: "mtu-agreement", Why: "local has 9000, b has 1500", Expect: "fewer packets: 5 to 12% if a CPU is full", Source: "checklist, line 23", Risk: "the switches between must carry 9000 bytes", Cuts: true,
 		Commands: []measure.Commands{{EndPoint: "b", Platform: "linux", Set: []string{"ip link set dev eth0 mtu 9000"}, Undo: []string{"ip link set dev eth0 mtu 1500"}}}}
 }
 
@@ -106,7 +106,7 @@ func advisedTest() *measure.Document {
 	jumbo.OnlySaid = "thru changes no settings of FreeBSD"
 	d.Tuning = &measure.Tuning{DryRun: true, Advice: []measure.Proposal{rmemProposal(), jumbo,
 		{ID: "streams=4", Title: "4 streams instead of 1", Test: &measure.TestOptions{Streams: 4, Flags: "-P 4"}, Why: "one stream fills one window", Expect: "up to four times as much", ExpectBps: new(100e6)},
-		{ID: "cpu-load@b", Title: "see what process 7 does", Gate: "cpu-load", Why: "64% of the CPUs of b are busy", OnlySaid: "no setting of a host that thru knows cures it", Commands: []measure.Commands{{EndPoint: "b", Platform: "linux", Words: "see what process 7 does"}}}}}
+		{ID: "cpu-load@b", Title: "check process 7", Gate: "cpu-load", Why: "64% of the CPUs of b are busy", OnlySaid: "no setting of a host that thru knows cures it", Commands: []measure.Commands{{EndPoint: "b", Platform: "linux", Words: "check process 7"}}}}}
 	return d
 }
 
