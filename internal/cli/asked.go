@@ -61,7 +61,7 @@ func withOptions(k *kong.Kong) error {
 		for _, o := range option.Table() {
 			for _, f := range o.Flags {
 				_, long := f.Spellings()
-				if f.Help == "" || names != "" && !slices.Contains(strings.Fields(names), long[0]) {
+				if names != "" && !slices.Contains(strings.Fields(names), long[0]) {
 					continue
 				}
 				a := &askedFlag{Flag: f, of: &o}

@@ -15,16 +15,15 @@ import (
 
 // captureFlags ask for a packet capture of the traffic.
 type captureFlags struct {
-	Capture bool   `group:"Packets" name:"capture" help:"Capture the test's packets at both ends, as evidence: needs root at both, and the join string of thru serve --allow capture (thru help capture)."`
-	Keep    string `group:"Packets" name:"keep" type:"newfile" placeholder:"FILE" help:"Capture and keep the packets: x.pcapng becomes x.local.pcapng and x.NAME.pcapng; with explain x.base.local.pcapng and so on."`
+	Keep string `group:"Packets" name:"keep" type:"newfile" placeholder:"FILE" help:"Capture and keep the packets: x.pcapng becomes x.local.pcapng and x.NAME.pcapng; with explain x.base.local.pcapng and so on."`
 }
 
-// packets sets how many packets to capture at each end; 0: none.
-func (f *captureFlags) packets(r *plan.Request) error {
-	switch asked := f.Capture || f.Keep != ""; {
-	case asked:
+// packets sets how many packets to capture at each end; 0: none. asked tells whether --capture was given.
+func (f *captureFlags) packets(r *plan.Request, asked bool) error {
+	switch {
+	case f.Keep != "":
 		r.Capture = cmp.Or(r.Capture, measure.DefaultCapture)
-	case r.Capture > 0:
+	case !asked && r.Capture > 0:
 		return fault.Usagef("add --capture, or --keep FILE", "--capture-packets needs a capture")
 	}
 	return nil

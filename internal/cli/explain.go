@@ -31,7 +31,7 @@ type explainCmd struct {
 
 // takes implements asks.
 func (*explainCmd) takes() (string, map[string]option.Flag) {
-	return flowOptions + endOptions + "udp bitrate streams capture-packets " + farOptions, map[string]option.Flag{
+	return flowOptions + endOptions + "udp bitrate streams capture capture-packets " + farOptions, map[string]option.Flag{
 		"udp": {Help: "Explain UDP; 1 Mb/s per stream unless -b is given."}, "streams": {Help: "Parallel connections (default 1, which shows the limit best)."},
 	}
 }
@@ -77,7 +77,7 @@ func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, err error) {
 	if r, err = c.request(explainTime); err != nil {
 		return r, err
 	}
-	if err := c.packets(&r); err != nil {
+	if err := c.packets(&r, c.has("capture")); err != nil {
 		return r, err
 	}
 	if r.Engine, err = remote.EngineOf(endPoint); err != nil {

@@ -84,7 +84,7 @@ func (c *testCmd) read(e *env) (plan.Request, error) {
 	if err := c.sensible(e, r); err != nil {
 		return r, err
 	}
-	if err := c.packets(&r); err != nil {
+	if err := c.packets(&r, c.has("capture")); err != nil {
 		return r, err
 	}
 	r.Engine, err = remote.EngineOf(c.EndPoint)

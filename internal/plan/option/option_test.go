@@ -16,7 +16,7 @@ import (
 func TestTable(t *testing.T) {
 	ids, flags, theirs := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, o := range Table() {
-		if ids[o.ID] || o.Set == nil && o.ID != "capture" || len(o.Flags)+len(o.IPerf) == 0 && o.Key == NoKey {
+		if ids[o.ID] || o.Set == nil || len(o.Flags)+len(o.IPerf) == 0 && o.Key == NoKey {
 			t.Errorf("%s: there twice, without a setter, or without a face", o.ID)
 		}
 		ids[o.ID] = true
@@ -32,7 +32,7 @@ func TestTable(t *testing.T) {
 					}
 					seen[name] = true
 				}
-				if (f.Value == "") != (f.Place != "") && o.ID != "capture" || f.Value != "" && o.Kind != Truth && o.Set(&plan.Request{}, f.Value) != nil {
+				if (f.Value == "") != (f.Place != "") || f.Value != "" && o.Kind != Truth && o.Set(&plan.Request{}, f.Value) != nil {
 					t.Errorf("%s: %s stands for %q and shows %q", list, f.Names, f.Value, f.Place)
 				}
 			}

@@ -154,7 +154,8 @@ var runs = []Option{
 		Flags: []Flag{yes(ofIPerf, "--get-server-output", "Fetch the output of an iperf3 server, and keep it in the result.")},
 		IPerf: []Flag{yes("", "--get-server-output", "print the server's report too")}},
 	{ID: "link_rate", Key: OfPlan, Value: link(), Flags: []Flag{first(flag(ofOutput, "--link-rate", "RATE", "Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do). With several rungs: that of the topmost, or RUNG=RATE,RUNG=RATE."))}},
-	{ID: "capture", Flags: []Flag{{Names: "--capture"}}},
+	{ID: "capture", Value: Value{Kind: Truth, Set: func(r *plan.Request, _ string) error { r.Capture = measure.DefaultCapture; return nil }},
+		Flags: []Flag{{Names: "--capture", Value: "true", Group: "Packets", First: true, Help: "Capture the test's packets at both ends, as evidence: needs root at both, and the join string of thru serve --allow capture (thru help capture)."}}},
 	{ID: "capture_packets", Value: whole(1, measure.MaxCapture, func(r *plan.Request) *int64 { return &r.Capture }), Flags: []Flag{last(flag("Packets", "--capture-packets", "N", "Most packets to capture at each end (default 300000)."))}},
 }
 
