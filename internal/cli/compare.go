@@ -92,7 +92,7 @@ func (c *compareCmd) find(ctx context.Context, e *env) (before, after []library.
 func (c *compareCmd) one(ctx context.Context, shelf *library.Shelf, word string, f store.Filter) ([]library.Result, error) {
 	found, err := shelf.Find(ctx, word, f)
 	if err == nil && len(found) == 0 {
-		err = fault.Usagef("thru history lists what is kept", "%s: no result", fault.Named(fault.Short(word)))
+		err = fault.Usagef("thru history lists the results", "%s: no result", fault.Named(fault.Short(word)))
 	}
 	return found, err
 }

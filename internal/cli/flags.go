@@ -86,7 +86,7 @@ func refuseEmpty(k *kong.Context) error {
 // noValue refuses a flag without a value. The flag's tag `list` is the command that lists the values.
 func noValue(f *kong.Flag) error {
 	name := flagName(f)
-	hint := "leave " + name + " out, or give it a value; a shell variable there is unset"
+	hint := "leave " + name + " out, or give it a value; perhaps a shell variable is unset"
 	if list := f.Tag.Get("list"); list != "" {
 		hint += "; `" + list + "` lists them"
 	}

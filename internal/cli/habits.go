@@ -102,7 +102,7 @@ var oldTraffic = []habit{
 	{"--tcp-rx-window-clamp", two, "", "take -w SENDER/RECEIVER: a small receive buffer limits the window"},
 	{"--txdelay-time --txstart-time --no-connect-sync", two, "", "leave it out: all streams start together once all are connected; to delay the test, start thru later"},
 	{"--no-udp-fin", two, "", "leave it out: the ends agree on the end of the test over the control connection"},
-	{"--incr-dstip --incr-dstport --incr-srcip --incr-srcport --sum-dstip", two, "", "leave it out: --cport PORT counts source ports up from there; each stream of -P has a port of its own"},
+	{"--incr-dstip --incr-dstport --incr-srcip --incr-srcport --sum-dstip", two, "", "leave it out: --cport PORT counts source ports up from there; each stream of -P has its own port"},
 	{"--local-only", two, "", "leave it out, or bind to the device: --bind-dev DEVICE"},
 	{"--permit-key --permit-key-timeout", two, "", "leave it out: the join string admits a client: thru join NAME"},
 	{"-z --realtime", two, "", "leave it out, or start thru with chrt; -A N gives it a CPU"},

@@ -201,7 +201,7 @@ func (c *historyExportCmd) Run(ctx context.Context, e *env) error {
 
 // exportTo writes a new file, complete or not at all.
 func exportTo(ctx context.Context, path string, s store.Store, f store.Filter) (int, error) {
-	const hint = "name a file that does not exist yet, in a folder that can be written to"
+	const hint = "name a file that does not exist yet, in a writable folder"
 	if _, err := os.Lstat(path); err == nil {
 		return 0, fault.Failf(hint, "%s exists already", path)
 	}

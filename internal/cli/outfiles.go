@@ -40,7 +40,7 @@ func temporaryBeside(path string, mode os.FileMode) (*os.File, error) {
 
 // unwritten returns the error of a file that a flag names.
 func unwritten(flag string, err error) error {
-	return fault.Failf(flag+" wants a file in a folder that can be written to", "cli: writing the file of %s: %w", flag, err)
+	return fault.Failf(flag+" needs a file in a writable folder", "cli: writing the file of %s: %w", flag, err)
 }
 
 // part is the suffix of an incomplete file.

@@ -21,7 +21,7 @@ type planCmd struct {
 
 type planNewCmd struct {
 	Kind string   `arg:"" help:"Kind of plan: ladder (what each layer costs), mesh (every host with every other), sweep (streams, windows, sizes), dci (a link between two data centers), or ab, lag, many-to-one, vms, latency, requests, udp, fleet, netqueue (a setting that takes a reboot, A/B)."`
-	File string   `arg:"" optional:"" help:"Where it goes (default: stdout). A file that exists is left alone."`
+	File string   `arg:"" optional:"" help:"Output file (default: stdout). An existing file is not overwritten."`
 	Ends []string `arg:"" optional:"" name:"end-point" help:"For a ladder with --from: its end points, by the names or addresses of their virtual machines, the first one in every rung; without any, thru chooses some."`
 	From []string `name:"from" sep:"none" placeholder:"URL" help:"Fill the rungs of a ladder from a hypervisor: vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi), or an end point that runs QEMU. Can be repeated."`
 	vsphereFlags
@@ -66,7 +66,7 @@ func newFileOnly(path string, text []byte) error {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return fault.Usagef("name a file in a folder that can be written to", "writing the plan: %w", err)
+		return fault.Usagef("name a file in a writable folder", "writing the plan: %w", err)
 	}
 	return nil
 }

@@ -220,7 +220,7 @@ func (c *serveCmd) parse() (bus.Limits, engine.Listen, error) {
 	l.DurationNs, l.RateBps = int64(min(c.MaxTime, measure.MaxDuration)), c.MaxRate
 	for _, addr := range append(append([]string{}, c.Bind...), c.DataAddr...) {
 		if net.ParseIP(strings.SplitN(addr, "%", 2)[0]) == nil {
-			return l, listen, fault.Usagef("--bind and --data-addr take addresses of this host, such as 10.0.0.2", "%q is no address", addr)
+			return l, listen, fault.Usagef("--bind and --data-addr take addresses of this host, such as 10.0.0.2", "%q is not an address", addr)
 		}
 	}
 	return l, listen, nil

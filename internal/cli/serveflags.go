@@ -45,7 +45,7 @@ func (c *serveCmd) files() (func(*agent.Config), error) {
 		}
 		info, err := os.Stat(dir)
 		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is no folder", dir)
+			err = fmt.Errorf("%s is not a folder", dir)
 		}
 		if err != nil {
 			return nil, fault.Usagef("--files takes existing folders", "--files: %w", err)

@@ -130,7 +130,7 @@ func (c *transferCmd) transfer(e *env) (*session.Transfer, error) {
 		Size: c.Size, NoCeiling: c.NoCeiling, NoChecksum: c.NoChecksum, Unread: c.Unread,
 	}
 	if c.Block > 0 && target.Protocol == "rsync" {
-		return nil, fault.Usagef("leave it out", "--block does not go with rsync: it sends whole files in blocks of its own")
+		return nil, fault.Usagef("leave it out", "--block does not go with rsync, which sends whole files in its own blocks")
 	}
 	return session.New(target, o, transfer.Config{
 		Password: console.NewPasswords(e.Console, c.PasswordStdin).Of("", transfer.ErrLogin),

@@ -40,7 +40,7 @@ type tuneCmd struct {
 	Try      []string      `group:"Tuning" name:"try" sep:"none" placeholder:"KNOB=VALUE" help:"Try this setting first: KNOB=VALUE[@END POINT][:INTERFACE], such as tcp-rmem='4096 131072 8388608'@esx2 or gro=on:eth0. Can be repeated."`
 	AA       *int          `group:"Tuning" name:"aa" placeholder:"N" help:"Change nothing, and compare the state N times with itself: shows how reliable the comparisons are."`
 	Rollback bool          `group:"Tuning" name:"rollback" help:"Undo what thru has changed at the end point (without one: here), from its journal, also after a crash or reboot."`
-	State    string        `group:"Tuning" name:"state" type:"place" placeholder:"DIR" help:"With --rollback: the state folder of a thru serve that has one of its own."`
+	State    string        `group:"Tuning" name:"state" type:"place" placeholder:"DIR" help:"With --rollback: the state folder of a thru serve with --state."`
 	List     bool          `group:"Tuning" name:"list" help:"Print the knobs of both ends with their values, and which of them can be set."`
 	flowFlags
 	endFlags

@@ -226,7 +226,7 @@ func listRuns(runs string) []Head {
 func readHead(dir string) (h Head, err error) {
 	file := filepath.Join(dir, HeadName)
 	if _, err := os.Stat(file); err != nil {
-		return h, fault.Usagef("the runs that are kept are folders of "+filepath.Dir(dir), "%s holds no run", dir)
+		return h, fault.Usagef("the stored runs are the folders of "+filepath.Dir(dir), "%s holds no run", dir)
 	}
 	if !ReadJSON(file, &h) || len(h.Began) == 0 {
 		return h, fault.Usagef("start a new run: leave --resume out; what was measured is in "+filepath.Join(dir, DocumentName), "the run in %s cannot be continued: %s is damaged", dir, file)
@@ -310,7 +310,7 @@ func (j *Journal) save(doc *measure.Document) {
 		err = j.WriteHead()
 	}
 	if err != nil && j.lost == nil && j.Warn != nil {
-		j.Warn(fmt.Sprintf("warning: the run cannot be kept in %s: %v; it goes on, and cannot be continued if it is interrupted", j.Dir, err))
+		j.Warn(fmt.Sprintf("warning: the run cannot be kept in %s: %v; it continues, but cannot be resumed if it is interrupted", j.Dir, err))
 	}
 	j.lost = err
 }

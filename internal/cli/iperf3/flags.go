@@ -106,7 +106,7 @@ func (o *original) consistent() error {
 	case (o.users == "") != (o.privateKey == ""):
 		return errors.New("--rsa-private-key-path and --authorized-users-path go together")
 	case o.jsonFull && !o.jsonStream:
-		return errors.New("--json-stream-full-output goes with --json-stream")
+		return errors.New("--json-stream-full-output needs --json-stream")
 	}
 	r.OneWay = !r.Reverse && !r.Bidir
 	if r.Protocol == measure.UDP { // without effect in iperf3, too

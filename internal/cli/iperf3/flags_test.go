@@ -157,7 +157,7 @@ func TestOriginalRefuses(t *testing.T) {
 		{"-c host --dscp nope", "not a code point"},
 		{"-c host --username me", "go together"},
 		{"-s --authorized-users-path f", "go together"},
-		{"-c host --json-stream-full-output", "goes with --json-stream"},
+		{"-c host --json-stream-full-output", "needs --json-stream"},
 		{"-c host --nonsense", "unknown option --nonsense"},
 		{"-c host -Q", "unknown option -Q"},
 		{"-c host --ser", "--ser is not clear"},

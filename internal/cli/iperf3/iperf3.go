@@ -102,7 +102,7 @@ func (o *original) open(e *Host) (io.Writer, func(), error) {
 	if o.logFile != "" {
 		f, err := os.OpenFile(o.logFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
-			return nil, nil, fault.Failf("--logfile wants a file in a folder that can be written to", "iperf3: opening the log: %w", err)
+			return nil, nil, fault.Failf("--logfile needs a file in a writable folder", "iperf3: opening the log: %w", err)
 		}
 		out, done = f, func() { f.Close() }
 		c := *e.Console
@@ -114,7 +114,7 @@ func (o *original) open(e *Host) (io.Writer, func(), error) {
 	}
 	if err := os.WriteFile(o.pidFile, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
 		done()
-		return nil, nil, fault.Failf("-I wants a file in a folder that can be written to", "iperf3: writing the process id: %w", err)
+		return nil, nil, fault.Failf("-I needs a file in a writable folder", "iperf3: writing the process id: %w", err)
 	}
 	return out, func() { os.Remove(o.pidFile); done() }, nil
 }

@@ -98,7 +98,7 @@ var bad = map[string]struct{ text, where, message, hint string }{
 	"spaces":            {"end_points: ['a b']\npairs: [{from: local, to: local}]", "2:14", "not a name", "spaces"},
 	"a number for name": {"end_points: [10]\npairs: [{from: local, to: local}]", "2:14", `"10"`, "quotes"},
 	"data of iperf3":    {"end_points: [{at: 'iperf3://h', data: 10.0.0.1}]\npairs: [{from: local, to: local}]", "2:39", "data does not go", "at"},
-	"no controller":     {"end_points: [{match: {role: web}}]\npairs: [{from: local, to: local}]", "2:23", "no controller", "controller: NAME"},
+	"no controller":     {"end_points: [{match: {role: web}}]\npairs: [{from: local, to: local}]", "2:23", "needs a controller", "controller: NAME"},
 	"match and name":    {"controller: x\nend_points: [{match: {role: web}, name: a}]\npairs: [{from: local, to: local}]", "3:35", "name does not go with match", "labels"},
 	"empty match":       {"controller: x\nend_points: [{match: {}}]\npairs: [{from: local, to: local}]", "3:22", "match is a mapping", "{role: web}"},
 	"no label":          {"end_points: [{name: a, labels: {x: y}}]\npairs: [{type: mesh, among: {x: z}}]", "3:30", "no end point matches {x: z}", "labels"},

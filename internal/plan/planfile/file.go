@@ -219,7 +219,7 @@ func (f *File) readAxes() error {
 		return nil
 	}
 	if f.rungs != nil {
-		return f.errorf(n, "a rung has cells of its own; for a sweep take pairs instead of rungs", "axes do not go with rungs")
+		return f.errorf(n, "a rung has its own cells; for a sweep take pairs instead of rungs", "axes do not go with rungs")
 	}
 	if err := f.keysOf(n, "axes", option.Keys(option.OfTraffic)...); err != nil {
 		return err

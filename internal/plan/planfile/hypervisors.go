@@ -32,7 +32,7 @@ func (f *File) readHypervisor(x *node) (string, error) {
 	}
 	scheme, rest, isURL := strings.Cut(at, "://")
 	if isURL && !slices.Contains([]string{"vsphere", "ssh"}, strings.ToLower(scheme)) {
-		return "", f.errorf(x, hypervisorForms, "%s:// is no hypervisor", clip(scheme))
+		return "", f.errorf(x, hypervisorForms, "%s:// is not a hypervisor", clip(scheme))
 	}
 	host := at
 	if isURL { // a path is checked when it is connected
