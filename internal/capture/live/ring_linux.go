@@ -188,7 +188,7 @@ func (r *Ring) follow() {
 			return
 		}
 		events, err := r.sleep(ending)
-		if events.told {
+		if events.stop {
 			ending, err = true, r.unhook()
 		}
 		if err != nil || ending && events == (woken{}) {
@@ -249,7 +249,7 @@ func describe(h *unix.Tpacket3Hdr, from *unix.RawSockaddrLinklayer) packet {
 }
 
 // woken says what ended a sleep; zero means that its time was over.
-type woken struct{ packets, told bool }
+type woken struct{ packets, stop bool }
 
 // sleep waits for a block, for the signal that the capture ends, or, after
 // that, until the kernel must have passed on the last block.
@@ -271,7 +271,7 @@ func (r *Ring) sleep(ending bool) (woken, error) {
 			code, _ := unix.GetsockoptInt(r.socket, unix.SOL_SOCKET, unix.SO_ERROR)
 			return woken{}, fmt.Errorf("live: waiting for packets: %w", unix.Errno(code))
 		}
-		return woken{packets: fds[0].Revents != 0, told: !ending && fds[1].Revents != 0}, nil
+		return woken{packets: fds[0].Revents != 0, stop: !ending && fds[1].Revents != 0}, nil
 	}
 }
 

@@ -50,14 +50,14 @@ func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quie
 		r.needless(c, w)
 	}
 	trip := c.roundTrip(h)
-	told := h.sacked > start || o.dupRun >= 2 && o.lastAck == start
+	gapReported := h.sacked > start || o.dupRun >= 2 && o.lastAck == start
 	tail := end == h.next && start > h.acked && !(known && before.again)
 	silence := int64(leastTimeoutNs)
-	if told { // the report has to reach the sender, and the packet has to follow
+	if gapReported { // the report has to reach the sender, and the packet has to follow
 		silence += trip
 	}
 	switch {
-	case tail && !told && (quiet >= trip || quiet >= leastTimeoutNs):
+	case tail && !gapReported && (quiet >= trip || quiet >= leastTimeoutNs):
 		sees(&w.Tail)
 	case quiet >= silence,
 		known && before.again && at-before.at >= leastTimeoutNs && quiet >= leastTimeoutNs/2:
@@ -65,7 +65,7 @@ func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quie
 		h.timeoutAt = h.next
 	case start < h.timeoutAt:
 		sees(&w.Wake)
-	case told, start < h.fastEnd: // a partial acknowledgement, or later data that arrived, revealed the rest (RFC 6582, RFC 8985)
+	case gapReported, start < h.fastEnd: // a partial acknowledgement, or later data that arrived, revealed the rest (RFC 6582, RFC 8985)
 		sees(&w.Fast)
 		h.fastEnd = max(h.fastEnd, h.next)
 	case end == h.next && !(known && before.again) && quiet >= trip && trip > 0:

@@ -53,7 +53,7 @@ func DiskAnswers(d *measure.Document) (all []string) {
 
 // diskAnswer returns the rates of a disk in a sentence; inBits adds the unit of networks.
 func diskAnswer(t *measure.DiskTest, inBits bool) string {
-	var said []string
+	var rates []string
 	for _, r := range t.Runs {
 		verb := map[string]string{
 			measure.SequentialRead: "reads", measure.SequentialWrite: "writes", measure.RandomRead: "random reads", measure.RandomWrite: "random writes",
@@ -61,14 +61,14 @@ func diskAnswer(t *measure.DiskTest, inBits bool) string {
 		switch {
 		case r.Bytes == nil || verb == "":
 		case strings.HasPrefix(verb, "random") && r.IOPS != nil:
-			said = append(said, verb+" "+doc.PerSecond(r.IOPS.Value)+" IOPS")
+			rates = append(rates, verb+" "+doc.PerSecond(r.IOPS.Value)+" IOPS")
 		case inBits:
-			said = append(said, verb+" "+unit.Rate(8*r.Bytes.Value)+" ("+doc.ByteRate(r.Bytes.Value)+")")
+			rates = append(rates, verb+" "+unit.Rate(8*r.Bytes.Value)+" ("+doc.ByteRate(r.Bytes.Value)+")")
 		default:
-			said = append(said, verb+" "+doc.ByteRate(r.Bytes.Value))
+			rates = append(rates, verb+" "+doc.ByteRate(r.Bytes.Value))
 		}
 	}
-	what := strings.Join(said, ", ")
+	what := strings.Join(rates, ", ")
 	if what == "" {
 		what = "nothing was measured"
 	}

@@ -155,21 +155,21 @@ var errEndless = errors.New("the server's answer is longer than 64 KiB")
 // replies is a control connection that limits answers.
 type replies struct {
 	net.Conn
-	mu   sync.Mutex
-	said int // bytes since the latest command
+	mu       sync.Mutex
+	received int // bytes since the latest command
 }
 
 // Read counts the bytes. After an excess all reads fail.
 func (r *replies) Read(b []byte) (int, error) {
 	r.mu.Lock()
-	over := r.said > longest
+	over := r.received > longest
 	r.mu.Unlock()
 	if over {
 		return 0, errEndless
 	}
 	n, err := r.Conn.Read(b)
 	r.mu.Lock()
-	r.said += n
+	r.received += n
 	r.mu.Unlock()
 	return n, err
 }
@@ -177,8 +177,8 @@ func (r *replies) Read(b []byte) (int, error) {
 // Write restarts the count.
 func (r *replies) Write(b []byte) (int, error) {
 	r.mu.Lock()
-	if r.said <= longest {
-		r.said = 0
+	if r.received <= longest {
+		r.received = 0
 	}
 	r.mu.Unlock()
 	return r.Conn.Write(b)
@@ -263,14 +263,14 @@ func loginError(err error, password string, clear bool) error {
 // greeting keeps the beginning of the server's first text only: the library
 // passes it the commands too, including the password.
 type greeting struct {
-	said []byte
+	text []byte
 	over bool
 }
 
 // Write keeps some bytes.
 func (g *greeting) Write(b []byte) (int, error) {
 	if !g.over {
-		g.said = append(g.said, b[:min(len(b), max(0, 4096-len(g.said)))]...)
+		g.text = append(g.text, b[:min(len(b), max(0, 4096-len(g.text)))]...)
 	}
 	return len(b), nil
 }
@@ -278,12 +278,12 @@ func (g *greeting) Write(b []byte) (int, error) {
 // end returns the server's name by the greeting.
 func (g *greeting) end() string {
 	g.over = true
-	return parseGreeting(string(g.said))
+	return parseGreeting(string(g.text))
 }
 
 // parseGreeting parses the last line of reply 220 (RFC 959, 4.2).
-func parseGreeting(said string) string {
-	for line := range strings.Lines(said) {
+func parseGreeting(greeting string) string {
+	for line := range strings.Lines(greeting) {
 		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "220 "); ok {
 			text = strings.Map(func(r rune) rune {
 				if r < ' ' || r == 0x7f {
