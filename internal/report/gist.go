@@ -24,6 +24,7 @@ type Gist struct {
 	Others   int      // flows that are omitted
 	Failed   []string // flows without any figure, and why
 	Why      []doc.Card
+	Limit    string   // without a finding to show: "the link (full)", "nothing found"
 	Also     []string // findings after the first, "paced (likely)"
 	Gates    []doc.Block
 	Warned   []string // names of gates that warn
@@ -132,7 +133,9 @@ func (g *Gist) reasons(v *view, explained bool) {
 			f := &d.Findings[n]
 			switch {
 			case f.Healthy || f.Cause == measure.CauseNone:
-				continue
+				if n == 0 {
+					g.Limit = doc.Colon(d.Direction, f.Limit())
+				}
 			case n == 0 && !slices.ContainsFunc(g.Why, func(c doc.Card) bool { return c.Name == f.Cause && c.Text == f.Summary }):
 				c := f.ShortCard(d.Direction)
 				if explained && len(g.Why) == 0 {

@@ -118,6 +118,9 @@ func blocks(g *report.Gist, said string) (all []doc.Block) {
 	all = append(all, g.Body...)
 	var rest doc.Rows
 	add := rest.Add
+	if len(g.Flows)+len(g.Why) == 0 { // the table of flows has it
+		add("limited by", g.Limit)
+	}
 	add("not measured", first(g.Failed))
 	add("also", strings.Join(g.Also, ", "))
 	if g.Others > 0 {

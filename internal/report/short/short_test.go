@@ -57,6 +57,11 @@ func TestAnswers(t *testing.T) {
 	for i := range latency.Cells {
 		latency.Cells[i].UnderLoad = loaded.Cells[1].UnderLoad
 	}
+	unlimited := load(t, "many-to-one")
+	unlimited.Findings = nil
+	for i := range unlimited.Cells {
+		unlimited.Cells[i].Findings = []measure.Finding{{Cause: measure.CauseNone}}
+	}
 	failing := load(t, "ladder")
 	failing.Verdict = &measure.Verdict{Required: 95, Share: 20, Reason: "localhost carries 20% of the ceiling"}
 	for _, tt := range []struct {
@@ -103,6 +108,7 @@ func TestAnswers(t *testing.T) {
 		{"in-turn", 15, nil, []string{"the slowest n12 -> n13"}},
 		{"variants", 16, nil, []string{"improved"}},
 		{"vcpus", 9, nil, []string{"the highest rate of 4 settings"}},
+		{"unlimited", 25, unlimited, nil},
 		{"search", 12, nil, []string{"capacity 956 of 1000 Mb/s"}},
 		{"placed", 10, nil, []string{"7.20 Gb/s local -> peer"}},
 	} {
