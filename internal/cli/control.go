@@ -73,9 +73,9 @@ func (c *controlCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer unlock()
-	say := &console.Sayer{On: e.Console, JSON: c.JSON}
+	events := &console.EventLog{On: e.Console, JSON: c.JSON}
 	s := controlling{Ready: true, Thru: e.Version, Control: []string{}, Results: cmp.Or(c.Results, filepath.Join(state.Dir(), "results"))}
-	keep := &library.Intake{Dir: s.Results, Notify: say}
+	keep := &library.Intake{Dir: s.Results, Notify: events}
 	conf := bus.RegistryConfig{NATS: nats, Intake: keep.Take}
 	if conf.Book, err = bus.OpenNameBook(state.Dir()); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (c *controlCmd) Run(ctx context.Context, e *env) error {
 	}
 	defer registry.Close()
 	c.announce(e, s)
-	roll{say: say}.follow(ctx, registry.Hosts)
+	roll{events: events}.follow(ctx, registry.Hosts)
 	return nil
 }
 
@@ -218,7 +218,7 @@ func (c *controlCmd) announce(e *env, s controlling) {
 }
 
 // roll reports hosts that join and leave.
-type roll struct{ say *console.Sayer }
+type roll struct{ events *console.EventLog }
 
 // rollEvery is the interval between two checks.
 const rollEvery = time.Second
@@ -233,7 +233,7 @@ func (r roll) follow(ctx context.Context, hosts func() []bus.Host) {
 			old, known := was[h.ID]
 			was[h.ID] = h
 			if kind, text := turn(old, h, known); kind != "" {
-				r.say.Notify(kind, text, map[string]any{"host": h})
+				r.events.Notify(kind, text, map[string]any{"host": h})
 			}
 		}
 		select {

@@ -42,10 +42,10 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestSayer checks that lines of several goroutines stay whole, and that Once reports once.
-func TestSayer(t *testing.T) {
+// TestEventLog checks that lines of several goroutines stay whole, and that Once reports once.
+func TestEventLog(t *testing.T) {
 	var out bytes.Buffer
-	s := &console.Sayer{On: &console.Console{Out: &out, Err: &out}, JSON: true}
+	s := &console.EventLog{On: &console.Console{Out: &out, Err: &out}, JSON: true}
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() { s.Once("link", "connected", "here", map[string]any{"name": "web1"}) })

@@ -15,12 +15,12 @@ import (
 )
 
 // habit is a flag of iperf3 or iperf2 that thru spells otherwise or does not have, with the hint for a user
-// who types it. In say, {WORD} stands for the given value, or for WORD if there was none.
+// who types it. In advice, {WORD} stands for the given value, or for WORD if there was none.
 type habit struct {
-	flags string // all spellings, separated by spaces
-	of    string // the programs that have the flag
-	verb  string // only for this command; empty: for any
-	say   string
+	flags  string // all spellings, separated by spaces
+	of     string // the programs that have the flag
+	verb   string // only for this command; empty: for any
+	advice string
 }
 
 // Programs of a habit.
@@ -128,11 +128,11 @@ func habitOf(list []habit, verb, flag string) *habit {
 	return nil
 }
 
-// hint returns the say text with the given value.
+// hint returns the advice with the given value.
 func (h *habit) hint(value string) string {
-	before, rest, found := strings.Cut(h.say, "{")
+	before, rest, found := strings.Cut(h.advice, "{")
 	if !found {
-		return h.say
+		return h.advice
 	}
 	word, _, _ := strings.Cut(rest, "}")
 	switch {

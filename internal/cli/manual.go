@@ -201,10 +201,10 @@ func (r *planRun) note(doc *measure.Document) {
 
 // ask prints what to do.
 func (r *planRun) ask(x *measure.ManualStep, blocks int, h *plan.ManualStep, value *string, why error) {
-	say := r.env.Line
-	say(fmt.Sprintf("block %d of %d, %s: run on %s", x.Block+1, blocks, x.Variant, x.Host))
+	line := r.env.Line
+	line(fmt.Sprintf("block %d of %d, %s: run on %s", x.Block+1, blocks, x.Variant, x.Host))
 	for _, c := range h.Commands {
-		say("    " + c)
+		line("    " + c)
 	}
 	reboot := ""
 	if h.Reboot {
@@ -212,13 +212,13 @@ func (r *planRun) ask(x *measure.ManualStep, blocks int, h *plan.ManualStep, val
 	}
 	switch {
 	case h.Fact == "" && console.IsTerminal(r.env.In):
-		say(reboot + "Press Enter when it is done.")
+		line(reboot + "Press Enter when it is done.")
 	case h.Fact == "":
-		say(strings.TrimSpace(reboot + "thru cannot detect when it is done."))
+		line(strings.TrimSpace(reboot + "thru cannot detect when it is done."))
 	case value != nil:
-		say(fmt.Sprintf("%sthru continues when %s is %s (now %s), and waits %s.", reboot, h.Fact, h.Is, clipLine(*value), unit.Duration(int64(h.Wait))))
+		line(fmt.Sprintf("%sthru continues when %s is %s (now %s), and waits %s.", reboot, h.Fact, h.Is, clipLine(*value), unit.Duration(int64(h.Wait))))
 	default:
-		say(fmt.Sprintf("%sthru continues when %s is %s (%v), and waits %s.", reboot, h.Fact, h.Is, why, unit.Duration(int64(h.Wait))))
+		line(fmt.Sprintf("%sthru continues when %s is %s (%v), and waits %s.", reboot, h.Fact, h.Is, why, unit.Duration(int64(h.Wait))))
 	}
 }
 

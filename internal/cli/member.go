@@ -27,10 +27,10 @@ type memberFlags struct {
 
 // member is the agent's membership in a fleet; nil without a controller.
 type member struct {
-	under string // the controller as the user named it
-	conf  bus.AttachConfig
-	spool *agent.Spool
-	say   *console.Sayer
+	under  string // the controller as the user named it
+	conf   bus.AttachConfig
+	spool  *agent.Spool
+	events *console.EventLog
 
 	agent  *agent.Agent
 	post   *bus.Post
@@ -52,7 +52,7 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 		}
 		return nil, nil
 	}
-	m := &member{under: f.NATS, say: &console.Sayer{On: e.Console, JSON: c.JSON}}
+	m := &member{under: f.NATS, events: &console.EventLog{On: e.Console, JSON: c.JSON}}
 	to := remote.Route{NATS: nats}
 	if nats == nil {
 		if m.under, to, err = e.controllerGiven(f.Controller); err != nil {
@@ -72,7 +72,7 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 	if err := m.lock(state); err != nil {
 		return nil, err
 	}
-	m.spool = agent.OpenSpool(filepath.Join(state.Dir(), "spool"), m.say.Warn)
+	m.spool = agent.OpenSpool(filepath.Join(state.Dir(), "spool"), m.events.Warn)
 	return m, nil
 }
 
@@ -184,15 +184,15 @@ func (m *member) status(s bus.Status, ready bool) bool {
 	}
 	switch {
 	case s.Connected && s.Err == nil:
-		m.say.Once("link", "connected", fmt.Sprintf("serves under %s as %s; ready", where, m.conf.Name), as)
+		m.events.Once("link", "connected", fmt.Sprintf("serves under %s as %s; ready", where, m.conf.Name), as)
 		m.spool.Wake()
 		return true
 	case s.Connected:
-		m.say.Once("link", "refused", "is refused: "+fault.WithHint(s.Err), as)
+		m.events.Once("link", "refused", "is refused: "+fault.WithHint(s.Err), as)
 	case ready:
-		m.say.Once("link", "disconnected", "disconnected, retrying: "+fault.WithHint(s.Err), as)
+		m.events.Once("link", "disconnected", "disconnected, retrying: "+fault.WithHint(s.Err), as)
 	default:
-		m.say.Once("link", "disconnected", "waits for "+where+": "+fault.WithHint(s.Err), as)
+		m.events.Once("link", "disconnected", "waits for "+where+": "+fault.WithHint(s.Err), as)
 	}
 	return ready
 }
@@ -202,10 +202,10 @@ func (m *member) deliver(ctx context.Context, s bus.Spooled) error {
 	err := m.post.Deliver(ctx, s)
 	switch {
 	case err == nil:
-		m.say.Forget("spool")
-		m.say.Notify("delivered", "delivered to the controller, since its client did not fetch it: "+s.ID, map[string]any{"result": s.ID})
+		m.events.Forget("spool")
+		m.events.Notify("delivered", "delivered to the controller, since its client did not fetch it: "+s.ID, map[string]any{"result": s.ID})
 	case ctx.Err() == nil:
-		m.say.Once("spool", "warning", "results that clients did not fetch stay here for now: "+fault.WithHint(err), nil)
+		m.events.Once("spool", "warning", "results that clients did not fetch stay here for now: "+fault.WithHint(err), nil)
 	}
 	return err
 }

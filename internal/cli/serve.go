@@ -109,8 +109,8 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	warnings = slices.Concat(warnings, more, node.Recovered(tuner))
-	told := newTestLines(e, c.JSON)
-	a := node.NewAgent(e.Version, node.Hostname(), calls.Engines(prog), limits, c.DataAddr, listen, place.config, node.TunedBy(tuner), files, func(c *agent.Config) { c.Ended = told.flows })
+	lines := newTestLines(e, c.JSON)
+	a := node.NewAgent(e.Version, node.Hostname(), calls.Engines(prog), limits, c.DataAddr, listen, place.config, node.TunedBy(tuner), files, func(c *agent.Config) { c.Ended = lines.flows })
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	r := &node.Reception{Version: e.Version, Connect: server.Client, Keep: c.results(state), Archive: archiveOf(c.keepFlags).AtMost(library.MostResults), Warn: e.Warn, OnResult: told.call, Most: limits.Sessions - limits.Sessions/4}
+	r := &node.Reception{Version: e.Version, Connect: server.Client, Keep: c.results(state), Archive: archiveOf(c.keepFlags).AtMost(library.MostResults), Warn: e.Warn, OnResult: lines.call, Most: limits.Sessions - limits.Sessions/4}
 	err = calls.Serve(ctx, func(call engine.Call) { r.Take(ctx, call) })
 	if place != nil {
 		err = errors.Join(err, place.run(ctx))

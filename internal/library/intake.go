@@ -16,7 +16,7 @@ import (
 	"thru/internal/measure"
 )
 
-// notifier receives the events of a serving command. console.Sayer is one.
+// notifier receives the events of a serving command. console.EventLog is one.
 type notifier interface {
 	Notify(kind, text string, more map[string]any)
 	Once(topic, kind, text string, more map[string]any)

@@ -54,7 +54,7 @@ const aResult = `{"schema":"thru.result/2","thru_version":"x","command":"serve",
 func newIntake(t *testing.T) (*Intake, *bytes.Buffer) {
 	t.Helper()
 	var said bytes.Buffer
-	return &Intake{Dir: t.TempDir(), Notify: &console.Sayer{On: &console.Console{Out: &said, Err: &said}}}, &said
+	return &Intake{Dir: t.TempDir(), Notify: &console.EventLog{On: &console.Console{Out: &said, Err: &said}}}, &said
 }
 
 // Names in a host's result lead to no file outside its own folder.

@@ -19,9 +19,9 @@ func TestServersTellOfTheRefused(t *testing.T) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	told := make(chan string, 8)
+	lines := make(chan string, 8)
 	d, warnings, err := Calls{IPerf3Port: port}.Open(t.Context(), engine.Listen{Addrs: []string{"127.0.0.1"}}, bus.Limits{},
-		func(addr string, reason error) { told <- addr + ": " + reason.Error() })
+		func(addr string, reason error) { lines <- addr + ": " + reason.Error() })
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
@@ -36,11 +36,11 @@ func TestServersTellOfTheRefused(t *testing.T) {
 	defer c.Close()
 	c.Write([]byte("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"))
 	select {
-	case s := <-told:
+	case s := <-lines:
 		if !strings.HasPrefix(s, c.LocalAddr().String()) || !strings.Contains(s, "not an iperf3 client") {
-			t.Errorf("told %q", s)
+			t.Errorf("unexpected line %q", s)
 		}
 	case <-time.After(30 * time.Second):
-		t.Error("nobody is told")
+		t.Error("no line was printed")
 	}
 }

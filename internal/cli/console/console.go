@@ -24,11 +24,11 @@ type Console struct {
 
 // Arguments returns the arguments of the command line for a document, without secrets.
 func (c *Console) Arguments() []string {
-	told := make([]string, len(c.Args))
+	args := make([]string, len(c.Args))
 	for i, a := range c.Args {
-		told[i] = fault.Unsecret(a)
+		args[i] = fault.Unsecret(a)
 	}
-	return told
+	return args
 }
 
 // TypedOf returns the typed flags that are among these.
@@ -107,7 +107,7 @@ func UnsecretError(e *measure.Error) *measure.Error {
 	if e == nil {
 		return nil
 	}
-	told := *e
-	told.Message, told.Hint = fault.Unsecret(e.Message), fault.Unsecret(e.Hint)
-	return &told
+	clean := *e
+	clean.Message, clean.Hint = fault.Unsecret(e.Message), fault.Unsecret(e.Hint)
+	return &clean
 }
