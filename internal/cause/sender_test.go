@@ -126,3 +126,12 @@ func TestSmallReads(t *testing.T) {
 		t.Errorf("%s, %s at %+v", f.Cause, f.Confidence, f.Where)
 	}
 }
+
+// TestPaces: judgements, gates and proposals agree on which congestion controls pace, derivatives of bbr included.
+func TestPaces(t *testing.T) {
+	for control, want := range map[string]bool{"bbr": true, "bbr2": true, "bbr3": true, "bbrplus": true, "cubic": false, "dctcp": false, "": false} {
+		if diagnose.Paces(control) != want {
+			t.Errorf("%q paces: %v", control, !want)
+		}
+	}
+}
