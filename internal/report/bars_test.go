@@ -19,7 +19,7 @@ func TestPicture(t *testing.T) {
 		"localhost": {1, 0, "carried, 95% interval or range"},
 		"ladder":    {1, 0, "carried, 95% interval or range"},
 		"rungs":     {4, 2, "carried, the rung below, generator-limited, ceiling"},
-		"transfer":  {6, 0, "carried, binds, not checked"},
+		"transfer":  {6, 0, "carried, limit, not checked"},
 		"mesh":      {},
 		"rr":        {},
 		"check":     {},

@@ -65,7 +65,7 @@ func (w *Fall) Picture(caption string) *Picture {
 		{"fall", "carried", func(r Rung) bool { return r.Carried > 0 && !w.compares() }},
 		{"lost", "the rung below", func(r Rung) bool { return r.Below > r.Carried }},
 		{"fall limited", "generator-limited", func(r Rung) bool { return r.Limited }},
-		{"fall binds", "binds", func(r Rung) bool { return r.Binds && r.Carried > 0 }},
+		{"fall binds", "limit", func(r Rung) bool { return r.Binds && r.Carried > 0 }},
 		{"absent", "not checked", func(r Rung) bool { return r.Absent }},
 	} {
 		if slices.ContainsFunc(w.Rungs, k.in) {

@@ -115,7 +115,7 @@ func (m *View) Layers() doc.Table {
 			mark = "-"
 		}
 		if r.Binds {
-			mark = "binds"
+			mark = "limit"
 		}
 		bars = append(bars, doc.Bar{Share: r.Carried})
 		t.Rows = append(t.Rows, []string{r.Name, "-", r.Value, mark, doc.OrDash(r.With)})
@@ -125,7 +125,7 @@ func (m *View) Layers() doc.Table {
 }
 
 func bindsTone(cell string) doc.Tone {
-	if cell == "binds" {
+	if cell == "limit" {
 		return doc.ToneWarn
 	}
 	return doc.ToneNone

@@ -159,7 +159,7 @@ func limitWord(cause string) string {
 	case "":
 		return "-"
 	case measure.CauseNone:
-		return "nothing found"
+		return "not found"
 	}
 	return doc.CleanUpTo(cause, result.LongestCause)
 }

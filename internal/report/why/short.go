@@ -10,7 +10,7 @@ import (
 func (f *Finding) Limit() string {
 	switch {
 	case f.Cause == measure.CauseNone:
-		return f.name()
+		return "not found"
 	case f.Cause == result.CauseLinkRate:
 		return "the link (full)"
 	case f.Confidence != measure.Certain:
