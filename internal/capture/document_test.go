@@ -242,7 +242,7 @@ func TestOpenedAlone(t *testing.T) {
 			case want == 0 && (e.RTTIdle != nil || !lacks):
 				t.Errorf("%d packets: %+v", packets, e.RTTIdle)
 			case want > 0 && (e.RTTIdle == nil || e.RTTIdle.Min != want || lacks):
-				t.Errorf("%d packets: %+v, it is said to be missing: %v", packets, e.RTTIdle, lacks)
+				t.Errorf("%d packets: %+v, reported as missing: %v", packets, e.RTTIdle, lacks)
 			}
 		}
 	}

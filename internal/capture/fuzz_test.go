@@ -116,7 +116,7 @@ func TestDamagedTimes(t *testing.T) {
 				bad := fileOf(t, 300, damaged(n, alone, to))
 				for i, doc := range []*measure.Document{explained(t, bad), explained(t, bad, good), explained(t, good, bad)} {
 					if doc == nil {
-						t.Fatalf("%s, from packet %d, alone %v, %d: nothing is told", name, n, alone, i)
+						t.Fatalf("%s, from packet %d, alone %v, %d: nothing is reported", name, n, alone, i)
 					}
 					checked(t, doc)
 				}

@@ -99,7 +99,7 @@ func TestMethods(t *testing.T) {
 					t.Errorf("left in the folder: %q", names)
 				}
 				if len(ticks) == 0 {
-					t.Error("it never said what it was doing")
+					t.Error("no progress was reported")
 				}
 			})
 		}
@@ -257,8 +257,8 @@ func TestRoomInMemory(t *testing.T) {
 	}
 }
 
-// TestBesideTheCache: without O_DIRECT, the result says how the cache was bypassed.
-func TestBesideTheCache(t *testing.T) {
+// TestPageCacheNotBypassed: without O_DIRECT, the result says how the cache was bypassed.
+func TestPageCacheNotBypassed(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		memory, asked, want int64

@@ -40,7 +40,7 @@ func TestFioOutput(t *testing.T) {
 			told := 0
 			states, err := readFio(bytes.NewReader(recorded(t, name)), func(fioState) { told++ })
 			if err != nil || len(states) != tt.states || told != tt.states {
-				t.Fatalf("%d states, %d told, %v", len(states), told, err)
+				t.Fatalf("%d states, %d reported, %v", len(states), told, err)
 			}
 			o, err := outcomeOf(states)
 			if err != nil || o.bytes != o.ops*tt.block || (o.elapsed-tt.length).Abs() > 20*time.Millisecond || len(o.bins) != tt.bins {

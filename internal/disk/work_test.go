@@ -26,7 +26,7 @@ func TestPlaces(t *testing.T) {
 				all = append(all, w.place())
 			}
 			if first := w.first * 10; w.place() != first {
-				t.Errorf("worker %d of %d does not begin anew", i, workers)
+				t.Errorf("worker %d of %d does not wrap around", i, workers)
 			}
 		}
 		slices.Sort(all)

@@ -61,7 +61,7 @@ func TestStreamFails(t *testing.T) {
 		t.Errorf("a writer that fails: %v", err)
 	}
 	if err := NewLayout(broken{}, LayoutOptions{}).Listening(1, 1); err == nil {
-		t.Error("a writer that fails is not told of")
+		t.Error("the error of a failing writer is lost")
 	}
 }
 

@@ -44,7 +44,7 @@ func TestIntakeOfANewerSchema(t *testing.T) {
 		t.Errorf("%v: %q", err, got)
 	}
 	if text := said.String(); !strings.Contains(text, "local -> ") || strings.Contains(text, "\x1b") || strings.Contains(text, strings.Repeat("x", 500)) {
-		t.Errorf("said %q", text)
+		t.Errorf("warnings %q", text)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestIntake(t *testing.T) {
 		t.Errorf("what can never be used comes again for ever: %v", err)
 	}
 	if text := said.String(); !strings.Contains(text, "not a result") || strings.Contains(text, "\x1b") {
-		t.Errorf("said %q", text)
+		t.Errorf("warnings %q", text)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestIntakeCannotWrite(t *testing.T) {
 		}
 	}
 	if n := strings.Count(said.String(), "cannot store the results"); n != 1 {
-		t.Errorf("said %d times: %q", n, said.String())
+		t.Errorf("warned %d times: %q", n, said.String())
 	}
 }
 

@@ -280,7 +280,7 @@ func TestClassesAnswer(t *testing.T) {
 		d.Cells[i].Spec.DSCP = 0
 	}
 	if got := series.ClassesAnswer(d); got != "" {
-		t.Errorf("of one class it says %q", got)
+		t.Errorf("the answer of one class is %q", got)
 	}
 	if all := series.ClassCharts(d, cells); all != nil {
 		t.Errorf("of one class there are %d charts of classes", len(all))

@@ -105,7 +105,7 @@ func TestExperimentsAreNoFigures(t *testing.T) {
 		t.Errorf("an experiment is a figure:\n%s", printed)
 	}
 	if html := pageOf(t, d); !strings.Contains(html, "(experiment streams-8)") || strings.Contains(html, "a short run") {
-		t.Error("the page does not tell an experiment from a result")
+		t.Error("the page does not mark an experiment")
 	}
 }
 
@@ -162,6 +162,6 @@ func TestHeldLadder(t *testing.T) {
 	}
 	d.Cells = d.Cells[:1]
 	if printed = textFace(t, d, TextOptions{Width: 200}); strings.Count(printed, "single-flow") != 1 || strings.Contains(printed, "the least") {
-		t.Errorf("one rung is told twice:\n%s", printed)
+		t.Errorf("one rung is listed twice:\n%s", printed)
 	}
 }

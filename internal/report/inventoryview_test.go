@@ -31,7 +31,7 @@ func TestRecordOfAPlacedEndPoint(t *testing.T) {
 	}
 	var page bytes.Buffer
 	if err := HTML(&page, d, HTMLOptions{}); err != nil || !strings.Contains(page.String(), "Hypervisors of the end points") {
-		t.Errorf("the page does not say what lies below: %v", err)
+		t.Errorf("the page does not name the hypervisors: %v", err)
 	}
 }
 

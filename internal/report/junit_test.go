@@ -72,7 +72,7 @@ func TestJUnit(t *testing.T) {
 			}
 		}
 		if cases != x.Tests || !strings.Contains(said, c.says) || c.says == "" && said != "" {
-			t.Errorf("%s: %d cases, it says %q", name, cases, said)
+			t.Errorf("%s: %d cases, output %q", name, cases, said)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func TestFirstMinute(t *testing.T) {
 		}
 	}
 	if how := newPage(noRate).First.Accepted.How; len(how) != 1 || how[0] != "thru test peer --link-rate 10G" {
-		t.Errorf("the way to a verdict is %q", how)
+		t.Errorf("the command for a verdict is %q", how)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestInventory(t *testing.T) {
 			values[r.Name] = r.Values
 			for i, v := range r.Values {
 				if v == "" || v == doc.NotChecked {
-					t.Errorf("%s of %s says %q, and not why", r.Name, d.EndPoints[i].Name, v)
+					t.Errorf("%s of %s is %q, without a reason", r.Name, d.EndPoints[i].Name, v)
 				}
 			}
 		}
@@ -492,7 +492,7 @@ func TestSaidOnce(t *testing.T) {
 	page := pageOf(t, d)
 	for _, s := range d.Advice {
 		if n := strings.Count(page, s); n != 1 {
-			t.Errorf("%s stands %d times", s, n)
+			t.Errorf("%s occurs %d times", s, n)
 		}
 	}
 	lo := &measure.Facts{Interfaces: []measure.Interface{{Name: "lo", MTU: new(65536)}}}

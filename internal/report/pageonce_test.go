@@ -66,7 +66,7 @@ func TestSaidOnceOnPage(t *testing.T) {
 	for text, want := range map[string]int{"no link lies between the ends": 1, "<caption>path ": 0, `<td colspan="2">lo (MTU 65536), both directions</td>`: 1,
 		"<caption>eth0 at ": 0, "<caption>lo at local": 1, "lasts until the next boot": 1, "thru join NAME": 1} {
 		if n := strings.Count(page, text); n != want {
-			t.Errorf("%q stands %d times, want %d", text, n, want)
+			t.Errorf("%q occurs %d times, want %d", text, n, want)
 		}
 	}
 	for _, cause := range newView(d).Judged[0].RuledOut {
@@ -113,7 +113,7 @@ func TestDrawnOnce(t *testing.T) {
 	page := pageOf(t, d)
 	for text, want := range map[string]int{"<figcaption>CPU use of each core at local": 1, "<figcaption>CPU use of each core at peer": 1, ">latency of the probe requests": 1} {
 		if n := strings.Count(page, text); n != want {
-			t.Errorf("%q stands %d times, want %d", text, n, want)
+			t.Errorf("%q occurs %d times, want %d", text, n, want)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestAgain(t *testing.T) {
 	}
 	files, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(files) != 1 {
-		t.Errorf("beside it: %v, %v", files, err)
+		t.Errorf("other files: %v, %v", files, err)
 	}
 	if runtime.GOOS != "windows" { // which has no file modes
 		for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
@@ -341,7 +341,7 @@ func TestDamagedDocument(t *testing.T) {
 		t.Errorf("Entry: %v, hint %q", err, fault.Hint(err))
 	}
 	if _, err := s.Get(context.Background(), ids[2]); err != nil {
-		t.Errorf("the one beside it: %v", err)
+		t.Errorf("the next document: %v", err)
 	}
 }
 

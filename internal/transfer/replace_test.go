@@ -62,7 +62,7 @@ func TestReplace(t *testing.T) {
 			}
 			for n, text := range files {
 				if text == "old" && n != name && (err == nil || !strings.Contains(err.Error(), n)) {
-					t.Errorf("the old one is %s, said is %v", n, err)
+					t.Errorf("the old file is %s, error %v", n, err)
 				}
 			}
 			if left := (*Left)(nil); c.stuck && (!errors.As(err, &left) || files[left.Path] != "old") {

@@ -76,7 +76,7 @@ func TestTooBig(t *testing.T) {
 			}
 			router, of, to := ends(p.Source).String(), ends(p.QuotedSource).String(), ends(p.QuotedTarget).String()
 			if p.MTU != tt.mtu || router != tt.router || of != tt.of || to != tt.to {
-				t.Errorf("%s says %d of %s to %s", router, p.MTU, of, to)
+				t.Errorf("%s reports %d for %s to %s", router, p.MTU, of, to)
 			}
 		})
 	}

@@ -155,9 +155,9 @@ func same(t *testing.T, ours, theirs []string) {
 	}
 }
 
-// TestBesideTcpdump: each packet of an interface is in the recording, once,
+// TestSameAsTcpdump: each packet of an interface is in the recording, once,
 // with the fields that tcpdump has.
-func TestBesideTcpdump(t *testing.T) {
+func TestSameAsTcpdump(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{})
 	for name, c := range map[string]struct {
 		to    *lab.Host
@@ -178,7 +178,7 @@ func TestBesideTcpdump(t *testing.T) {
 			rec, other := stop(t, dials, c.iface), stop(t, listens, c.iface)
 			if rec.Dropped != 0 || rec.Full || rec.MTU < 1500 || rec.Interface != c.iface || !rec.Ended.After(rec.Began) || rec.CPUNs <= 0 {
 				rec.Pcapng = nil
-				t.Errorf("the recording says %+v", rec)
+				t.Errorf("the recording is %+v", rec)
 			}
 			ours := fields(t, inFile(t, rec))
 			if int64(len(ours)) != rec.Packets {
@@ -296,11 +296,11 @@ func checkFile(t *testing.T, rec Recording) {
 		}
 	}
 	if err != io.EOF || count != rec.Packets {
-		t.Errorf("the file has %d packets (%v), the recording says %d", count, err, rec.Packets)
+		t.Errorf("the file has %d packets (%v), the recording counts %d", count, err, rec.Packets)
 	}
 	i := r.Interfaces()[0]
 	if i.Name != rec.Interface || i.Link != frame.Ethernet || i.Dropped == nil || *i.Dropped != rec.Dropped {
-		t.Errorf("the file says of its interface %+v", i)
+		t.Errorf("the file's interface is %+v", i)
 	}
 }
 

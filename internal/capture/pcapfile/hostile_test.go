@@ -77,7 +77,7 @@ func TestHostile(t *testing.T) {
 			case tt.says == "" && err != nil:
 				t.Error(err)
 			case tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says) || tt.want != nil && !errors.Is(err, tt.want)):
-				t.Errorf("says %v, want %q", err, tt.says)
+				t.Errorf("error %v, want %q", err, tt.says)
 			}
 		})
 	}

@@ -143,7 +143,7 @@ func crossed(t *testing.T, x *tapes) (*measure.Crossing, measure.CrossedConn) {
 	t.Helper()
 	back, err := Cross(side(x.right), side(x.left))
 	if err != nil || back.Left != 1 || back.Right != 0 {
-		t.Fatalf("the other way round: %v, %+v", err, back)
+		t.Fatalf("in reverse order: %v, %+v", err, back)
 	}
 	c, err := Cross(side(x.left), side(x.right))
 	if err != nil || c.Left != 0 || len(c.Conns) != 1 {

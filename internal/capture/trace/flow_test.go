@@ -68,7 +68,7 @@ func TestManyConnections(t *testing.T) {
 	}
 	c = x.b.Capture()
 	if x.b.large.n > mostLarge || len(c.Conns) != mostConns || len(c.Missing) != 2 {
-		t.Errorf("%d large ones, %d told, %v", x.b.large.n, len(c.Conns), c.Missing)
+		t.Errorf("%d large ones, %d reported, %v", x.b.large.n, len(c.Conns), c.Missing)
 	}
 }
 

@@ -384,7 +384,7 @@ func TestScales(t *testing.T) {
 		}
 		if test.unscaled {
 			if c.Window != nil || c.WindowFull != nil || c.Acks.WindowMax != nil {
-				t.Errorf("%+v: a window of unknown scale is told", test)
+				t.Errorf("%+v: a window of unknown scale is reported", test)
 			}
 			continue
 		}

@@ -72,7 +72,7 @@ func TestDoors(t *testing.T) {
 	for _, state := range []string{"", "nothing of that\n", "   Loaded: true\n"} {
 		w.State = state
 		if doors, err := Doors(w, me, 5201); err == nil {
-			t.Errorf("a firewall that says %q gives %+v", state, doors)
+			t.Errorf("firewall state %q gives %+v", state, doors)
 		}
 	}
 	if d := (Door{5202, "gdbserver", 1000, 9999, true}); d.Disable() != "esxcli network firewall ruleset set -r gdbserver -e false" || d.String() != "gdbserver (TCP 1000-9999)" {

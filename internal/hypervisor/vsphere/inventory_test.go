@@ -283,7 +283,7 @@ func TestHost(t *testing.T) {
 	}
 	for _, fact := range []string{"hypervisor", "interfaces.vmnic0.up", "interfaces.vmnic0.firmware", "interfaces.vmnic1.rx_queues", "clock.synchronised", "distribution.image_profile"} {
 		if reasonOf(f.NotChecked, fact) == "" {
-			t.Errorf("nothing is said of %s in %+v", fact, f.NotChecked)
+			t.Errorf("no reason for %s in %+v", fact, f.NotChecked)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func TestReadOnly(t *testing.T) {
 		"guests.config.uuid: no permission (System.Read) of ",
 	} {
 		if n := slices.IndexFunc(v.NotChecked, func(n measure.NotChecked) bool { return strings.HasPrefix(n.Fact+": "+n.Why, want) }); n < 0 {
-			t.Errorf("nothing is said of %s in %+v", want, v.NotChecked)
+			t.Errorf("no reason for %s in %+v", want, v.NotChecked)
 		}
 	}
 	g, h := v.Guests[0], v.Hosts[0]
@@ -100,7 +100,7 @@ func TestReadOnly(t *testing.T) {
 	for list, facts := range map[*[]measure.NotChecked][]string{&g.NotChecked: {"uuid", "nics", "disks"}, &h.Facts.NotChecked: {"sysctls", "settings_changed", "interfaces", "machine"}} {
 		for _, fact := range facts {
 			if why := reasonOf(*list, fact); why == "" {
-				t.Errorf("nothing is said of %s in %+v", fact, *list)
+				t.Errorf("no reason for %s in %+v", fact, *list)
 			}
 		}
 	}

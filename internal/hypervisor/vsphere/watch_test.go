@@ -264,7 +264,7 @@ func watchesAll(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	}
 	again, _ := watch.End(t.Context())
 	if len(again) != len(series) {
-		t.Error("a second End tells something else")
+		t.Error("a second End returns a different result")
 	}
 }
 
@@ -425,7 +425,7 @@ func TestRefused(t *testing.T) {
 		"counters of " + gone.Name: "it no longer exists",
 	} {
 		if !tells(left, fact, why) {
-			t.Errorf("%s (%s) is not said:%s", fact, why, text(left))
+			t.Errorf("%s (%s) is not reported:%s", fact, why, text(left))
 		}
 	}
 }
@@ -493,7 +493,7 @@ func watchesUnwatched(t *testing.T, w *simulation, c *Client, m *simulator.Model
 	<-watch.done
 	w.pass(time.Minute)
 	if series, _ := watch.End(t.Context()); len(series) == 0 {
-		t.Error("nothing is told")
+		t.Error("nothing is reported")
 	}
 	if _, err := c.watch(ctx, []string{guest}, w.pace()); err == nil {
 		t.Error("it watches in a context that has ended")

@@ -138,7 +138,7 @@ func TestAnswers(t *testing.T) {
 			}
 			for _, l := range lines {
 				if strings.Contains(l, "single run: ") {
-					t.Errorf("%s: %q stands with the figure", tt.name, l)
+					t.Errorf("%s: %q is shown with the figure", tt.name, l)
 				}
 				if utf8.RuneCountInString(l) > o.Width && !strings.HasPrefix(l, "          ") { // except commands, which are copied
 					t.Errorf("%s: %q is wider than %d columns", tt.name, l, o.Width)

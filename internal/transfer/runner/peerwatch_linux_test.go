@@ -58,10 +58,10 @@ func (w *witness) Begin(_ context.Context, conns func() []measure.Addresses) {
 
 func (w *witness) End() { w.ended = w.conns() }
 
-// TestBeside: the observer of the other end is told the start when all
+// TestObserverOfServer: the observer at the server learns the start when all
 // clients are logged in, each connection, and the end; a connection of an
 // earlier run is left out.
-func TestBeside(t *testing.T) {
+func TestObserverOfServer(t *testing.T) {
 	const size = 100_000
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

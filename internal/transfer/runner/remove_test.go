@@ -73,7 +73,7 @@ func TestRemove(t *testing.T) {
 			}
 			for _, n := range left {
 				if _, there := server.files[n]; !there {
-					t.Errorf("%s is said to be left", n)
+					t.Errorf("%s is reported as left", n)
 				}
 			}
 		})

@@ -151,7 +151,7 @@ func TestStream(t *testing.T) {
 	whole[777_777] ^= 1
 	bad.Write(whole)
 	if bad.holds(1<<20) || bad.wrong != 777_777 {
-		t.Errorf("the wrong byte is said to be at %d", bad.wrong)
+		t.Errorf("the wrong byte is reported at %d", bad.wrong)
 	}
 }
 

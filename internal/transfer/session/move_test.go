@@ -161,7 +161,7 @@ func TestWhatIsThereStays(t *testing.T) {
 				}
 			}
 			if said := strings.Join(m.Warnings(), "\n"); strings.Contains(said, "keeps the existing file") != c.warns {
-				t.Errorf("said is %q", said)
+				t.Errorf("warnings %q", said)
 			}
 		})
 	}

@@ -53,7 +53,7 @@ func TestTransferURL(t *testing.T) {
 				t.Errorf("%.60q: %v (%d, hint %q), want %q", tt.text, err, fault.Code(err), fault.Hint(err), tt.fails)
 			}
 			if err != nil && strings.Contains(err.Error(), "secret") {
-				t.Errorf("%q: the error tells the password: %v", tt.text, err)
+				t.Errorf("%q: the error contains the password: %v", tt.text, err)
 			}
 			continue
 		}

@@ -279,7 +279,7 @@ func TestOld(t *testing.T) {
 	no := slices.Clone(yes)
 	no[33], no[34] = 0xff, 0xff
 	if !isOld(yes) || isOld(no) || isOld(yes[:34]) || isOld(answer(0x0311, 0, 0, 0, 0)) {
-		t.Error("an answer of SMB1 is not told from others")
+		t.Error("an answer of SMB1 is not detected")
 	}
 }
 

@@ -115,7 +115,7 @@ func TestLockFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if held, err := Lock(f); !held || err != nil {
-		t.Errorf("a file of nobody's: %v, %v", held, err)
+		t.Errorf("a file without an owner: %v, %v", held, err)
 	}
 	f.Close()
 	if held, err := Lock(f); held || err == nil || errors.Is(err, ErrLocked) {

@@ -144,7 +144,7 @@ func TestPutElsewhere(t *testing.T) {
 		t.Error("a PUT that was sent elsewhere counts as done")
 	}
 	if wrong.Load() != 0 {
-		t.Errorf("%d requests that nobody asked for", wrong.Load())
+		t.Errorf("%d unexpected requests", wrong.Load())
 	}
 }
 
