@@ -38,9 +38,9 @@ func TestReadSettings(t *testing.T) {
 		{"mtu=9000@localhost", measure.Setting{}, "no end point localhost"},
 		{"mtuu=9000", measure.Setting{}, `no knob "mtuu"`},
 		{"streams=4", measure.Setting{}, "an option of the test"},
-		{"tcp-rmem=abc@local", measure.Setting{}, "has not 3 numbers"},
-		{"mtu=-5", measure.Setting{}, "below zero"},
-		{"mtu=a\nb", measure.Setting{}, "has not 1 number"},
+		{"tcp-rmem=abc@local", measure.Setting{}, "does not consist of 3 numbers"},
+		{"mtu=-5", measure.Setting{}, "is negative"},
+		{"mtu=a\nb", measure.Setting{}, "does not consist of 1 number"},
 		{"gro=maybe:eth0", measure.Setting{}, "neither"},
 		{"qdisc=blackhole", measure.Setting{}, "drops or holds back all traffic"},
 	}
