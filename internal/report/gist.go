@@ -61,7 +61,9 @@ func NewGist(whole *measure.Document) (g Gist, ok bool) {
 		g.Tone = doc.ToneWarn
 	}
 	if g.body(v, d); !special && d.Command != "ladder" && len(g.Body) == 0 {
-		g.flows(d)
+		if g.flows(d); v.Fleet != nil {
+			g.Failed, g.Body = nil, []doc.Block{v.Fleet.BriefFailures()} // also of flows without a cell
+		}
 	}
 	if !result.IsTuning(d) { // it has tried what findings and gates advise
 		g.reasons(v, !result.IsTransfer(d))

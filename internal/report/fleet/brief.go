@@ -30,11 +30,16 @@ func (f *View) Brief(d *measure.Document) []doc.Block {
 	missed := f.Targets.Without("why")
 	missed.Rows = slices.DeleteFunc(slices.Clone(missed.Rows), func(r []string) bool { return r[3] == "pass" })
 	return []doc.Block{
-		doc.Titled("Failures", doc.List{Lines: doc.FirstOf(f.Failed, briefLines)}),
+		f.BriefFailures(),
 		doc.Titled("Targets", missed.Cut(briefLines, " not met")),
 		doc.Titled("Comparisons", doc.List{Lines: doc.FirstOf(compared, briefLines)}),
 		slowest(slices.DeleteFunc(Sets(d), func(s *Set) bool { return inLadders(d, s) })),
 	}
+}
+
+// BriefFailures returns the first failures.
+func (f *View) BriefFailures() doc.Block {
+	return doc.Titled("Failures", doc.List{Lines: doc.FirstOf(f.Failed, briefLines)})
 }
 
 // slowest returns the slowest settings of several, else the slowest pairs.

@@ -129,10 +129,10 @@ func blocks(g *report.Gist, said string) (all []doc.Block) {
 	if len(g.Warned) > 0 && g.Tone != doc.ToneGood {
 		add("gates", fmt.Sprintf("%d warn: %s", len(g.Warned), first(g.Warned)))
 	}
-	for _, s := range bounded(g.Advice) {
+	for _, s := range doc.FirstOf(g.Advice, mostLines) {
 		add("advice", s)
 	}
-	for _, s := range bounded(g.Warnings) {
+	for _, s := range doc.FirstOf(g.Warnings, mostLines) {
 		add("warning", s)
 	}
 	return append(all, doc.Pairs{Rows: rest})
@@ -148,9 +148,7 @@ func cards(findings []doc.Card, said string) (all []doc.Block) {
 }
 
 // first returns some of a list, and counts the others.
-func first(all []string) string { return strings.Join(bounded(all), ", ") }
-
-func bounded(all []string) []string { return doc.FirstOf(all, mostLines) }
+func first(all []string) string { return strings.Join(doc.FirstOf(all, mostLines), ", ") }
 
 // hidden returns one line that counts what the short form omits, with the command that shows it.
 func hidden(d *measure.Document, g *report.Gist, all string) string {

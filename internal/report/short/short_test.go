@@ -164,6 +164,16 @@ func TestNothingLost(t *testing.T) {
 	}
 }
 
+// TestFailedFlow: a plan of two hosts names a flow that failed before it had a figure.
+func TestFailedFlow(t *testing.T) {
+	d := load(t, "none")
+	d.Groups = []measure.Group{{Failed: []measure.Failure{{From: "b", To: "local", Error: "b refused the port"}}}}
+	var b bytes.Buffer
+	if err := Text(&b, d, text.Options{Width: 80}, "--all"); err != nil || !strings.Contains(b.String(), "failed: b -> local: b refused the port") {
+		t.Errorf("the failure is not named: %v\n%s", err, b.String())
+	}
+}
+
 // TestRiskIsWhole: the risk of a command is printed to its end.
 func TestRiskIsWhole(t *testing.T) {
 	d := load(t, "check")
