@@ -24,7 +24,7 @@ type Gist struct {
 	Others   int      // flows that are omitted
 	Failed   []string // flows without any figure, and why
 	Why      []doc.Card
-	Limit    string   // without a finding to show: "the link (full)", "nothing found"
+	Limit    string   // without a finding to show: "the link (full)"
 	Also     []string // findings after the first, "paced (likely)"
 	Gates    []doc.Block
 	Warned   []string // names of gates that warn
