@@ -137,15 +137,17 @@ func (p *printer) Face() doc.Audience { return doc.HTML }
 
 // Section prints a section; a nested one has a title of lower rank.
 func (p *printer) Section(b doc.Section) {
-	begin, end := "<section>\n<h2>%s</h2>\n", "</section>\n"
+	title := doc.Fixed(b.Title)
 	if p.level > 0 {
-		begin, end = "<h3>%s</h3>\n", ""
+		p.put("<h3>%s</h3>\n", title)
+	} else {
+		p.put("<section>\n<h2>%s</h2>\n", title)
 	}
-	p.put(begin, doc.Fixed(b.Title))
 	p.level++
 	doc.Print(p, b.Body)
-	p.level--
-	p.put(end)
+	if p.level--; p.level == 0 {
+		p.put("</section>\n")
+	}
 }
 
 func (p *printer) Para(b doc.Para) { p.put("<p>%s</p>\n", doc.Fixed(b.Text)) }
