@@ -139,8 +139,8 @@ func TestVMkernelDirections(t *testing.T) {
 		want   []string // in stderr or stdout
 		calls  int
 	}{
-		{name: "open", open: true, iperf3: realIPerf3, want: []string{"was left as it is: its rule set gdbserver (TCP 1000-9999) lets port 5201 pass"}},
-		{name: "not asked", iperf3: realIPerf3, exit: 1, want: []string{"the rule set gdbserver (TCP 1000-9999) would, and is disabled", "--esx-firewall", "-r gdbserver -e false"}},
+		{name: "open", open: true, iperf3: realIPerf3, want: []string{"was not changed: its rule set gdbserver (TCP 1000-9999) allows port 5201"}},
+		{name: "not asked", iperf3: realIPerf3, exit: 1, want: []string{"the rule set gdbserver (TCP 1000-9999), which allows it, is disabled", "--esx-firewall", "-r gdbserver -e false"}},
 		{name: "as a copy", iperf3: refused + realIPerf3, args: []string{"--esx-firewall"}, calls: 2},
 		{name: "not even a copy", iperf3: `case "$1" in -s) echo "Operation not permitted" >&2; exit 1;; esac; ` + realIPerf3, args: []string{"--esx-firewall"},
 			exit: 1, want: []string{"its iperf3 does not start: Operation not permitted", "execInstalledOnly -i 0", "appDom"}, calls: 2},
