@@ -57,6 +57,7 @@ func Decode(text []byte) (*Document, error) {
 	addBirths(&d)
 	nameTargets(&d)
 	nameOffloads(&d)
+	nameNoHypervisor(&d)
 	return &d, nil
 }
 

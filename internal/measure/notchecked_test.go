@@ -61,3 +61,14 @@ func TestOffloadsOfOlderResults(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
+
+// TestNoHypervisorOfOlderResults checks that a result of a version with other words has the reason of today.
+func TestNoHypervisorOfOlderResults(t *testing.T) {
+	d, err := Decode([]byte(`{"schema": "` + Schema + `", "end_points": [{"name": "a", "no_placement": "no hypervisor could be asked"}, {"name": "b", "no_placement": "it could not be asked"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := d.EndPoints[0].NoPlace, d.EndPoints[1].NoPlace; a != NoHypervisorRead || b != "it could not be asked" {
+		t.Errorf("%q, %q", a, b)
+	}
+}

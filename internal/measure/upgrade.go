@@ -99,6 +99,15 @@ func nameTargets(d *Document) {
 	}
 }
 
+// nameNoHypervisor words why no placement is known as today, for results of versions with other words.
+func nameNoHypervisor(d *Document) {
+	for i := range d.EndPoints {
+		if e := &d.EndPoints[i]; e.NoPlace == "no hypervisor could be asked" {
+			e.NoPlace = NoHypervisorRead
+		}
+	}
+}
+
 // nameOffloads sets the offloads that gates warn of, for results of versions that name them only in the text.
 func nameOffloads(d *Document) {
 	for i := range d.Gates {
