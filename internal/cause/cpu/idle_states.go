@@ -14,7 +14,7 @@ const deepSleep = 100_000
 // IdleStatesGate is the gate `idle-states`.
 func IdleStatesGate() gate.Rule {
 	return gate.Rule{ID: "idle-states", Words: "c-states cstates sleep cpuidle", Title: "Idle states", About: "the exit latency of the deepest idle state, and whether idle round trips show it",
-		Warns:  "the exit latency is above 100 us, and a tenth of the round trips between two hosts take longer than the minimum by half of it",
+		Warns:  "the exit latency is above 100 us, and a tenth of the round trips between two hosts exceed the minimum by half the exit latency",
 		Why:    "a CPU that sleeps between requests adds its wake-up time to each request",
 		Source: "Linux cpuidle.rst", Fix: "forbid deep idle states while latency is measured", Checklist: []string{"C-15"}, Host: gateIdleStates}
 }
