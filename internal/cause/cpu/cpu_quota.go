@@ -167,7 +167,7 @@ func liftQuota(h *scene.Host) scene.Fix {
 	case c.Container == "kubernetes":
 		return scene.Advise("raise resources.limits.cpu of the pod").Risking("the pod restarts")
 	case c.Version == 2 && plainPath(c.Path):
-		return scene.Commands(others, fmt.Sprintf("echo max > /sys/fs/cgroup%s/cpu.max", c.Path)).SharedText("a parent group may have the quota: set it there too")
+		return scene.Commands(others, fmt.Sprintf("echo max > /sys/fs/cgroup%s/cpu.max", c.Path)).WithAdvice("a parent group may have the quota: set it there too")
 	case plainPath(c.Path): // the controller may be mounted as cpu, or cpu,cpuacct
 		return scene.Advise("write -1 into cpu.cfs_quota_us of the group " + c.Path + ", or of a parent group, where the controller cpu is mounted").Risking(others)
 	}

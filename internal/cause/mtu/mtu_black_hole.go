@@ -317,7 +317,7 @@ func blackHole(w *scene.Direction) scene.Fix {
 			words += ", or for TCP only `" + probing[0] + "`"
 		}
 	}
-	return smallerMTU(w, fits(w)).SharedText(words)
+	return smallerMTU(w, fits(w)).WithAdvice(words)
 }
 
 // smallerMTU is the fix for a size that the sender claims and the path does not carry.
@@ -326,7 +326,7 @@ func smallerMTU(w *scene.Direction, fits int) scene.Fix {
 	if h == nil || h.Top() == nil {
 		return scene.Advise("set the same MTU at both ends and on every switch between")
 	}
-	return scene.At(h, scene.SetMTU(h.Top(), fits)).SharedText(fmt.Sprintf("set the same MTU at both ends and on every switch between; until then set MTU %d", fits))
+	return scene.At(h, scene.SetMTU(h.Top(), fits)).WithAdvice(fmt.Sprintf("set the same MTU at both ends and on every switch between; until then set MTU %d", fits))
 }
 
 // segment returns the largest packet that TCP sends in this direction, limited by the other end's MSS; 0 if it is

@@ -83,7 +83,7 @@ func Renegotiate(f *scene.Face) scene.Fix {
 		"solaris": "dladm set-linkprop -p adv_autoneg_cap=1 %s", "illumos": "dladm set-linkprop -p adv_autoneg_cap=1 %s",
 		"windows": "Set-NetAdapterAdvancedProperty -Name %s -RegistryKeyword '*SpeedDuplex' -RegistryValue 0",
 		"esxi":    "esxcli network nic set -a -n %s",
-	}).Risking(knob.MayFlap).SharedText("check cable and optics, and the settings of the switch port")
+	}).Risking(knob.MayFlap).WithAdvice("check cable and optics, and the settings of the switch port")
 }
 
 // SlowLink is the highest speed in bit/s at which a CPU needs no offloads.

@@ -96,7 +96,7 @@ func gateDriverOfKernel(f *scene.Face) *gate.Finding {
 	}
 	switch {
 	case scene.IsFalse(f.InTree):
-		fix := scene.Commands("", scene.Command("modinfo %s", f.DriverName())).SharedText("compare its version with the kernel's, and install the driver of this kernel")
+		fix := scene.Commands("", scene.Command("modinfo %s", f.DriverName())).WithAdvice("compare its version with the kernel's, and install the driver of this kernel")
 		if f.Host.System != "linux" {
 			fix = scene.Fix{}
 		}

@@ -315,7 +315,7 @@ func gateBond(f *scene.Face) *gate.Finding {
 	case slices.Contains([]string{"802.3ad", "balance-xor"}, f.Bond.Mode) && f.Bond.Hash == "layer2" && len(f.Bond.Members) > 1:
 		return gate.Warn("%s chooses members by layer 2 addresses: all flows to one host use one member", f.Name).
 			Do(scene.Commands(knob.MayFlap, scene.Command("ip link set dev %s type bond xmit_hash_policy layer3+4", f.NIC())).
-				SharedText("set the switch to hash by address and port too"))
+				WithAdvice("set the switch to hash by address and port too"))
 	}
 	return gate.Pass("%s: %s, %d members up%s%s", f.Name, f.Bond.Mode, len(f.Bond.Members), hashed(f.Bond.Hash), groupsUnknown(f.Bond))
 }
@@ -360,7 +360,7 @@ func gateSeveralDirections(sc *scene.Scene) *gate.Finding {
 		said := fmt.Sprintf("%s has %d next hops towards %s (%s)", w.from, len(w.route.NextHops), w.to, nextHopsText(w.route.NextHops))
 		if h := sc.Host(w.from); h != nil && w.route.Hash == measure.HashLayer3 {
 			return gate.Warn("%s, chosen by addresses only", said).Because("all flows between these ends take one of them").
-				Do(scene.At(h, scene.Commands("flows of all programs may move to another next hop", scene.Command("sysctl -w %s=1", hashPolicy(p))).SharedText("make it choose by port too")))
+				Do(scene.At(h, scene.Commands("flows of all programs may move to another next hop", scene.Command("sysctl -w %s=1", hashPolicy(p))).WithAdvice("make it choose by port too")))
 		}
 		hops += "; " + said
 	}

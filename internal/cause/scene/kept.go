@@ -36,7 +36,7 @@ func (h *Host) Sparing(r Fix) Fix {
 		return Advise(advice)
 	}
 	r.Lines = lines
-	return r.SharedText(advice)
+	return r.WithAdvice(advice)
 }
 
 // KeptOff returns those of the offloads that a tuning has switched off at this interface and kept off.

@@ -48,8 +48,8 @@ func Commands(risk string, lines ...string) Fix { return Fix{Lines: lines, Risk:
 // Advise returns a fix in words only. Insert names from a host with Command.
 func Advise(text string) Fix { return Fix{Advice: text} }
 
-// SharedText adds words to the commands.
-func (r Fix) SharedText(advice string) Fix { r.Advice = advice; return r }
+// WithAdvice adds words to the commands.
+func (r Fix) WithAdvice(advice string) Fix { r.Advice = advice; return r }
 
 // Risking adds the risk.
 func (r Fix) Risking(risk string) Fix { r.Risk = risk; return r }

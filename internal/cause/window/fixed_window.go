@@ -126,7 +126,7 @@ func gateExplicitWindow(h *scene.Host) *gate.Finding {
 	}
 	return gate.Pass("-w gets at most %s (%s): %s per connection%s", gate.Size(limit), of, gate.Rate(stat.WindowRate(float64(limit), h.RTT())), without).
 		Because("a connection needs %s; the kernel silently reduces a larger -w to its limit", gate.Size(window)).
-		Do(raiseLimit(h, window).SharedText("leave -w out; only a test with -w needs a higher limit"))
+		Do(raiseLimit(h, window).WithAdvice("leave -w out; only a test with -w needs a higher limit"))
 }
 
 // raiseLimit lets programs request the window.
