@@ -74,8 +74,7 @@ func oneDirection(p *measure.Path, from, to string, o *measure.DirectionFacts) d
 		add("paths.ways", strconv.Itoa(p.Ports.Directions))
 	}
 	if from == p.From && !p.Quick {
-		seen := cmp.Or(p.SeenAs, "its own")
-		add("paths.seen_as", seen)
+		add("paths.seen_as", cmp.Or(p.SeenAs, "no NAT"))
 	}
 	if h := p.Handshake; h != nil {
 		if from == p.From {

@@ -35,7 +35,7 @@ func factRows() []FactRow {
 		{"paths.mtu", "path MTU", 2, 0}, {"interfaces.speed_bps", "speed", 3, 0}, {"interfaces.duplex", "duplex", 3, 0},
 		{"end_points.route.interface", "interface that the traffic takes", 2, 0}, {"paths.gateway", "next hop", 4, 0},
 		{"paths.hops", "routers on the path", 4, 0}, {"paths.silent", "larger packets are dropped silently", 3, 0},
-		{"paths.seen_as", "address seen by the other end (NAT)", 6, 0}, {"paths.ways", "paths of source ports", 6, 0},
+		{"paths.seen_as", "own address behind NAT", 6, 0}, {"paths.ways", "paths of source ports", 6, 0},
 		{"paths.syn_mss", "MSS in the handshake", 13, 0}, {"paths.window_scale", "window scale in the handshake", 8, 0}, {"paths.sack", "SACK", 4, 0},
 		{"paths.timestamps", "TCP timestamps", 6, 0}, {"paths.ecn", "ECN", 7, 0}, {"paths.congestion", "congestion control of the route", 5, 0},
 		{"interfaces.qdisc", "qdisc", 5, 0}, {"sysctls", "sysctl", 6, Names}, {"settings_changed", "setting", 6, ByAbsence | Names},

@@ -46,7 +46,7 @@ func addressText(p *measure.Path) string {
 	}
 	s := p.FromAddr + " -> " + p.ToAddr
 	if p.SeenAs != "" && p.SeenAs != p.FromAddr {
-		s += "; translated by NAT: the other end sees " + p.SeenAs
+		s += "; translated by NAT: the own address of " + p.From + " is " + p.SeenAs
 	}
 	return s
 }

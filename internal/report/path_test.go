@@ -31,3 +31,15 @@ func TestRouteText(t *testing.T) {
 		}
 	}
 }
+
+// TestAddressText: behind NAT, the address of SeenAs is the own one of the end that dialled.
+func TestAddressText(t *testing.T) {
+	p := &measure.Path{From: "near", To: "far", FromAddr: "192.0.2.1", ToAddr: "198.51.100.7"}
+	if got, want := addressText(p), "192.0.2.1 -> 198.51.100.7"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	p.SeenAs = "10.0.0.5"
+	if got, want := addressText(p), "192.0.2.1 -> 198.51.100.7; translated by NAT: the own address of near is 10.0.0.5"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
