@@ -97,7 +97,10 @@ func setsAnswer(d *measure.Document, sets []*Set) string {
 	if other := otherDirection(sets, s); other != nil {
 		text += "; reverse " + other.Answer()
 	} else if len(sets) > 1 && s.Name != "" {
-		text += " with " + doc.Join(s.Rung, s.Name) + ", the highest rate of " + unit.Plural(len(sets), "setting") + levelText(sets, s)
+		text += " with " + doc.Join(s.Rung, s.Name) + ", the highest rate of " + unit.Plural(len(sets), "setting")
+		if len(d.Comparisons) == 0 { // else the comparisons, of pairs of runs, say it with less uncertainty
+			text += levelText(sets, s)
+		}
 	}
 	if n := s.failed(); n > 0 {
 		text += fmt.Sprintf("; %d failed", n)
