@@ -38,11 +38,16 @@ func build() (string, error) {
 	root := filepath.Dir(strings.TrimSpace(string(mod)))
 	path := filepath.Join(root, "bin", "thru-lab")
 	unfinished := fmt.Sprintf("%s-%d", path, os.Getpid())
-	cmd := exec.Command("go", "build", "-trimpath", "-o", unfinished, "./cmd/thru") // same flags as make, to share its build cache
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("lab: building ./cmd/thru: %w\n%s", err, out)
+	for _, args := range [][]string{
+		{"make", "-s", "bin/slim.mod"},
+		{"go", "build", "-trimpath", "-modfile", "bin/slim.mod", "-o", unfinished, "./cmd/thru"}, // as make builds what people get
+	} {
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("lab: building ./cmd/thru: %w\n%s", err, out)
+		}
 	}
 	if err := os.Rename(unfinished, path); err != nil {
 		return "", errors.Join(fmt.Errorf("lab: keeping the built program: %w", err), os.Remove(unfinished))

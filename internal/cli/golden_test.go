@@ -183,3 +183,16 @@ func planOf(t *testing.T, args []string) (p plan.Plan, err error) {
 	}
 	return p, err
 }
+
+// TestCommandsRun: whatever a command line selects can run.
+func TestCommandsRun(t *testing.T) {
+	parser, err := parserOf(&env{Console: &console.Console{Out: io.Discard, Err: io.Discard}}, &grammar{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range parser.Model.Leaves(false) {
+		if _, ok := n.Target.Addr().Interface().(command); !ok {
+			t.Errorf("%s has no Run(context.Context, *env) error", n.FullPath())
+		}
+	}
+}

@@ -44,7 +44,7 @@ const (
 var (
 	ErrTruncated = errors.New("the file is truncated") // within a packet or a block
 	ErrDamaged   = errors.New("the file is damaged")   // it has impossible values
-	ErrLimit     = errors.New("the file is not damaged, but larger than thru reads")
+	ErrLimit     = errors.New("the file has more interfaces than thru reads")
 	ErrFormat    = errors.New("neither pcap nor pcapng")
 )
 
