@@ -40,7 +40,7 @@ func TestFirstMinute(t *testing.T) {
 		rows  []string // "name: text" that is in a row
 		never string
 	}{
-		{"pass", verdictTest(), "accepted", doc.ToneGood, []string{"Carries: 956 Mb/s local -> peer (95% interval of this run 948-964), 100% of the 956 Mb/s that 1 Gb/s leaves for payload at MTU 1500",
+		{"pass", verdictTest(), "accepted", doc.ToneGood, []string{"Carries: 956 Mb/s local -> peer (95% interval of this run 948-964), 100% of the 956 Mb/s that 1 Gb/s (L2) leaves for payload at MTU 1500",
 			"Limited by: the link itself", "To do: nothing", "Between: peer is beta, 192.0.2.2:5200"}, "--link-rate 10G"},
 		{"fail", unmet, "not accepted", doc.ToneBad, []string{"To do: run `thru explain` to find"}, ""},
 		{"fail with a cause", explainTest(), "not accepted", doc.ToneBad, []string{"Limited by: local -> b: all interrupts of eth0 at b go to CPU 3", "Limited by: b -> local: the link itself: it is full", "To do: ethtool -L eth0 combined 8"}, ""},

@@ -441,8 +441,12 @@ func MachinePct(f *measure.CPUFigure) string {
 	return fmt.Sprintf("%.0f%%", f.Pct)
 }
 
-// LinkRate formats a nominal rate with no more digits than it has: "10 Gb/s".
+// LinkRate formats a nominal rate with no more digits than it has: "10 Gb/s". It marks a rate that counts frames
+// only, whose ceiling is above that of an Ethernet link: "1 Gb/s (L2)".
 func LinkRate(c *measure.Ceiling) string {
-	in := doc.ScaleFor(float64(c.LinkBps))
-	return doc.Plain(float64(c.LinkBps)/in.Div) + " " + in.Name
+	in, layer := doc.ScaleFor(float64(c.LinkBps)), ""
+	if c.LinkLayer == unit.L2 {
+		layer = " (L2)"
+	}
+	return doc.Plain(float64(c.LinkBps)/in.Div) + " " + in.Name + layer
 }

@@ -70,7 +70,7 @@ func TestAnswers(t *testing.T) {
 		d    *measure.Document
 		want []string // of the first line
 	}{
-		{"healthy", 11, single, []string{"951 Mb/s, 99.4% of the 956 Mb/s that MTU 1500 allows on 1 Gb/s: pass"}},
+		{"healthy", 11, single, []string{"951 Mb/s, 99.4% of the 956 Mb/s that MTU 1500 allows on 1 Gb/s (L2): pass"}},
 		{"link-rate", 11, nil, []string{"951 Mb/s, 99.4% of the", "pass"}},
 		{"none", 11, nil, []string{"Gb/s"}},
 		{"localhost", 16, nil, []string{"48.9 Gb/s localhost"}},

@@ -98,13 +98,13 @@ func changesAnswer(d *measure.Document) string {
 		return adviceAnswer(t)
 	}
 	kept, tried, last := 0, 0, ""
-	for _, a := range t.Attempts {
-		switch a.Outcome {
-		case measure.Kept:
-			kept++
-		case measure.Undone, measure.NotInUse, measure.Failed:
-		default:
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		if !wasTried(a) {
 			continue
+		}
+		if a.Outcome == measure.Kept {
+			kept++
 		}
 		tried++
 		last = a.Outcome
@@ -122,6 +122,15 @@ func changesAnswer(d *measure.Document) string {
 		return fmt.Sprintf("all %d changes kept", tried)
 	}
 	return fmt.Sprintf("%d of %d changes kept", kept, tried)
+}
+
+// wasTried reports whether a change was made, and kept or reverted.
+func wasTried(a *measure.Attempt) bool {
+	switch a.Outcome {
+	case measure.Kept, measure.Undone, measure.NotInUse, measure.Failed:
+		return true
+	}
+	return false
 }
 
 // untriedAnswer explains why a tuning has tried nothing.

@@ -19,14 +19,18 @@ func (t *View) Brief(attempts []measure.Attempt) []doc.Block {
 	if t.DryRun {
 		return t.briefAdvice()
 	}
-	var kept, others, next []string
+	var kept, others, untried, next []string
 	for i := range attempts {
-		switch a := &attempts[i]; {
+		a := &attempts[i]
+		named := doc.Clean(a.Title) + doc.Spaced(doc.Bracket(doc.Clean(a.Outcome)))
+		switch {
 		case isSelfComparison(a):
 		case a.Outcome == measure.Kept:
 			kept = append(kept, attemptText(a))
+		case wasTried(a):
+			others = append(others, named)
 		default:
-			others = append(others, doc.Clean(a.Title)+doc.Spaced(doc.Bracket(doc.Clean(a.Outcome))))
+			untried = append(untried, named)
 		}
 	}
 	for _, p := range t.Advice {
@@ -35,6 +39,7 @@ func (t *View) Brief(attempts []measure.Attempt) []doc.Block {
 	var rows doc.Rows
 	addEach(&rows, "kept", kept, fewChanges)
 	rows.Add("not kept", listed(others))
+	rows.Add("not tried", listed(untried))
 	addEach(&rows, "not tuned", t.Untuned, fewLimits)
 	if s := t.Same; s != nil {
 		rows.Add("differences", strings.Join(append([]string{"at most " + s.Most}, doc.FirstOf(s.Cases, 1)...), "; "))
