@@ -150,7 +150,7 @@ func OwnQueue(f *diagnose.Flow) (*diagnose.Outcome, bool) {
 	if q.Drops > 0 {
 		o.By(e.Proof("qdisc "+q.Kind+" drops", float64(q.Drops), "packets"))
 	}
-	return f.AsShaper(o).AddFix(&measure.Fix{EndPoint: e.Name, Platform: "linux", Advice: "check its configured rate, and raise it if the link carries more",
+	return f.AsShaper(o).AddFix(&measure.Fix{EndPoint: e.Name, Platform: "linux", Advice: fmt.Sprintf("check the rate of qdisc %s on %s, and raise it if the link carries more", q.Kind, diagnose.Word(e.FaceName())),
 		Commands: []string{fmt.Sprintf("tc -s qdisc show dev %s", diagnose.Word(e.FaceName()))}}), true
 }
 
