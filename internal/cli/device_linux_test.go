@@ -3,8 +3,11 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+
+	"thru/internal/fault"
 )
 
 // TestReplaceFile: a report is written into an existing pipe or device; a link stays, and its target is
@@ -48,5 +51,8 @@ func TestReplaceFile(t *testing.T) {
 	}
 	if all, _ := os.ReadDir(dir); len(all) != 3 {
 		t.Errorf("left behind: %v", all)
+	}
+	if err := replaceFile("--html", "/dev/full", []byte("page")); !strings.Contains(fault.Hint(err), "free space") {
+		t.Errorf("a full disk: %v, hint %q", err, fault.Hint(err))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"thru/internal/fault"
 )
@@ -22,11 +23,8 @@ func writable(flag, path string) error {
 		return nil
 	}
 	f, err := temporaryBeside(path, 0o644)
-	if at := (*os.PathError)(nil); errors.As(err, &at) {
-		err = fmt.Errorf("%s: %w", path, at.Err)
-	}
 	if err != nil {
-		return unwritten(flag, err)
+		return unwritten(flag, of(path, err))
 	}
 	f.Close()
 	return os.Remove(f.Name())
@@ -38,9 +36,21 @@ func temporaryBeside(path string, mode os.FileMode) (*os.File, error) {
 	return os.OpenFile(fmt.Sprintf("%s.%s%s", path, rand.Text()[:8], part), os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 }
 
+// of names the file that was asked for in an error of its temporary file.
+func of(path string, err error) error {
+	if at := (*os.PathError)(nil); errors.As(err, &at) {
+		return fmt.Errorf("%s: %w", path, at.Err)
+	}
+	return err
+}
+
 // unwritten returns the error of a file that a flag names.
 func unwritten(flag string, err error) error {
-	return fault.Failf(flag+" needs a file in a writable folder", "cli: writing the file of %s: %w", flag, err)
+	hint := flag + " needs a file in a writable folder"
+	if errors.Is(err, syscall.ENOSPC) {
+		hint = "free space there, or name a file elsewhere"
+	}
+	return fault.Failf(hint, "cli: writing the file of %s: %w", flag, err)
 }
 
 // part is the suffix of an incomplete file.
@@ -67,7 +77,7 @@ func replaceFile(flag, path string, content []byte) error {
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return unwritten(flag, err)
+		return unwritten(flag, of(path, err))
 	}
 	return nil
 }
