@@ -61,3 +61,44 @@ func SpanCPU(s *measure.HostSpan) *measure.CPUFigure {
 	}
 	return f
 }
+
+// DiskLimit is what limits one access pattern of a disk test.
+type DiskLimit int
+
+// Limits of a disk test.
+const (
+	DiskUnknown DiskLimit = iota
+	DiskWorkers           // the rate still rose with the number of workers
+	DiskCPU               // all CPUs of the machine are busy
+	DiskMemory            // the disk is about as fast as a file in memory
+	DiskDevice            // more workers carry no more, and the device is busy
+)
+
+// Thresholds of DiskLimitOf, in percent.
+const (
+	AllCPUs    = 95 // of the machine: no CPU is idle
+	likeMemory = 90 // of the rate of the same pattern in memory
+	fullDevice = 90 // utilization of the device
+)
+
+// DiskLimitOf returns what limits a pattern; DiskUnknown without a rate or without evidence. Utilization alone
+// limits nothing: a device that serves requests in parallel may be busy all the time and carry more (iostat(1),
+// %util), so more workers must have been tried.
+func DiskLimitOf(t *measure.DiskTest, r *measure.DiskRun) DiskLimit {
+	inMemory := func(m measure.DiskRun) bool {
+		return m.Pattern == r.Pattern && m.Bytes != nil && r.Bytes.Value >= likeMemory/100.0*m.Bytes.Value
+	}
+	switch {
+	case r.Bytes == nil:
+		return DiskUnknown
+	case r.Rising:
+		return DiskWorkers
+	case r.CPU != nil && r.CPU.Pct >= AllCPUs:
+		return DiskCPU
+	case slices.ContainsFunc(t.Memory, inMemory):
+		return DiskMemory
+	case len(r.Tried) > 1 && r.BusyPct != nil && *r.BusyPct >= fullDevice:
+		return DiskDevice
+	}
+	return DiskUnknown
+}

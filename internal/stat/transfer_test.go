@@ -44,3 +44,31 @@ func TestSpanCPU(t *testing.T) {
 		t.Errorf("others of a process that was not watched: %+v", f)
 	}
 }
+
+// TestDiskLimit: a device limits only if more workers were tried and carried no more; workers, CPUs and memory
+// come before it.
+func TestDiskLimit(t *testing.T) {
+	busy, rate := 97.0, &measure.Figure{Value: 1e9}
+	tried := []measure.DiskStep{{Workers: 1}, {Workers: 2}}
+	for name, tt := range map[string]struct {
+		run    measure.DiskRun
+		memory float64
+		want   DiskLimit
+	}{
+		"no rate":      {measure.DiskRun{BusyPct: &busy, Tried: tried}, 0, DiskUnknown},
+		"device":       {measure.DiskRun{Bytes: rate, BusyPct: &busy, Tried: tried}, 1e10, DiskDevice},
+		"one step":     {measure.DiskRun{Bytes: rate, BusyPct: &busy, Tried: tried[:1]}, 0, DiskUnknown},
+		"not busy":     {measure.DiskRun{Bytes: rate, BusyPct: new(60.0), Tried: tried}, 0, DiskUnknown},
+		"rising":       {measure.DiskRun{Bytes: rate, BusyPct: &busy, Tried: tried, Rising: true}, 0, DiskWorkers},
+		"CPUs":         {measure.DiskRun{Bytes: rate, BusyPct: &busy, Tried: tried, CPU: &measure.CPUFigure{Pct: 96}}, 0, DiskCPU},
+		"as in memory": {measure.DiskRun{Bytes: rate, BusyPct: &busy, Tried: tried}, 1.05e9, DiskMemory},
+	} {
+		d := measure.DiskTest{}
+		if tt.memory > 0 {
+			d.Memory = []measure.DiskRun{{Bytes: &measure.Figure{Value: tt.memory}}}
+		}
+		if got := DiskLimitOf(&d, &tt.run); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -49,28 +50,19 @@ func briefRun(t *measure.DiskTest, r *measure.DiskRun) []string {
 	return row
 }
 
-// Shares, in percent, from which a device counts as full, and the rate of a disk as that of memory.
-const (
-	fullDevice = 90
-	likeMemory = 90
-)
-
-// diskLimit returns what limits a pattern.
+// diskLimit words what limits a pattern.
 func diskLimit(t *measure.DiskTest, r *measure.DiskRun) string {
-	switch {
-	case r.Bytes == nil:
+	if r.Bytes == nil {
 		return "-"
-	case r.Rising:
+	}
+	switch stat.DiskLimitOf(t, r) {
+	case stat.DiskWorkers:
 		return fmt.Sprintf("too few workers (%d)", r.Workers)
-	case r.CPU != nil && r.CPU.Pct >= allCPUs:
+	case stat.DiskCPU:
 		return "all CPUs are busy"
-	}
-	for _, m := range t.Memory {
-		if m.Pattern == r.Pattern && m.Bytes != nil && r.Bytes.Value >= likeMemory/100.0*m.Bytes.Value {
-			return "memory of the machine"
-		}
-	}
-	if r.BusyPct != nil && *r.BusyPct >= fullDevice {
+	case stat.DiskMemory:
+		return "memory of the machine"
+	case stat.DiskDevice:
 		return "the device"
 	}
 	return "not known"

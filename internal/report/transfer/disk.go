@@ -101,9 +101,6 @@ func DiskBlocks(tests []measure.DiskTest) []doc.Block {
 	return []doc.Block{s}
 }
 
-// allCPUs is the load above which no CPU is idle, in percent of the machine.
-const allCPUs = 95
-
 // diskRunText returns the result of one pattern.
 func diskRunText(r *measure.DiskRun) string {
 	var parts []string
@@ -123,7 +120,7 @@ func diskRunText(r *measure.DiskRun) string {
 	}
 	if r.CPU != nil {
 		parts = append(parts, "CPU "+stat.ThreeDigits(r.CPU.Cores)+" cores")
-		if r.CPU.Pct >= allCPUs && r.Target == "" {
+		if r.CPU.Pct >= stat.AllCPUs && r.Target == "" {
 			parts = append(parts, "all CPUs busy: the disk may be faster")
 		}
 	}
