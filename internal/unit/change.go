@@ -29,5 +29,9 @@ func ChangeRange(low, high *float64) string {
 	if low == nil || high == nil {
 		return ""
 	}
-	return strings.TrimSuffix(Change(*low), "%") + ".." + Change(*high)
+	from, to := Change(*low), Change(*high)
+	if strings.HasSuffix(to, "%") {
+		from = strings.TrimSuffix(from, "%")
+	}
+	return from + ".." + to
 }

@@ -20,6 +20,9 @@ func TestChangeRange(t *testing.T) {
 	if got := ChangeRange(new(-16.0), new(-14.2)); got != "-16.0..-14.2%" {
 		t.Error(got)
 	}
+	if got := ChangeRange(new(90.0), new(1100.0)); got != "+90.0%..x12" {
+		t.Error(got)
+	}
 	if got := ChangeRange(nil, new(1.0)); got != "" {
 		t.Error(got)
 	}
