@@ -30,6 +30,7 @@ type Column struct {
 	Bars   []Bar  // one for each row, drawn on a terminal that has room for them; pages have a chart
 	Meters []Bar  // one for each row, drawn on a page below the figure
 	Wide   bool   // only for pages: a terminal has no room for it
+	Detail bool   // left out of a short answer
 }
 
 // FigureColumns returns a first column that names the rows, and right-aligned columns of figures.
@@ -97,10 +98,8 @@ func (t Table) WithoutEmpty() Table {
 	})
 }
 
-// Without drops the columns with some names.
-func (t Table) Without(names ...string) Table {
-	return t.with(func(i int) bool { return !slices.Contains(names, t.Columns[i].Name) })
-}
+// Brief drops the columns of details.
+func (t Table) Brief() Table { return t.with(func(i int) bool { return !t.Columns[i].Detail }) }
 
 // For keeps the columns for an audience.
 func (t Table) For(a Audience) Table {

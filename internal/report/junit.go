@@ -146,13 +146,14 @@ func junitVerdicts(d *measure.Document) (all []junitCase) {
 }
 
 func junitTargets(d *measure.Document) (all []junitCase) {
-	for _, r := range fleet.TargetTable(d).Rows {
+	for i, r := range fleet.TargetTable(d).Rows {
+		missed := i < fleet.FailedTargets(d) // they come first
 		c := junitCase{Name: r[0], Out: doc.Join("wanted "+r[1], "got "+r[2])}
 		why := no(doc.Join("wanted "+r[1], "got "+r[2]), r[4])
 		switch {
-		case r[3] == "fail" && d.Verdict != nil && d.Verdict.Inconclusive:
+		case missed && d.Verdict != nil && d.Verdict.Inconclusive:
 			c.Error = why
-		case r[3] == "fail":
+		case missed:
 			c.Failure = why
 		}
 		all = append(all, c)

@@ -63,7 +63,7 @@ func (c comparison) card() doc.Card {
 
 // targets returns the missed targets if there are many, and the table of all.
 func (f *View) targets() []doc.Block {
-	all, first := f.Targets.First(result.MaxTargetRows), brief(f.Targets)
+	all, first := f.Targets.First(result.MaxTargetRows), brief(f.Targets, f.missed)
 	if first.More == "" {
 		return []doc.Block{all}
 	}

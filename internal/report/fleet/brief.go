@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"thru/internal/doc"
 	"thru/internal/measure"
@@ -27,8 +26,8 @@ func (f *View) Brief(d *measure.Document) []doc.Block {
 	if len(f.Compared) == 1 {
 		compared = append(doc.NonEmpty(f.Compared[0].Reason), f.Compared[0].Guards...)
 	}
-	missed := f.Targets.Without("why")
-	missed.Rows = slices.DeleteFunc(slices.Clone(missed.Rows), func(r []string) bool { return r[3] == "pass" })
+	missed := f.Targets.Brief()
+	missed.Rows = missed.Rows[:f.missed]
 	return []doc.Block{
 		f.BriefFailures(),
 		doc.Titled("Targets", missed.Cut(briefLines, " not met")),
@@ -59,11 +58,5 @@ func slowest(sets []*Set) doc.Table {
 	if t.More != "" {
 		t.Caption += ", slowest first"
 	}
-	left := []string{"RTT", "CPU snd/rcv", "p50", "fairness", "busiest host", "published, Gb/s"}
-	for _, c := range t.Columns {
-		if strings.HasSuffix(c.Name, perCore) {
-			left = append(left, c.Name)
-		}
-	}
-	return t.Without(left...)
+	return t.Brief()
 }

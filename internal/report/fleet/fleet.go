@@ -22,6 +22,7 @@ type View struct {
 	Compared    []comparison
 	ManualSteps []doc.Row // manual steps between blocks
 	Targets     doc.Table
+	missed      int       // of the targets: the first rows
 	Sets        doc.Table // a row for each set, if there are several
 	Chart       *doc.Chart
 	Details     []setView
@@ -62,7 +63,7 @@ func New(d *measure.Document) *View {
 		f.ManualSteps = ManualRows(d.Plan)
 	}
 	if len(d.Targets) > 0 {
-		f.Targets = TargetTable(d)
+		f.Targets, f.missed = TargetTable(d), FailedTargets(d)
 	}
 	tabled := slices.DeleteFunc(slices.Clone(sets), func(s *Set) bool { return inLadders(d, s) })
 	if len(tabled) > 1 || len(tabled) == 1 && len(tabled[0].Axes) > 0 && len(sets) > 1 {

@@ -23,9 +23,6 @@ const (
 	textHostRows = 24
 )
 
-// perCore ends the name of the column of the rate per core.
-const perCore = " per core"
-
 // setTable returns a row for each set of a plan: the varied settings, and the results.
 func setTable(sets []*Set) doc.Table {
 	names, in, most := axisNames(sets), scaleOf(sets, (*Set).amount), Best(sets)
@@ -33,6 +30,10 @@ func setTable(sets []*Set) doc.Table {
 	var columns []setColumn
 	add := func(name string, least int, cell func(*Set) string) {
 		columns = append(columns, setColumn{doc.Column{Name: name, Right: least == 0, Least: least}, cell})
+	}
+	detail := func(name string, least int, cell func(*Set) string) {
+		add(name, least, cell)
+		columns[len(columns)-1].Detail = true
 	}
 	if slices.ContainsFunc(sets, func(s *Set) bool { return s.Rung != "" }) {
 		add("rung", 8, func(s *Set) string { return doc.OrDash(s.Rung) })
@@ -55,14 +56,14 @@ func setTable(sets []*Set) doc.Table {
 		add("range", 0, func(s *Set) string { return s.runsText(in) })
 	}
 	add("lost", 0, (*Set).lostText)
-	add("p50", 0, func(s *Set) string { return s.latencyText(func(l *measure.Latency) int64 { return l.P50 }) })
+	detail("p50", 0, func(s *Set) string { return s.latencyText(func(l *measure.Latency) int64 { return l.P50 }) })
 	add("p99", 0, func(s *Set) string { return s.latencyText(func(l *measure.Latency) int64 { return l.P99 }) })
-	add("fairness", 0, (*Set).fairnessText)
-	add("busiest host", 9, (*Set).busiestText)
-	add(in.Name+perCore, 0, func(s *Set) string { return s.perCoreText(in) })
+	detail("fairness", 0, (*Set).fairnessText)
+	detail("busiest host", 9, (*Set).busiestText)
+	detail(in.Name+" per core", 0, func(s *Set) string { return s.perCoreText(in) })
 	add("limited by", 8, (*Set).limitOf)
 	if err == nil && slices.Contains(names, "cpus") {
-		add("published, Gb/s", 0, func(s *Set) string { return doc.OrDash(vcpuText(table, s)) })
+		detail("published, Gb/s", 0, func(s *Set) string { return doc.OrDash(vcpuText(table, s)) })
 	}
 	return rowsOf(sets, columns).WithoutEmpty()
 }
@@ -326,7 +327,7 @@ func overlapText(o *measure.Overlap) string {
 func pairTable(s *Set, pairs []pairFigure) doc.Table {
 	in := scaleOf([]*Set{s}, func(s *Set) float64 { return greatestValue(s.values()) })
 	g := doc.Table{Tone: failedTone, Columns: []doc.Column{{Name: "pair", Least: 10}, {Name: in.Name, Right: true}, {Name: "range", Right: true}, {Name: "of ceiling", Right: true},
-		{Name: "lost", Right: true}, {Name: "retr", Right: true}, {Name: "RTT", Right: true}, {Name: "CPU snd/rcv", Right: true}, {Name: "limited by", Least: 14}}}
+		{Name: "lost", Right: true}, {Name: "retr", Right: true}, {Name: "RTT", Right: true, Detail: true}, {Name: "CPU snd/rcv", Right: true, Detail: true}, {Name: "limited by", Least: 14}}}
 	for _, p := range pairs {
 		name, value, spread := p.Name(), "-", "-"
 		if p.Flows > 1 {

@@ -19,7 +19,7 @@ const (
 
 // TargetTable lists the targets of the plan and their results, failed ones first.
 func TargetTable(d *measure.Document) doc.Table {
-	g := doc.Table{Tone: failedTone, Columns: []doc.Column{{Name: "target", Least: 14}, {Name: "required", Right: true}, {Name: "measured", Right: true}, {Name: ""}, {Name: "why", Least: 14}}}
+	g := doc.Table{Tone: failedTone, Columns: []doc.Column{{Name: "target", Least: 14}, {Name: "required", Right: true}, {Name: "measured", Right: true}, {Name: ""}, {Name: "why", Least: 14, Detail: true}}}
 	sorted := slices.Clone(d.Targets)
 	slices.SortStableFunc(sorted, func(a, b measure.Target) int { return passed(a) - passed(b) })
 	for _, t := range sorted {
@@ -41,11 +41,10 @@ func TargetTable(d *measure.Document) doc.Table {
 	return g
 }
 
-// brief omits met targets if there are many.
-func brief(g doc.Table) doc.Table {
-	met := slices.IndexFunc(g.Rows, func(r []string) bool { return r[3] == "pass" })
-	if n := len(g.Rows) - met; met >= 0 && len(g.Rows) > fewTargets {
-		g.Rows, g.More = g.Rows[:met], fmt.Sprintf("and %d met", n)
+// brief omits met targets, which come after the missed ones, if there are many.
+func brief(g doc.Table, missed int) doc.Table {
+	if n := len(g.Rows) - missed; n > 0 && len(g.Rows) > fewTargets {
+		g.Rows, g.More = g.Rows[:missed], fmt.Sprintf("and %d met", n)
 	}
 	if left := len(g.Rows) - textTargetRows; left > 0 {
 		g.Rows, g.More = g.Rows[:textTargetRows], fmt.Sprintf("and %d more not met", left)

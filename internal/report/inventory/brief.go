@@ -24,7 +24,7 @@ func Brief(d *measure.Document) (all []doc.Block, missing int) {
 		if len(t.Rows) > briefRows {
 			t = e.Hosts
 		}
-		t = t.Without("version", "model", "CPU", "addresses", "system").Cut(briefRows, "")
+		t = t.Brief().Cut(briefRows, "")
 		all, missing = append(all, found, t), missing+len(d.Inventories[i].NotChecked)
 	}
 	return all, missing

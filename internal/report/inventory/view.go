@@ -178,7 +178,7 @@ func Answers(d *measure.Document) (all []string) {
 func hostGrid(x *index) doc.Table {
 	// A terminal leaves out the last columns that have no room.
 	g := doc.Table{Fit: true, Caption: "Hosts", Columns: []doc.Column{{Name: "host", Least: 12}, {Name: "state", Least: 9}, {Name: "cluster", Least: 8}, {Name: "threads", Right: true}, {Name: "memory", Right: true},
-		{Name: "running VMs", Right: true}, {Name: "their vCPUs", Right: true}, {Name: "version", Least: 12}, {Name: "model", Least: 12}, {Name: "CPU", Least: 14}}}
+		{Name: "running VMs", Right: true}, {Name: "their vCPUs", Right: true}, {Name: "version", Least: 12, Detail: true}, {Name: "model", Least: 12, Detail: true}, {Name: "CPU", Least: 14, Detail: true}}}
 	for i := range x.Hosts {
 		h := &x.Hosts[i]
 		f := h.Facts
@@ -202,7 +202,7 @@ func shortCPU(model string) string {
 // guestColumns returns the columns of the table of guests. A terminal omits the last ones that do not fit.
 func guestColumns() []doc.Column {
 	return []doc.Column{{Name: "VM", Least: 10}, {Name: "power"}, {Name: "vCPUs", Right: true}, {Name: "memory", Right: true}, {Name: "adapter", Least: 8},
-		{Name: "network", Least: 12}, {Name: "host", Least: 10}, {Name: "addresses", Least: 15}, {Name: "system", Least: 12}}
+		{Name: "network", Least: 12}, {Name: "host", Least: 10}, {Name: "addresses", Least: 15, Detail: true}, {Name: "system", Least: 12, Detail: true}}
 }
 
 func guestRow(x *index, g *measure.Guest) []string {

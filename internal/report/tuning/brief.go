@@ -51,7 +51,7 @@ func (t *View) Brief(attempts []measure.Attempt) []doc.Block {
 		rows.Add("after a reboot", "the kept settings are lost; --all prints what makes them persistent")
 	}
 	rows.Add("undo", strings.Join(t.Undo, "; "))
-	return []doc.Block{t.Restored.Without("set to").Cut(fewChanges, ""), doc.List{Lines: doc.FirstOf(t.Left, fewChanges)}, doc.Pairs{Rows: rows}}
+	return []doc.Block{t.Restored.Brief().Cut(fewChanges, ""), doc.List{Lines: doc.FirstOf(t.Left, fewChanges)}, doc.Pairs{Rows: rows}}
 }
 
 // addEach adds a row for each line.

@@ -158,7 +158,7 @@ func (s *sameness) text() string {
 
 // newRestored lists what a rollback has done, and why anything is left.
 func newRestored(changed []measure.Changed) (g doc.Table, left []string) {
-	g = doc.Table{Tone: restoredTone, Columns: []doc.Column{{Name: "at", Least: 6}, {Name: "knob"}, {Name: "interface"}, {Name: "set to", Least: 10}, {Name: "before", Least: 10}, {Name: "outcome"}}}
+	g = doc.Table{Tone: restoredTone, Columns: []doc.Column{{Name: "at", Least: 6}, {Name: "knob"}, {Name: "interface"}, {Name: "set to", Least: 10, Detail: true}, {Name: "before", Least: 10}, {Name: "outcome"}}}
 	for _, c := range changed[:min(len(changed), result.MaxTargetRows)] {
 		g.Rows = append(g.Rows, []string{doc.OrDash(doc.Clean(c.EndPoint)), doc.Clean(c.Knob), doc.OrDash(doc.Clean(c.Interface)), doc.OrDash(doc.Clean(c.Value)), doc.OrDash(doc.Clean(c.Before)), doc.OrDash(restoredWord(c.Outcome))})
 		if c.Error != "" {
