@@ -24,7 +24,7 @@ func writable(flag, path string) error {
 	}
 	f, err := temporaryBeside(path, 0o644)
 	if err != nil {
-		return unwritten(flag, of(path, err))
+		return unwritten(flag, aboutFile(path, err))
 	}
 	f.Close()
 	return os.Remove(f.Name())
@@ -36,8 +36,8 @@ func temporaryBeside(path string, mode os.FileMode) (*os.File, error) {
 	return os.OpenFile(fmt.Sprintf("%s.%s%s", path, rand.Text()[:8], part), os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 }
 
-// of names the file that was asked for in an error of its temporary file.
-func of(path string, err error) error {
+// aboutFile names the file that was asked for in an error of its temporary file.
+func aboutFile(path string, err error) error {
 	if at := (*os.PathError)(nil); errors.As(err, &at) {
 		return fmt.Errorf("%s: %w", path, at.Err)
 	}
@@ -77,7 +77,7 @@ func replaceFile(flag, path string, content []byte) error {
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return unwritten(flag, of(path, err))
+		return unwritten(flag, aboutFile(path, err))
 	}
 	return nil
 }

@@ -151,13 +151,13 @@ func open(c *measure.Cell) []string {
 
 // decides returns those of the causes that an experiment can decide.
 func decides(cat *Catalogue, id string, causes []string) []string {
-	var reported []string
+	var decided []string
 	for _, cause := range causes {
 		if r, ok := RuleOf(cat, cause); ok && slices.Contains(r.Tests, id) {
-			reported = append(reported, cause)
+			decided = append(decided, cause)
 		}
 	}
-	return reported
+	return decided
 }
 
 // RuleOf returns the rule of a cause.
