@@ -49,6 +49,9 @@ func (l *Ladder) Table(first bool) doc.Table {
 	caption := ""
 	if first {
 		caption = "Throughput, and CPU of the whole machine. * highest; ~ not significantly lower than *"
+		if l.Best != nil && l.Best.Source.Goodput.Runs < 2 {
+			caption += ", by one run each"
+		}
 	}
 	t := doc.Table{Caption: caption, Columns: []doc.Column{{Name: "streams", Right: true}}, Tone: bestTone}
 	for _, w := range l.Windows {
