@@ -228,18 +228,19 @@ func TestSettings(t *testing.T) {
 		change  func(d *measure.Document)
 		setting string
 		refuses bool
+		affects bool
 	}{
-		{"streams", func(d *measure.Document) { d.Cells[0].Streams = 1 }, "streams", true},
-		{"window", func(d *measure.Document) { d.Cells[0].Window = measure.Pair{Send: 800 << 10, Recv: 800 << 10} }, "window", true},
-		{"rate", func(d *measure.Document) { d.Cells[0].Spec.Rate = 1e8 }, "rate", true},
-		{"both at once", func(d *measure.Document) { d.Cells[0].AtOnce = 2 }, "flows at once", true},
-		{"time", func(d *measure.Document) { d.Cells[0].Spec.Duration = 60e9 }, "measured time", false},
-		{"engine", func(d *measure.Document) { d.Cells[0].Spec.Engine = measure.IPerf3 }, "engine", false},
+		{"streams", func(d *measure.Document) { d.Cells[0].Streams = 1 }, "streams", true, false},
+		{"window", func(d *measure.Document) { d.Cells[0].Window = measure.Pair{Send: 800 << 10, Recv: 800 << 10} }, "window", true, false},
+		{"rate", func(d *measure.Document) { d.Cells[0].Spec.Rate = 1e8 }, "rate", true, false},
+		{"both at once", func(d *measure.Document) { d.Cells[0].AtOnce = 2 }, "flows at once", true, false},
+		{"time", func(d *measure.Document) { d.Cells[0].Spec.Duration = 60e9 }, "measured time", false, false},
+		{"engine", func(d *measure.Document) { d.Cells[0].Spec.Engine = measure.IPerf3 }, "engine", false, true},
 		{"congestion control", func(d *measure.Document) {
 			d.Cells[0].Runs[0].Flows[0].Sender.Streams[0].Congestion = "bbr"
-		}, "congestion control", false},
-		{"version", func(d *measure.Document) { d.Thru = "2.0" }, "thru", false},
-		{"placement", func(d *measure.Document) { d.Cells[0].Runs[0].Flows[0].Receiver.Streams[0].CPU = new(3) }, "threads of the receiver at CPUs", false},
+		}, "congestion control", false, true},
+		{"version", func(d *measure.Document) { d.Thru = "2.0" }, "thru", false, false},
+		{"placement", func(d *measure.Document) { d.Cells[0].Runs[0].Flows[0].Receiver.Streams[0].CPU = new(3) }, "threads of the receiver at CPUs", false, false},
 	}
 	for _, tt := range tests {
 		after := result("local", "peer", 10, 1e9)
@@ -251,7 +252,7 @@ func TestSettings(t *testing.T) {
 			continue
 		}
 		c := x.Cells[0]
-		if len(c.Settings) != 1 || c.Settings[0].Name != tt.setting || c.Settings[0].Refuses != tt.refuses || (c.Outcome == measure.NotCompared) != tt.refuses {
+		if len(c.Settings) != 1 || c.Settings[0].Name != tt.setting || c.Settings[0].Refuses != tt.refuses || c.Settings[0].Affects != tt.affects || (c.Outcome == measure.NotCompared) != tt.refuses {
 			t.Errorf("%s: %s, %+v", tt.name, c.Outcome, c.Settings)
 		}
 		if tt.refuses && (!strings.Contains(c.Reason, tt.setting) || c.ChangePct != nil) {

@@ -56,6 +56,7 @@ type setting struct {
 	shown         string // with its noun, if it is part of the name
 	refuses       bool   // figures under two values of it are not comparable
 	distinguishes bool   // it distinguishes two of one result, and prevents no comparison
+	affects       bool   // the user chooses it, and it affects the figure
 }
 
 // refusing returns a setting that makes figures under two values incomparable.
@@ -96,7 +97,7 @@ func differing(a, b *subject) (all []measure.SettingDiff) {
 	}
 	for _, s := range a.settings {
 		if is := with[s.name]; is != s.value && (s.refuses || s.value != "" && is != "") {
-			all = append(all, measure.SettingDiff{Name: s.name, Before: s.value, After: is, Refuses: s.refuses})
+			all = append(all, measure.SettingDiff{Name: s.name, Before: s.value, After: is, Refuses: s.refuses, Affects: s.affects})
 		}
 	}
 	return all

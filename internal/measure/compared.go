@@ -88,6 +88,7 @@ type SettingDiff struct {
 	Before  string `json:"before"`
 	After   string `json:"after"`
 	Refuses bool   `json:"refuses,omitempty"` // figures with this difference cannot be compared
+	Affects bool   `json:"affects,omitempty"` // the user chose it, and it affects the figure: the change may be its effect
 }
 
 // ComparedRail is a guardrail metric of the compared figure: more of it is worse.

@@ -212,7 +212,7 @@ func printedComparison(t *testing.T, x *measure.Compared) string {
 // TestComparedSettingsInTheAnswer: settings that the user changed come before facts that changed.
 func TestComparedSettingsInTheAnswer(t *testing.T) {
 	x := comparisons()["compared-worse"]
-	x.Cells[0].Settings = []measure.SettingDiff{{Name: "streams", Before: "4", After: "1", Refuses: true}, {Name: "congestion control", Before: "bbr", After: "reno"}, {Name: "MSS in use", Before: "8948", After: "1448"}}
+	x.Cells[0].Settings = []measure.SettingDiff{{Name: "streams", Before: "4", After: "1", Refuses: true}, {Name: "congestion control", Before: "bbr", After: "reno", Affects: true}, {Name: "MSS in use", Before: "8948", After: "1448"}}
 	if v := compared.Report(x); len(v.More) == 0 || !strings.HasPrefix(v.More[0], "changed: streams 4 -> 1, congestion control bbr -> reno, MTU of eth0 9000 -> 1500 at peer") {
 		t.Error(v.More)
 	}

@@ -168,7 +168,7 @@ func comparedAnswer(x *measure.Compared) (answer, changed string) {
 func chosen(c *measure.ComparedCell) string {
 	var words []string
 	for _, s := range c.Settings {
-		if s.Refuses && c.ChangePct != nil || slices.Contains([]string{"congestion control", "data path", "engine", "IP version"}, s.Name) {
+		if s.Affects || s.Refuses && c.ChangePct != nil {
 			words = append(words, fmt.Sprintf("%s %s -> %s", s.Name, s.Before, s.After))
 		}
 	}

@@ -85,10 +85,7 @@ func ofEach(x *index, kind string) (all []measure.NotChecked) {
 
 // line adds a fact, or the reason why it is missing; it omits one without both.
 func (s *factSheet) line(name, value, missing string) {
-	if value = doc.Clean(value); value == "" {
-		value = missing
-	}
-	if value != "" {
+	if value = cmp.Or(doc.Clean(value), missing); value != "" {
 		s.Rows = append(s.Rows, doc.Row{Name: doc.Clean(name), Value: value})
 	}
 }
@@ -112,13 +109,27 @@ const noReason = "the hypervisor does not report it"
 
 // whyNot returns why a fact is missing, by the prefixes of its keys; rest then omits these keys.
 func (s *factSheet) whyNot(keys ...string) string {
+	return doc.NotChecked + ": " + cmp.Or(s.reason(keys...), noReason)
+}
+
+// reason is whyNot without a text for the case that no reason is known: it returns "" then.
+func (s *factSheet) reason(keys ...string) string {
 	s.said = append(s.said, keys...)
 	for _, m := range slices.Concat(s.missing, s.ofAll) {
 		if slices.ContainsFunc(keys, func(key string) bool { return measure.IsPart(m.Fact, key) }) {
-			return doc.NotChecked + ": " + doc.Reason(m.Why)
+			return doc.Reason(m.Why)
 		}
 	}
-	return doc.NotChecked + ": " + noReason
+	return ""
+}
+
+// noneOf returns none for an empty list that was read, else why it is not known.
+func (s *factSheet) noneOf(n int, none string, keys ...string) string {
+	why := s.reason(keys...)
+	if n == 0 && why == "" {
+		return none
+	}
+	return doc.NotChecked + ": " + cmp.Or(why, noReason)
 }
 
 // isMissing reports whether a fact could not be read.
@@ -274,10 +285,16 @@ func securityOf(s *measure.PortSecurity) string {
 	return doc.Prefixed("security: ", strings.Join(all, ", "))
 }
 
+// newGuestFactSheet returns the fact sheet of a guest without its lines.
+func newGuestFactSheet(x *index, g *measure.Guest) *factSheet {
+	about := doc.Join(powerText(g), vCPUsText(g.CPUs), bytesText(g.Memory), adaptersText(g))
+	return &factSheet{x: x, Name: doc.Clean(g.Name), About: doc.Clean(about), missing: g.NotChecked, ofAll: ofEach(x, "guests")}
+}
+
 // guestFactSheet returns all facts that C-08 requires of a guest, each with its value or the reason why it is
 // missing.
 func guestFactSheet(x *index, g *measure.Guest) factSheet {
-	s := factSheet{Name: doc.Clean(g.Name), About: doc.Clean(doc.Join(powerText(g), vCPUsText(g.CPUs), bytesText(g.Memory), adaptersText(g))), missing: g.NotChecked, ofAll: ofEach(x, "guests")}
+	s := newGuestFactSheet(x, g)
 	host := g.Host
 	if h := x.hosts[g.Host]; h != nil {
 		host = h.Name
@@ -286,16 +303,16 @@ func guestFactSheet(x *index, g *measure.Guest) factSheet {
 	s.line("power", powerText(g), s.whyNot("power"))
 	s.line("vCPUs", guestCPUs(g), s.whyNot("cpus"))
 	s.line("RAM", bytesText(g.Memory), s.whyNot("memory_bytes"))
-	s.disks(x, g)
-	s.line("storage adapters", counted(g.Disks, func(d *measure.GuestDisk) string { return cmp.Or(measure.Value(d.Adapter), doc.NotChecked) }), noneOf(len(g.Disks), "no disk", s.whyNot("disks.adapter", "disks")))
+	s.disks(g)
+	s.line("storage adapters", counted(g.Disks, func(d *measure.GuestDisk) string { return cmp.Or(measure.Value(d.Adapter), doc.NotChecked) }), s.noneOf(len(g.Disks), "no disk", "disks.adapter", "disks"))
 	s.adapters(x, g)
-	s.line("network adapters", adaptersText(g), noneOf(len(g.NICs), "none", s.whyNot("nics.model", "nics")))
-	s.line("CPU allocation", s.allocationText(g.CPUShare, "cpu_allocation", hertzText), s.whyNot("cpu_allocation", "cpu_quota_cpus"))
+	s.line("network adapters", adaptersText(g), s.noneOf(len(g.NICs), "none", "nics.model", "nics"))
+	s.line("CPU allocation", s.cpuAllocation(g), "")
 	if g.CPUQuota != nil {
 		s.line("CPU quota", "max "+doc.Digits(*g.CPUQuota)+" CPUs", "")
 	}
-	s.line("memory allocation", s.allocationText(g.MemoryShare, "memory_allocation", unit.Size), s.whyNot("memory_allocation"))
-	s.line("CPU affinity", affinityText(g), s.whyNot("cpu_affinity", "cpu_pins"))
+	s.line("memory allocation", s.memoryAllocation(g), "")
+	s.line("CPU affinity", s.affinity(g), "")
 	s.line("OS and service pack", s.systemText(g), s.whyNot("os_running", "os"))
 	s.line("tools", toolsText(g.Tools), s.whyNot("tools"))
 	s.line("virtual hardware", doc.Join(measure.Value(g.Hardware), measure.Value(g.Firmware)), s.whyNot("hardware_version"))
@@ -307,15 +324,19 @@ func guestFactSheet(x *index, g *measure.Guest) factSheet {
 	s.line("settings", settingsText(g.Advanced), "")
 	s.line("host threads", threadsText(g), "")
 	s.rest()
-	return s
+	return *s
 }
 
-// noneOf returns none for a list that was read and is empty, else why it is not known.
-func noneOf(n int, none, missing string) string {
-	if n == 0 && strings.HasSuffix(missing, noReason) {
-		return none
-	}
-	return missing
+func (s *factSheet) cpuAllocation(g *measure.Guest) string {
+	return cmp.Or(doc.Clean(s.allocationText(g.CPUShare, "cpu_allocation", hertzText)), s.whyNot("cpu_allocation", "cpu_quota_cpus"))
+}
+
+func (s *factSheet) memoryAllocation(g *measure.Guest) string {
+	return cmp.Or(doc.Clean(s.allocationText(g.MemoryShare, "memory_allocation", unit.Size)), s.whyNot("memory_allocation"))
+}
+
+func (s *factSheet) affinity(g *measure.Guest) string {
+	return cmp.Or(doc.Clean(affinityText(g)), s.whyNot("cpu_affinity", "cpu_pins"))
 }
 
 func powerText(g *measure.Guest) string {
@@ -340,34 +361,41 @@ func guestCPUs(g *measure.Guest) string {
 }
 
 // disks adds a line for each virtual disk.
-func (s *factSheet) disks(x *index, g *measure.Guest) {
+func (s *factSheet) disks(g *measure.Guest) {
 	for i := range g.Disks[:min(len(g.Disks), facts.MostInterfaces)] {
-		d := &g.Disks[i]
-		known := func(name, value, key string) string {
-			if value != "" {
-				return value
-			}
-			why := strings.TrimPrefix(s.whyNot("disks."+d.Name+"."+key, "disks."+key), doc.NotChecked+": ")
-			return name + " " + doc.NotChecked + " (" + why + ")"
-		}
-		store := ""
-		if t := x.stores[d.Datastore]; t != nil {
-			store = strings.TrimSpace("on " + t.Name + " " + doc.Bracket(measure.Value(t.Type)))
-		}
-		limit := ""
-		if d.LimitIOPS != nil {
-			limit = fmt.Sprintf("max %d IOPS", *d.LimitIOPS)
-		}
-		if d.LimitBytes != nil {
-			limit = doc.Join(limit, "max "+doc.ByteRate(float64(*d.LimitBytes)))
-		}
-		s.line(d.Name, doc.Join(known("adapter", measure.Value(d.Adapter), "adapter"), known("type", measure.Value(d.Type), "type"), known("size", bytesText(d.Size), "size_bytes"),
-			known("format", measure.Value(d.Format), "format"), known("mode", measure.Value(d.Mode), "mode"), known("origin", createdText(d), "created"),
-			store, measure.Value(d.Path), doc.Prefixed("cache ", measure.Value(d.Cache)), limit), "")
+		s.line(g.Disks[i].Name, s.diskText(&g.Disks[i]), "")
 	}
 	if len(g.Disks) == 0 {
-		s.line("virtual disks", "", noneOf(0, "none", s.whyNot("disks")))
+		s.line("virtual disks", "", s.noneOf(0, "none", "disks"))
 	}
+}
+
+// diskText words a virtual disk, with the reason for each of its facts that is missing.
+func (s *factSheet) diskText(d *measure.GuestDisk) string {
+	known := func(name, value, key string) string {
+		if value != "" {
+			return value
+		}
+		return s.open(name, "disks."+d.Name+"."+key, "disks."+key)
+	}
+	store, limit := "", ""
+	if t := s.x.stores[d.Datastore]; t != nil {
+		store = strings.TrimSpace("on " + t.Name + " " + doc.Bracket(measure.Value(t.Type)))
+	}
+	if d.LimitIOPS != nil {
+		limit = fmt.Sprintf("max %d IOPS", *d.LimitIOPS)
+	}
+	if d.LimitBytes != nil {
+		limit = doc.Join(limit, "max "+doc.ByteRate(float64(*d.LimitBytes)))
+	}
+	return doc.Clean(doc.Join(known("adapter", measure.Value(d.Adapter), "adapter"), known("type", measure.Value(d.Type), "type"), known("size", bytesText(d.Size), "size_bytes"),
+		known("format", measure.Value(d.Format), "format"), known("mode", measure.Value(d.Mode), "mode"), known("origin", createdText(d), "created"),
+		store, measure.Value(d.Path), doc.Prefixed("cache ", measure.Value(d.Cache)), limit))
+}
+
+// open names a part of a value that is missing, with the reason.
+func (s *factSheet) open(name string, keys ...string) string {
+	return name + " " + doc.NotChecked + " (" + cmp.Or(s.reason(keys...), noReason) + ")"
 }
 
 // createdText words how a disk was created.
@@ -415,17 +443,14 @@ func (s *factSheet) allocationText(a *measure.Allocation, key string, print func
 	if a == nil {
 		return ""
 	}
-	open := func(name, part string) string {
-		return name + " " + doc.NotChecked + " (" + strings.TrimPrefix(s.whyNot(key+"."+part), doc.NotChecked+": ") + ")"
-	}
-	reserved := open("reservation", "reserved")
+	reserved := s.open("reservation", key+".reserved")
 	if a.Reserved != nil {
 		reserved = "reserved " + print(*a.Reserved)
 		if *a.Reserved == 0 {
 			reserved = "no reservation"
 		}
 	}
-	limit := open("limit", "limited")
+	limit := s.open("limit", key+".limited")
 	switch {
 	case a.Limit != nil && (a.Limited == nil || *a.Limited):
 		limit = "limit " + print(*a.Limit)
@@ -434,7 +459,7 @@ func (s *factSheet) allocationText(a *measure.Allocation, key string, print func
 	case a.Limited != nil:
 		limit = "no limit"
 	}
-	shares := open("shares", "shares")
+	shares := s.open("shares", key+".shares")
 	if a.Shares != nil {
 		shares = strings.TrimSpace("shares " + strconv.FormatInt(*a.Shares, 10) + " " + doc.Bracket(measure.Value(a.Level)))
 	}

@@ -76,6 +76,7 @@ type factSheet struct {
 	About string // in a few words
 	Rows  []doc.Row
 
+	x       *index               // of a guest's sheet
 	missing []measure.NotChecked // what could not be read
 	ofAll   []measure.NotChecked // what could not be read of any of its kind; an inventory lists it once
 	said    []string             // keys that a line has named

@@ -32,34 +32,33 @@ func placementAt(d *measure.Document, p *measure.EndPoint) *hostPlacement {
 	return nil
 }
 
-// line returns an inventory's value for a line of the acceptance record that the end point itself cannot see;
-// "" if it has none.
-func (b *hostPlacement) line(name string) string {
-	if b == nil {
+// version returns the product, version and build of the hypervisor; "" if the inventory does not have it.
+func (b *hostPlacement) version() string {
+	if b.host == nil || b.host.Facts == nil {
 		return ""
 	}
-	if name == "hypervisor, version and build" && b.host != nil && b.host.Facts != nil {
-		return doc.Clean(doc.Join(hostVersion(b.host.Facts), doc.Prefixed("on ", b.host.Name)))
-	}
-	if b.guest == nil {
-		return ""
-	}
-	s := guestFactSheet(b.x, b.guest)
-	rows := map[string]string{}
-	for _, r := range s.Rows {
-		rows[r.Name] = r.Value
-	}
-	switch name {
-	case "virtual disks and their adapters":
-		var all []string
-		for _, disk := range b.guest.Disks[:min(len(b.guest.Disks), facts.MostInterfaces)] {
-			all = append(all, doc.Clean(disk.Name)+": "+rows[doc.Clean(disk.Name)])
+	return doc.Clean(doc.Join(hostVersion(b.host.Facts), doc.Prefixed("on ", b.host.Name)))
+}
+
+// ofGuest returns an accessor for a value of the guest's fact sheet.
+func ofGuest(value func(*factSheet, *measure.Guest) string) func(*hostPlacement) string {
+	return func(b *hostPlacement) string {
+		if b.guest == nil {
+			return ""
 		}
-		return strings.Join(all, "; ")
-	case "reservations, limits and shares":
-		return "CPU: " + rows["CPU allocation"] + "; memory: " + rows["memory allocation"]
-	case "CPU affinity of the guest":
-		return rows["CPU affinity"]
+		return value(newGuestFactSheet(b.x, b.guest), b.guest)
 	}
-	return ""
+}
+
+// diskTexts words each virtual disk.
+func (s *factSheet) diskTexts(g *measure.Guest) string {
+	var all []string
+	for i := range g.Disks[:min(len(g.Disks), facts.MostInterfaces)] {
+		all = append(all, doc.Clean(g.Disks[i].Name)+": "+s.diskText(&g.Disks[i]))
+	}
+	return strings.Join(all, "; ")
+}
+
+func (s *factSheet) allocations(g *measure.Guest) string {
+	return "CPU: " + s.cpuAllocation(g) + "; memory: " + s.memoryAllocation(g)
 }

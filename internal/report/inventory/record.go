@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,15 +25,16 @@ type inventoryItem struct {
 	value   func(*measure.Facts) string
 	missing []string // facts that it consists of, by the prefix of their keys
 	why     func(*measure.Facts) string
+	outside func(*hostPlacement) string // its value in an inventory, which comes first: an end point cannot see it
 }
 
 // Record returns the lines of all end points side by side.
 func Record(d *measure.Document) Checklists {
 	points := d.EndPoints[:min(len(d.EndPoints), facts.MostEndPoints)]
 	v := Checklists{}
-	var below []*hostPlacement
+	var placements []*hostPlacement
 	for i, p := range points {
-		v.Names, below = append(v.Names, doc.Clean(p.Name)), append(below, placementAt(d, &points[i]))
+		v.Names, placements = append(v.Names, doc.Clean(p.Name)), append(placements, placementAt(d, &points[i]))
 	}
 	if len(points) == 0 {
 		return v
@@ -47,7 +47,7 @@ func Record(d *measure.Document) Checklists {
 		for _, item := range part.items {
 			r := facts.Row{Name: item.name}
 			for i, p := range points {
-				r.Values = append(r.Values, cmp.Or(below[i].line(item.name), item.of(p)))
+				r.Values = append(r.Values, item.of(p, placements[i]))
 			}
 			rows.Rows = append(rows.Rows, r)
 		}
@@ -56,8 +56,13 @@ func Record(d *measure.Document) Checklists {
 	return v
 }
 
-// of returns the value of an item at an end point, or why it is missing.
-func (i inventoryItem) of(p measure.EndPoint) string {
+// of returns the value of an item at an end point with a placement, or why it is missing.
+func (i inventoryItem) of(p measure.EndPoint, at *hostPlacement) string {
+	if i.outside != nil && at != nil {
+		if s := i.outside(at); s != "" {
+			return s
+		}
+	}
 	if p.Facts == nil {
 		return doc.NotChecked + ": this end point reported no facts of its host"
 	}
@@ -83,29 +88,29 @@ func (i inventoryItem) from(f *measure.Facts, missing []measure.NotChecked, othe
 
 func machineItems() []inventoryItem {
 	return []inventoryItem{
-		{"make and model", func(f *measure.Facts) string { return facts.Machine(f.Machine) }, []string{"machine"}, nil},
-		{"firmware", func(f *measure.Facts) string { return facts.Firmware(f.Machine) }, []string{"machine"}, nil},
-		{"CPU type", func(f *measure.Facts) string { return measure.Value(f.CPUModel) }, []string{"cpu_model"}, nil},
-		{"CPU number", cpuNumber, []string{"cpu.sockets", "cores", "cpu"}, nil},
-		{"CPU speed", speedText, []string{"cpu.base_hz", "cpu.max_hz", "cpu.governors", "cpu"}, nil},
-		{"RAM", memoryOf, []string{"memory_bytes", "ram"}, nil},
-		{"disks", diskNames, []string{"disks"}, nil},
-		{"disk array, RAID", func(*measure.Facts) string { return "" }, nil, whyOf("thru does not read the members of an array or a RAID controller; the disks above are those that the system sees")},
-		{"file systems", fileSystems, []string{"disks"}, nil},
-		{"network cards", cardsText, []string{"interfaces"}, nil},
+		{"make and model", func(f *measure.Facts) string { return facts.Machine(f.Machine) }, []string{"machine"}, nil, nil},
+		{"firmware", func(f *measure.Facts) string { return facts.Firmware(f.Machine) }, []string{"machine"}, nil, nil},
+		{"CPU type", func(f *measure.Facts) string { return measure.Value(f.CPUModel) }, []string{"cpu_model"}, nil, nil},
+		{"CPU number", cpuNumber, []string{"cpu.sockets", "cores", "cpu"}, nil, nil},
+		{"CPU speed", speedText, []string{"cpu.base_hz", "cpu.max_hz", "cpu.governors", "cpu"}, nil, nil},
+		{"RAM", memoryOf, []string{"memory_bytes", "ram"}, nil, nil},
+		{"disks", diskNames, []string{"disks"}, nil, nil},
+		{"disk array, RAID", func(*measure.Facts) string { return "" }, nil, whyOf("thru does not read the members of an array or a RAID controller; the disks above are those that the system sees"), nil},
+		{"file systems", fileSystems, []string{"disks"}, nil, nil},
+		{"network cards", cardsText, []string{"interfaces"}, nil, nil},
 	}
 }
 
 func settingItems() []inventoryItem {
 	return []inventoryItem{
-		{"kind of machine", machineKind, []string{"hypervisor"}, nil},
-		{"hypervisor, version and build", hypervisorText, []string{"hypervisor"}, outsideOnly("its version and build")},
+		{"kind of machine", machineKind, []string{"hypervisor"}, nil, nil},
+		{"hypervisor, version and build", hypervisorText, []string{"hypervisor"}, outsideOnly("its version and build"), (*hostPlacement).version},
 		{"system", func(f *measure.Facts) string {
 			return doc.Join(measure.Value(f.Distro), doc.Prefixed("kernel ", measure.Value(f.Kernel)), measure.Value(f.Arch))
-		}, []string{"distribution", "kernel"}, nil},
-		{"BIOS settings that are not default", func(*measure.Facts) string { return "" }, nil, whyOf("the firmware does not expose its settings to the system; turbo, SMT, idle states and NUMA are below as the system sees them")},
-		{"system settings that are not default", changedText, []string{"settings_changed"}, whyOf("this system does not report which settings are defaults; the settings that limit TCP are below with their values")},
-		{"boot device", func(f *measure.Facts) string { return measure.Value(f.Boot) }, []string{"boot_device"}, nil},
+		}, []string{"distribution", "kernel"}, nil, nil},
+		{"BIOS settings that are not default", func(*measure.Facts) string { return "" }, nil, whyOf("the firmware does not expose its settings to the system; turbo, SMT, idle states and NUMA are below as the system sees them"), nil},
+		{"system settings that are not default", changedText, []string{"settings_changed"}, whyOf("this system does not report which settings are defaults; the settings that limit TCP are below with their values"), nil},
+		{"boot device", func(f *measure.Facts) string { return measure.Value(f.Boot) }, []string{"boot_device"}, nil, nil},
 	}
 }
 
@@ -119,13 +124,13 @@ func guestItems() []inventoryItem {
 		}
 	}
 	return []inventoryItem{
-		{"vCPUs", guest(func(f *measure.Facts) string { return facts.Cores(f.Cores) }), []string{"cores"}, noGuest("")},
-		{"RAM of the guest", guest(memoryOf), []string{"memory_bytes"}, noGuest("")},
-		{"virtual disks and their adapters", guest(diskNames), []string{"disks"}, noGuest("")},
-		{"virtual network cards", guest(virtualCards), []string{"interfaces"}, noGuest("")},
-		{"reservations, limits and shares", func(*measure.Facts) string { return "" }, nil, noGuest("reservations, limits and shares")},
-		{"CPU affinity of the guest", func(*measure.Facts) string { return "" }, nil, noGuest("its CPU affinity")},
-		{"limits seen in the guest", func(f *measure.Facts) string { return facts.Cgroup(f.Cgroup) }, []string{"cgroup"}, nil},
+		{"vCPUs", guest(func(f *measure.Facts) string { return facts.Cores(f.Cores) }), []string{"cores"}, noGuest(""), nil},
+		{"RAM of the guest", guest(memoryOf), []string{"memory_bytes"}, noGuest(""), nil},
+		{"virtual disks and their adapters", guest(diskNames), []string{"disks"}, noGuest(""), ofGuest((*factSheet).diskTexts)},
+		{"virtual network cards", guest(virtualCards), []string{"interfaces"}, noGuest(""), nil},
+		{"reservations, limits and shares", func(*measure.Facts) string { return "" }, nil, noGuest("reservations, limits and shares"), ofGuest((*factSheet).allocations)},
+		{"CPU affinity of the guest", func(*measure.Facts) string { return "" }, nil, noGuest("its CPU affinity"), ofGuest((*factSheet).affinity)},
+		{"limits seen in the guest", func(f *measure.Facts) string { return facts.Cgroup(f.Cgroup) }, []string{"cgroup"}, nil, nil},
 	}
 }
 
