@@ -6,7 +6,6 @@ import (
 
 	"thru/internal/cause/measurement"
 	"thru/internal/measure"
-	"thru/internal/stat"
 )
 
 func TestMeasurement(t *testing.T) {
@@ -16,7 +15,7 @@ func TestMeasurement(t *testing.T) {
 				DifferencePct: 100 * float64(sent-got) / float64(max(sent, got))}
 		}
 	}
-	spans := func(d *measure.Document) { d.Cells[0].Reconciled.Note = stat.NoteOfRates }
+	spans := func(d *measure.Document) { d.Cells[0].Reconciled.OfRates = true }
 	judgeRows(t, "measurement", []row{
 		{"agrees", "no", "", nil},
 		{"9.74 of 10 Gb/s at MTU 1500", "certain", "9.74 Gb/s is more than a link of 10.0 Gb/s can carry at MTU 1500 (9.41 Gb/s): frames must have been larger", edits{rate(9.74e9)}},

@@ -58,6 +58,7 @@ func Decode(text []byte) (*Document, error) {
 	nameTargets(&d)
 	nameOffloads(&d)
 	nameNoHypervisor(&d)
+	nameParts(&d)
 	return &d, nil
 }
 

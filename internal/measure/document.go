@@ -154,8 +154,9 @@ type Reconciled struct {
 	SentBytes     int64   `json:"sent_total_bytes"`
 	AckedBytes    *int64  `json:"acked_total_bytes,omitempty"`
 	ReceivedBytes int64   `json:"received_total_bytes"`
-	DifferencePct float64 `json:"difference_pct"` // of the totals
-	Note          string  `json:"note"`
+	DifferencePct float64 `json:"difference_pct"`     // of the totals
+	OfRates       bool    `json:"of_rates,omitempty"` // the difference is that of the rates: a foreign end's bytes cover another span
+	Note          string  `json:"note"`               // the difference in words
 }
 
 // Cell is one flow of the plan with all its runs and the figures over them.
@@ -286,7 +287,8 @@ type LossPlace struct {
 	Place    string `json:"place"`
 	EndPoint string `json:"end_point,omitempty"` // none for the path
 	Packets  int64  `json:"packets"`
-	Counter  string `json:"counter"` // "Udp.RcvbufErrors", or "the rest" for the path
+	Counter  string `json:"counter"`            // "Udp.RcvbufErrors", or "the rest" for the path
+	Estimate bool   `json:"estimate,omitempty"` // packets is an estimate: each count stands for several datagrams
 	Fix      string `json:"remedy,omitempty"`
 }
 
@@ -404,7 +406,8 @@ type Verdict struct {
 	// Inconclusive is set where the hosts, the traffic generator or its control could not have shown the rate. Then Pass is false and means nothing for the
 	// path.
 	Inconclusive bool   `json:"inconclusive,omitempty"`
-	Do           string `json:"do,omitempty"` // what would decide it
+	Undecided    string `json:"undecided_by,omitempty"` // why, without the share; Reason has both
+	Do           string `json:"do,omitempty"`           // what would decide it
 	// Judged is how many of Rungs with a link between their ends were judged; 0 without a ladder.
 	Judged   int     `json:"judged_rungs,omitempty"`
 	Rungs    int     `json:"rungs,omitempty"`

@@ -99,6 +99,28 @@ func nameTargets(d *Document) {
 	}
 }
 
+// nameParts sets what earlier versions tell only in texts: that a difference is of rates, that a place of loss is an
+// estimate, and why a verdict is inconclusive.
+func nameParts(d *Document) {
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if r := c.Reconciled; r != nil && r.Note == "of the measured time, since the far end's bytes are of a span of its own" {
+			r.OfRates = true
+		}
+		for k := range c.LossPlaces {
+			p := &c.LossPlaces[k]
+			p.Estimate = p.Estimate || strings.Contains(p.Counter, ", of which each stands for about ")
+		}
+	}
+	if v := d.Verdict; v != nil && v.Inconclusive && v.Undecided == "" {
+		for _, share := range []string{"% is required; ", "% is allowed; "} {
+			if _, why, found := strings.Cut(v.Reason, share); found {
+				v.Undecided = why
+			}
+		}
+	}
+}
+
 // nameNoHypervisor words why no placement is known as today, for results of versions with other words.
 func nameNoHypervisor(d *Document) {
 	for i := range d.EndPoints {

@@ -42,6 +42,25 @@ func TestDecodeUpgrades(t *testing.T) {
 	}
 }
 
+// TestDecodeParts: earlier versions tell in texts alone what later ones have keys for.
+func TestDecodeParts(t *testing.T) {
+	d, err := Decode([]byte(`{"schema":"thru.result/2","cells":[
+		{"reconciled":{"difference_pct":3,"note":"of the measured time, since the far end's bytes are of a span of its own"},
+			"loss_places":[{"place":"sender qdisc","counter":"drops, of which each stands for about 21 datagrams that travelled as one"},{"place":"path","counter":"the rest"}]},
+		{"reconciled":{"note":"equal"}}],
+		"verdict":{"inconclusive":true,"reason":"a to b carries 90.00% of the ceiling of 956 Mb/s, 95% is required; c was busy: it could not have shown the rate"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := &d.Cells[0], &d.Cells[1]
+	if !first.Reconciled.OfRates || second.Reconciled.OfRates || !first.LossPlaces[0].Estimate || first.LossPlaces[1].Estimate {
+		t.Errorf("%+v, %+v, %+v", first.Reconciled, second.Reconciled, first.LossPlaces)
+	}
+	if want := "c was busy: it could not have shown the rate"; d.Verdict.Undecided != want {
+		t.Errorf("undecided by %q, want %q", d.Verdict.Undecided, want)
+	}
+}
+
 // Upgrade takes over each key of the previous schema, from its own place only.
 func TestUpgrade(t *testing.T) {
 	d, err := Decode([]byte(`{"schema":"thru.result/1","labels":{"rtt_us":"7","label":"x"},

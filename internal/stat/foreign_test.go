@@ -79,7 +79,7 @@ func TestForeignEndsAreTakenAtTheirWord(t *testing.T) {
 		t.Errorf("both ends are %+v", c.Reconciled)
 	}
 	receiver.TotalBytes = 0 // it reports only the measured time
-	if Summarise(c, nil, Link{}); c.Reconciled == nil || c.Reconciled.Note != NoteOfRates {
+	if Summarise(c, nil, Link{}); c.Reconciled == nil || !c.Reconciled.OfRates {
 		t.Errorf("both ends are %+v", c.Reconciled)
 	}
 	receiver.Missing = []measure.NotChecked{{Fact: "bytes_read", Why: "it reports nothing"}}

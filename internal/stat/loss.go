@@ -54,7 +54,8 @@ func attribute(lost int64, counters []drops) []measure.LossPlace {
 		if took[i] > 0 {
 			p := measure.LossPlace{Place: c.place, EndPoint: c.endPoint, Packets: took[i], Counter: c.counter, Fix: c.fix}
 			if took[i] > c.n {
-				p.Counter += fmt.Sprintf(standsFor+" about %.0f datagrams that travelled as one", float64(took[i])/float64(c.n))
+				p.Estimate = true
+				p.Counter += fmt.Sprintf(", of which each stands for about %.0f datagrams that travelled as one", float64(took[i])/float64(c.n))
 			}
 			places = append(places, p)
 		}
@@ -64,9 +65,6 @@ func attribute(lost int64, counters []drops) []measure.LossPlace {
 	}
 	return places
 }
-
-// standsFor marks a counter whose share is an estimate.
-const standsFor = ", of which each stands for"
 
 // slack is how much larger than the mean the batches that find no room are.
 const slack = 1.12
@@ -129,6 +127,7 @@ func mergePlaces(all, more []measure.LossPlace) []measure.LossPlace {
 			all = append(all, p)
 		} else {
 			addTo(&all[i].Packets, p.Packets)
+			all[i].Estimate = all[i].Estimate || p.Estimate
 		}
 	}
 	return all

@@ -52,14 +52,10 @@ func (s *summary) reconcile() {
 		r.Note = unit.Count(r.SentBytes-r.ReceivedBytes) + " bytes were sent but not received"
 	}
 	if !whole {
-		r.Note = NoteOfRates
+		r.OfRates, r.Note = true, "of the measured time, since the far end's bytes are of a span of its own"
 	}
 	s.cell.Reconciled = &r
 }
-
-// NoteOfRates marks a measure.Reconciled whose difference is of the rates in the measured time: a foreign end's
-// bytes cover another span.
-const NoteOfRates = "of the measured time, since the far end's bytes are of a span of its own"
 
 // ackedBytes returns the bytes that the peer's kernel acknowledged until the end. The kernel's count includes the
 // connection's greeting, SYN and FIN.

@@ -179,12 +179,9 @@ func settle(v measure.Verdict, cells ...*measure.Cell) measure.Verdict {
 	return v
 }
 
-// ShareText words the share of a cell's ceiling, as the reason of an inconclusive verdict does at its beginning.
-func ShareText(c *measure.Cell) string { return judged(*c).Reason }
-
 // openVerdict returns an inconclusive verdict: why, and what would decide.
 func openVerdict(v measure.Verdict, why, do string) measure.Verdict {
-	v.Pass, v.Inconclusive, v.Do = false, true, do
+	v.Pass, v.Inconclusive, v.Undecided, v.Do = false, true, why, do
 	v.Reason += "; " + why
 	return v
 }

@@ -223,7 +223,7 @@ func (s *summary) warnDifference() {
 	if r == nil {
 		return
 	}
-	if math.Abs(r.DifferencePct) > MaxDifferencePct && r.Note != NoteOfRates {
+	if math.Abs(r.DifferencePct) > MaxDifferencePct && !r.OfRates {
 		s.warn("the totals of sender and receiver differ by %s: %s", unit.Percent(r.DifferencePct), r.Note)
 	}
 	if rates := 100 * differenceOf(r.SenderBps, r.ReceiverBps); math.Abs(rates) > MaxDifferencePct {

@@ -97,10 +97,9 @@ func (s *summary) warnLoss(d *measure.DatagramFigures) {
 // atReceiver reports whether a place is in the receiving host.
 func atReceiver(place string) bool { return strings.HasPrefix(place, receiverSide) }
 
-// estimated reports whether a place rests on counts that each stand for several datagrams: a small share of the
-// path would be hidden.
+// estimated reports whether a place is an estimate, which would hide a small share of the path.
 func (s *summary) estimated() bool {
-	return slices.ContainsFunc(s.cell.LossPlaces, func(p measure.LossPlace) bool { return strings.Contains(p.Counter, standsFor) })
+	return slices.ContainsFunc(s.cell.LossPlaces, func(p measure.LossPlace) bool { return p.Estimate })
 }
 
 // locatedDatagrams returns how many datagrams are attributed to a place.

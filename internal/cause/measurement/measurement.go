@@ -95,7 +95,7 @@ func moreThanSent(f *diagnose.Flow) *diagnose.Outcome {
 		return nil
 	}
 	more := -r.DifferencePct
-	if r.Note == stat.NoteOfRates { // the two spans began and ended at different times
+	if r.OfRates { // the two spans began and ended at different times
 		if more < 10 || r.SenderBps <= 0 {
 			return nil
 		}

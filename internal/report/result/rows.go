@@ -374,7 +374,7 @@ func reconciledText(r *measure.Reconciled) string {
 	}
 	in := doc.ScaleFor(max(r.SenderBps, r.ReceiverBps))
 	what := "totals"
-	if r.Note == stat.NoteOfRates {
+	if r.OfRates {
 		what = "rates"
 	}
 	s := fmt.Sprintf("sender %s, receiver %s %s, %s differ by %.2f%%", in.Number(r.SenderBps), in.Number(r.ReceiverBps), in.Name, what, r.DifferencePct)

@@ -13,7 +13,6 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report"
 	"thru/internal/report/result"
-	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -103,8 +102,8 @@ func reasons(d *measure.Document, g *report.Gist, hasShare bool) []string {
 		reason = doc.Clean(v.Reason)
 	}
 	for _, f := range g.Flows {
-		if f.Cell.Ceiling != nil {
-			reason = strings.TrimPrefix(reason, doc.Clean(stat.ShareText(f.Cell))+"; ")
+		if c := f.Cell.Ceiling; c != nil && c.SharePct == v.Share && v.Undecided != "" {
+			reason = doc.Clean(v.Undecided)
 		}
 	}
 	return doc.NonEmpty(reason, doc.Prefixed("do: ", doc.Clean(v.Do)))

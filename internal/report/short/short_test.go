@@ -14,7 +14,6 @@ import (
 
 	"thru/internal/doc/text"
 	"thru/internal/measure"
-	"thru/internal/stat"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -40,7 +39,8 @@ func TestAnswers(t *testing.T) {
 	open.Verdict.Reason, open.Verdict.Do = "peer was busy without the test: it could not have shown the rate", "end the other work at peer, and measure again"
 	for i := range open.Cells { // the answer has the share
 		if c := &open.Cells[i]; c.From == "peer" {
-			open.Verdict.Reason = stat.ShareText(c) + "; " + open.Verdict.Reason
+			open.Verdict.Share, open.Verdict.Undecided = c.Ceiling.SharePct, open.Verdict.Reason
+			open.Verdict.Reason = "peer to local carries some of the ceiling; " + open.Verdict.Reason
 		}
 	}
 	single := load(t, "verdict")
