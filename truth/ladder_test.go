@@ -3,7 +3,6 @@ package truth
 import (
 	"math"
 	"math/rand/v2"
-	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -35,10 +34,7 @@ func (c climbing) cells(r *rand.Rand, rung string, rate func(streams int) float6
 }
 
 // claims reports whether the advice claims any difference.
-func claims(advice []string) bool {
-	text := strings.Join(advice, " ")
-	return !strings.HasPrefix(text, "Use 1 stream:") || strings.Contains(text, " cost ") || strings.Contains(text, "clearly")
-}
+func claims(a stat.Advice) bool { return a.Streams != 1 || a.Costly || a.Faster+a.Slower > 0 }
 
 // told reports whether any rung of a ladder is reported to carry more or less than the one below it.
 func told(l *measure.Ladder) bool {
@@ -97,7 +93,7 @@ func streamsTable(scale float64) table {
 				return 1e10 * (1 + more)
 			}
 			rates = append(rates, count(1000, scale, uint64(500+i), func(r *rand.Rand) bool {
-				return !strings.HasPrefix(stat.StreamAdvice(c.cells(r, "", rate), 8)[0], "Use 1 stream:")
+				return stat.StreamAdvice(c.cells(r, "", rate), 8).Streams != 1
 			}))
 		}
 		t.add(c.name, rates...)

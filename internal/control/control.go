@@ -151,7 +151,7 @@ func (r *Runner) conclude(p plan.Plan, doc *measure.Document) {
 	cause.Diagnose(doc)
 	cause.Rungs([]*measure.Document{doc})
 	if p.Command == "ladder" {
-		doc.Advice = stat.StreamAdvice(topmost(doc.Cells), cpusOf(doc))
+		doc.Advice = stat.StreamAdvice(topmost(doc.Cells), cpusOf(doc)).Lines
 	}
 }
 

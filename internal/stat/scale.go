@@ -44,11 +44,17 @@ func sameSettings(a, b *measure.Spec) bool {
 	return a.MSS == b.MSS && a.Congestion == b.Congestion && a.IO == b.IO && a.Unplaced == b.Unplaced
 }
 
-// StreamAdvice words what the cells of a ladder show about the number of streams and the window. cpus are those of
-// the smaller end (B-15: one connection keeps two CPU threads busy). A gain, a cost or a difference must pass
-// clearlyMore.
-func StreamAdvice(cells []measure.Cell, cpus int) []string {
-	var out []string
+// Advice is what the cells of a ladder show about the number of streams and the window.
+type Advice struct {
+	Streams        int  // the fewest that no other number clearly exceeds; 0: not known
+	Costly         bool // more of them carry clearly less
+	Faster, Slower int  // cells that are clearly so with the fixed window
+	Lines          []string
+}
+
+// StreamAdvice returns the advice that cells give. cpus are those of the smaller end (B-15: one connection keeps two
+// CPU threads busy). A gain, a cost or a difference must pass clearlyMore.
+func StreamAdvice(cells []measure.Cell, cpus int) (a Advice) {
 	var of []*measure.Figure
 	for i := range cells {
 		if cells[i].Goodput != nil && !cells[i].Baseline {
@@ -57,12 +63,10 @@ func StreamAdvice(cells []measure.Cell, cpus int) []string {
 	}
 	byStreams := withWindow(cells, 0)
 	if len(byStreams) >= 2 {
-		out = append(out, streamSentence(byStreams, of, cpus))
+		a.adviseStreams(byStreams, of, cpus)
 	}
-	if s := windowSentence(cells, of); s != "" {
-		out = append(out, s)
-	}
-	return out
+	a.adviseWindow(cells, of)
+	return a
 }
 
 // withWindow returns the measured cells of a window by their streams.
@@ -77,8 +81,8 @@ func withWindow(cells []measure.Cell, window int64) []*measure.Cell {
 	return out
 }
 
-// streamSentence names the fewest streams that do not differ significantly from the best figure.
-func streamSentence(cs []*measure.Cell, of []*measure.Figure, cpus int) string {
+// adviseStreams names the fewest streams that do not differ significantly from the best figure.
+func (a *Advice) adviseStreams(cs []*measure.Cell, of []*measure.Figure, cpus int) {
 	best := slices.MaxFunc(cs, func(a, b *measure.Cell) int { return cmp.Compare(a.Goodput.Value, b.Goodput.Value) })
 	few := best
 	for _, c := range cs {
@@ -87,6 +91,7 @@ func streamSentence(cs []*measure.Cell, of []*measure.Figure, cpus int) string {
 			break
 		}
 	}
+	a.Streams = few.Streams
 	s := fmt.Sprintf("Use %s: %s at the default window", unit.Plural(few.Streams, "stream"), unit.Rate(few.Goodput.Value))
 	switch {
 	case few == best:
@@ -96,17 +101,18 @@ func streamSentence(cs []*measure.Cell, of []*measure.Figure, cpus int) string {
 		s += fmt.Sprintf("; %s with %d is not a clear gain", unit.Rate(best.Goodput.Value), best.Streams)
 	}
 	if last := cs[len(cs)-1]; last.Streams > best.Streams && clearlyMore(best.Goodput, last.Goodput, of) {
+		a.Costly = true
 		s += fmt.Sprintf("; %d streams cost %.0f%%", last.Streams, 100*(1-last.Goodput.Value/best.Goodput.Value))
 	}
 	if cpus > 0 {
 		s += fmt.Sprintf(". The usual start, half of the CPUs, would be %[2]d of this machine's %[1]d", cpus, max(cpus/2, 1))
 	}
-	return s + "."
+	a.Lines = append(a.Lines, s+".")
 }
 
-func windowSentence(cells []measure.Cell, of []*measure.Figure) string {
-	var up, down, n int
-	single := false
+// adviseWindow counts the cells that the fixed window makes faster or slower.
+func (a *Advice) adviseWindow(cells []measure.Cell, of []*measure.Figure) {
+	n, single := 0, false
 	for i := range cells {
 		c := &cells[i]
 		if c.Goodput == nil || c.Baseline || c.Window.Send == 0 {
@@ -119,15 +125,20 @@ func windowSentence(cells []measure.Cell, of []*measure.Figure) string {
 			n++
 			single = single || isSingle(c.Goodput) || isSingle(d.Goodput)
 			if clearlyMore(c.Goodput, d.Goodput, of) {
-				up++
+				a.Faster++
 			} else if clearlyMore(d.Goodput, c.Goodput, of) {
-				down++
+				a.Slower++
 			}
 		}
 	}
+	if n > 0 {
+		a.Lines = append(a.Lines, windowSentence(a.Faster, a.Slower, n, single))
+	}
+}
+
+// windowSentence words in how many of n cells the window is clearly faster or slower; single: by one run each.
+func windowSentence(up, down, n int, single bool) string {
 	switch {
-	case n == 0:
-		return ""
 	case up == 0 && down == 0 && single:
 		return "The fixed window makes no difference that one run each could show (--repeat 5): leave -w out."
 	case up == 0 && down == 0:

@@ -35,12 +35,12 @@ func TestStreamAdvice(t *testing.T) {
 		"more is better, then worse": {map[int][3]float64{1: {9, 10, 11}, 2: {19, 20, 21}, 4: {24, 25, 26}, 8: {17, 18, 19}}, "Use 4 streams: 25.0 Gb/s at the default window; 8 streams cost 28%"},
 		"no clear gain":              {map[int][3]float64{1: {9, 10, 11}, 2: {9, 10.4, 12}, 4: {9, 10.6, 12}, 8: {9, 10, 11}}, "Use 1 stream: 10.0 Gb/s at the default window; 10.6 Gb/s with 4 is not a clear gain"},
 	} {
-		got := StreamAdvice(rung(c.values, 0), 8)
+		got := StreamAdvice(rung(c.values, 0), 8).Lines
 		if len(got) != 1 || !strings.HasPrefix(got[0], c.want) || !strings.HasSuffix(got[0], "would be 4 of this machine's 8.") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := StreamAdvice(nil, 8); len(got) != 0 {
+	if got := StreamAdvice(nil, 8).Lines; len(got) != 0 {
 		t.Errorf("advice without figures: %q", got)
 	}
 }
@@ -60,7 +60,7 @@ func TestSingleRunAdvice(t *testing.T) {
 			f := cells[i].Goodput
 			f.Runs, f.CI95Low, f.CI95High = 1, nil, nil
 		}
-		if got := StreamAdvice(cells, 0); len(got) != 1 || got[0] != c.want {
+		if got := StreamAdvice(cells, 0).Lines; len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -70,7 +70,7 @@ func TestWindowAdvice(t *testing.T) {
 	base := rung(map[int][3]float64{1: {9, 10, 11}, 2: {19, 20, 21}, 4: {24, 25, 26}, 8: {17, 18, 19}}, 0)
 	slow := rung(map[int][3]float64{1: {7, 7.5, 8}, 2: {13, 14, 15}, 4: {17, 18, 19}, 8: {17, 18, 19}}, 800<<10)
 	got := StreamAdvice(append(base, slow...), 4)
-	if len(got) != 2 || !strings.Contains(got[1], "clearly slower in 3 of 4 cells, faster in 0") {
-		t.Errorf("%q", got)
+	if len(got.Lines) != 2 || !strings.Contains(got.Lines[1], "clearly slower in 3 of 4 cells, faster in 0") || got.Streams != 4 || !got.Costly || got.Faster != 0 || got.Slower != 3 {
+		t.Errorf("%+v", got)
 	}
 }
