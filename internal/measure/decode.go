@@ -122,7 +122,9 @@ func (s *scale) value(t reflect.Type, deep int) error {
 		return s.array(t, deep)
 	}
 	if n, ok := token.(json.Number); ok && t != nil {
-		s.repair(n, t.Kind())
+		if err := s.repair(n, t.Kind()); err != nil {
+			return err
+		}
 	}
 	if token != nil && t != nil && (t.Kind() == reflect.Struct || t.Kind() == reflect.Map || t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8) {
 		return fmt.Errorf("it has %.20q instead of a %s", fmt.Sprint(token), t.Kind())
@@ -131,16 +133,18 @@ func (s *scale) value(t reflect.Type, deep int) error {
 }
 
 // repair replaces a 64-bit integer that a tool has rounded to float64, as jq and JavaScript do: 18446744073709552000
-// for 2^64-1, or 1e+18. One beyond its type becomes the greatest value of the type.
-func (s *scale) repair(n json.Number, of reflect.Kind) {
+// for 2^64-1, or 1e+18. It refuses one that no rounding explains, rather than change it silently.
+func (s *scale) repair(n json.Number, of reflect.Kind) error {
 	f, err := n.Float64()
 	if err != nil || f != math.Trunc(f) {
-		return
+		return nil // of an integer, encoding/json reports it
 	}
 	_, signed := strconv.ParseInt(n.String(), 10, 64)
 	_, unsigned := strconv.ParseUint(n.String(), 10, 64)
 	var whole string
 	switch exact := big.NewFloat(f); {
+	case of == reflect.Uint64 && f > 1<<64, (of == reflect.Int || of == reflect.Int64) && math.Abs(f) > 1<<63:
+		return fmt.Errorf("it has the number %.30s, which does not fit the 64 bits of its key", n)
 	case of == reflect.Uint64 && unsigned != nil && f >= 0:
 		u, _ := exact.Uint64()
 		whole = strconv.FormatUint(u, 10)
@@ -148,11 +152,12 @@ func (s *scale) repair(n json.Number, of reflect.Kind) {
 		i, _ := exact.Int64()
 		whole = strconv.FormatInt(i, 10)
 	default:
-		return
+		return nil
 	}
 	end := int(s.from.InputOffset())
 	s.whole = append(append(s.whole, s.text[s.copied:end-len(n)]...), whole...)
 	s.copied = end
+	return nil
 }
 
 func (s *scale) object(t reflect.Type, deep int) error {

@@ -78,7 +78,7 @@ func TestDecodeRounded(t *testing.T) {
 		{"5", "6", "7", 5, 6, 7},
 		{"9223372036854775807", "9007199254740993", "18446744073709551615", math.MaxInt64, 9007199254740993, math.MaxUint64},
 		{"9223372036854776000", "1e+18", "18446744073709552000", math.MaxInt64, 1e18, math.MaxUint64},
-		{"-9.3e18", "1.5e1", "1.8446744073709552e+19", math.MinInt64, 15, math.MaxUint64},
+		{"-9223372036854775808", "1.5e1", "1.8446744073709552e+19", math.MinInt64, 15, math.MaxUint64},
 	} {
 		d, err := Decode(fmt.Appendf(nil, text, Schema, c.elapsed, c.rate, c.pacing))
 		if err != nil {
@@ -97,6 +97,11 @@ func TestDecodeRounded(t *testing.T) {
 	}
 	if _, err := Decode(fmt.Appendf(nil, text, Schema, "1", "1", "-1")); err == nil {
 		t.Error("-1 is taken for an unsigned integer")
+	}
+	for _, far := range [][2]string{{"-9.3e18", "1"}, {"1e19", "1"}, {"99999999999999999999", "1"}, {"1", "1e20"}, {"1", "18446744073709560000"}} {
+		if _, err := Decode(fmt.Appendf(nil, text, Schema, far[0], "1", far[1])); err == nil || !strings.Contains(err.Error(), "does not fit the 64 bits") {
+			t.Errorf("%v: %v", far, err)
+		}
 	}
 }
 
