@@ -38,7 +38,7 @@ func (r *Runner) Check(ctx context.Context, how Probing, streams int) (*measure.
 	begin := time.Now()
 	doc := r.document("check", begin)
 	err := r.check(ctx, doc, how, streams)
-	r.placeEnds(ctx, doc)
+	r.placeEnds(ctx, doc, false)
 	r.fetchCounters(ctx, doc)
 	if ctx.Err() != nil {
 		err = fault.Failf("", "interrupted")

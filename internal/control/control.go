@@ -48,13 +48,14 @@ func (r *Runner) carryOut(ctx context.Context, p plan.Plan, doc *measure.Documen
 	if err == nil {
 		err = r.allowed(p)
 	}
+	brief := false
 	if err == nil {
 		r.findGuests(ctx, doc, routes)
 		r.summarise(p, doc, facts)
-		err = r.fit(ctx, p, doc, routes)
+		brief, err = r.fit(ctx, p, doc, routes)
 	}
 	if err == nil {
-		r.placeEnds(ctx, doc)
+		r.placeEnds(ctx, doc, brief)
 	}
 	if err == nil {
 		r.watchGuests(ctx, doc)

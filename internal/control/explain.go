@@ -45,7 +45,7 @@ func (r *Runner) Explain(ctx context.Context, p plan.Plan, how Probing, budget t
 		err = x.look(ctx, how, p.Steps[0].Specs[0])
 	}
 	if err == nil {
-		r.placeEnds(ctx, doc)
+		r.placeEnds(ctx, doc, false)
 		r.watchGuests(ctx, doc)
 		err = x.measure(ctx, p)
 	}

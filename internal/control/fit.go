@@ -16,18 +16,24 @@ import (
 const quickTime = 6 * time.Second
 
 // fit judges the quick gates before a plan runs: on the facts, and on a probe of
-// a few round trips, which is kept for later commands.
-func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, routes map[string]*measure.Route) error {
+// a few round trips, which is kept for later commands. With brief, there are so many
+// pairs that the document omits gates that pass.
+func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, routes map[string]*measure.Route) (brief bool, err error) {
 	if p.Gates == plan.GatesOff {
 		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "gates", Why: "the plan has gates: off"})
-		return nil
+		return false, nil
 	}
 	if r.Gating == nil {
-		return nil
+		return false, nil
 	}
 	if r.goesOn {
 		return r.fitAll(ctx, p, doc, routes)
 	}
+	return false, r.fitPair(ctx, p, doc, routes)
+}
+
+// fitPair is fit for a plan of two hosts.
+func (r *Runner) fitPair(ctx context.Context, p plan.Plan, doc *measure.Document, routes map[string]*measure.Route) error {
 	s := p.Steps[0].Specs[0]
 	how := Probing{Quick: true, Source: s.BindAddr, Device: s.BindDev, DataAddr: s.DataAddr, Family: s.Family}
 	key := pathKey(doc, routes, how)

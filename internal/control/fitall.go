@@ -44,24 +44,25 @@ var (
 // each path that it can probe in a bounded time. A gate that fails disqualifies
 // its host or its pair, and the others are measured; the run ends where none is
 // left.
-func (r *Runner) fitAll(ctx context.Context, p plan.Plan, doc *measure.Document, routes map[string]*measure.Route) error {
+func (r *Runner) fitAll(ctx context.Context, p plan.Plan, doc *measure.Document, routes map[string]*measure.Route) (brief bool, err error) {
 	pairs := r.pairings(p)
 	if err := r.probeAll(ctx, pairs); err != nil {
-		return err
+		return false, err
 	}
-	r.judgeAll(doc, routes, pairs)
+	brief = len(pairs) > mostListed
+	r.judgeAll(doc, routes, pairs, brief)
 	if err := r.choose(doc); err != nil {
-		return err
+		return brief, err
 	}
 	if err := disqualified(doc.Gates, "measure anyway with --force; the result notes it"); err != nil {
 		if r.Gating.Force || p.Gates == plan.GatesForce {
 			doc.Forced = true
 			doc.Warnings = append(doc.Warnings, "measured by force, although "+err.Error())
-			return nil
+			return brief, nil
 		}
-		return r.disqualify(p, doc, err)
+		return brief, r.disqualify(p, doc, err)
 	}
-	return nil
+	return brief, nil
 }
 
 // pairings lists the pairs that the plan measures between, each once.
@@ -175,7 +176,7 @@ func (x *pairing) probe(ctx context.Context, failed map[*EndPoint]error) {
 
 // judgeAll computes the gates of all pairs. The gates of a host are the same in
 // each of its pairs except for the route: the worst is listed.
-func (r *Runner) judgeAll(doc *measure.Document, routes map[string]*measure.Route, pairs []*pairing) {
+func (r *Runner) judgeAll(doc *measure.Document, routes map[string]*measure.Route, pairs []*pairing, brief bool) {
 	ends := map[string]measure.EndPoint{}
 	for _, e := range doc.EndPoints {
 		ends[e.Name] = e
@@ -189,8 +190,7 @@ func (r *Runner) judgeAll(doc *measure.Document, routes map[string]*measure.Rout
 		}
 		gates = append(gates, r.gatesOf(x, ends, routes)...)
 	}
-	r.brief = len(pairs) > mostListed
-	if doc.Gates = worstFirst(gates, r.brief); r.brief {
+	if doc.Gates = worstFirst(gates, brief); brief {
 		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "gates", Why: fmt.Sprintf("with more than %d pairs, only gates that do not pass are listed", mostListed)})
 	}
 	for _, why := range slices.Sorted(maps.Keys(unprobed)) {

@@ -15,7 +15,8 @@ const mostListed = 16
 // judgeHypervisors adds the gates of the hypervisors below the end points. It runs
 // after the other gates, since a hypervisor may take its time. None of these
 // gates fails, so the late check misses no failure.
-func (r *Runner) judgeHypervisors(doc *measure.Document) {
+// With brief it omits gates that pass.
+func (r *Runner) judgeHypervisors(doc *measure.Document, brief bool) {
 	s := scene.Subject{LinkBps: r.Link.RateBps}
 	for _, e := range doc.EndPoints {
 		s.Ends = append(s.Ends, scene.End{Name: e.Name, Facts: e.Facts, Placements: e.Placement.HostPlacement(doc.Inventories)})
@@ -28,7 +29,7 @@ func (r *Runner) judgeHypervisors(doc *measure.Document) {
 		}
 		gates = chosen
 	}
-	if r.brief {
+	if brief {
 		gates = slices.DeleteFunc(gates, func(g measure.Gate) bool { return g.Status == measure.GatePass })
 	}
 	if len(gates) == 0 {

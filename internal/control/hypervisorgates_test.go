@@ -36,7 +36,7 @@ func TestJudgeHypervisor(t *testing.T) {
 	} {
 		r := &Runner{Gating: x.gating}
 		for range 2 { // a continued plan places its ends again
-			r.judgeHypervisors(x.doc)
+			r.judgeHypervisors(x.doc, false)
 		}
 		var got []string
 		for _, g := range x.doc.Gates {
@@ -66,7 +66,7 @@ func TestBriefGates(t *testing.T) {
 		for range mostListed + 1 {
 			d.EndPoints = append(d.EndPoints, measure.EndPoint{Name: "a", Placement: &measure.Placement{Source: "vsphere://vc", Guest: "vm-1"}})
 		}
-		(&Runner{brief: brief}).judgeHypervisors(d)
+		new(Runner).judgeHypervisors(d, brief)
 		passes := slices.ContainsFunc(d.Gates, func(g measure.Gate) bool { return g.Status == measure.GatePass })
 		if len(d.Gates) == 0 || passes == brief {
 			t.Errorf("brief %v: %+v", brief, d.Gates)

@@ -119,8 +119,8 @@ func await[T any](ctx context.Context, grace time.Duration, call func() (T, erro
 
 // placeEnds sets for each end point its host placement, as far as the sources
 // know it, and how the pairs are placed. A failed source is a warning.
-func (r *Runner) placeEnds(ctx context.Context, doc *measure.Document) {
-	defer r.judgeHypervisors(doc)
+func (r *Runner) placeEnds(ctx context.Context, doc *measure.Document, brief bool) {
+	defer r.judgeHypervisors(doc, brief)
 	defer r.takeOver(doc)
 	b := r.hypervisorRun
 	if b == nil {

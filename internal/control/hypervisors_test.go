@@ -316,7 +316,7 @@ func TestTakeOver(t *testing.T) {
 		Relations:   []measure.Relation{{From: "b", To: "a", Kind: measure.SameVLAN}},
 		Inventories: []measure.Inventory{{Source: "vc", Guests: []measure.Guest{{ID: "vm-2", Host: "host-9"}}, Series: []measure.Series{series("vm-1", 20, 40)}}},
 	}
-	(&Runner{Before: before}).placeEnds(t.Context(), doc)
+	(&Runner{Before: before}).placeEnds(t.Context(), doc, false)
 	v := doc.Inventories[0]
 	if len(doc.Inventories) != 2 || len(v.Guests) != 2 || v.Guest("vm-2").Host != "host-9" || len(v.Series) != 2 {
 		t.Fatalf("%+v", doc.Inventories)

@@ -124,7 +124,6 @@ type Runner struct {
 
 	goesOn  bool                     // the run goes on after a pair failed
 	down    map[string]error         // errors of end points that were left out, by name
-	brief   bool                     // so many pairs that documents omit passed gates
 	unfit   map[route]error          // errors of pairs that a gate disqualifies
 	swapped map[route]bool           // pairs of which the other end had to dial
 	walls   map[string]time.Duration // wall clocks minus this machine's
