@@ -25,6 +25,8 @@ func TestRaiseWindow(t *testing.T) {
 		{"with one of years", nil, 1e18, "", "three times the bandwidth-delay product"},
 		{"without a goodput", []hostsEdit{func(h *hosts) { h.cell.Runs[0].Goodput, h.cell.Goodput = nil, nil }}, 20e6, "", "three times the bandwidth-delay product"},
 		{"at a rate beyond all", []hostsEdit{func(h *hosts) { h.cell.Runs[0].Goodput = new(1e308) }}, 20e6, "sysctl -w net.ipv4.tcp_rmem='4096 131072 1610612736'", "512 MiB"},
+		{"beyond what thru sets", []hostsEdit{linkShare(40)}, 500e6, "sysctl -w net.ipv4.tcp_rmem='4096 131072 1610612736'",
+			"10.5 Gb/s at a round trip of 500 ms needs a window of 626 MiB; thru sets at most 512 MiB for a connection: use 2 times as many streams"},
 	} {
 		h := twoHosts(c.edits...)
 		f := diagnose.NewFlow(theCatalogue(), h.doc, h.cell)

@@ -27,6 +27,7 @@ func TestFix(t *testing.T) {
 		{"a window that is allowed", linux, func(h *scene.Host) scene.Fix { return scene.Window(h, 1_000_000, false) }, "", "already allows 3 MiB per connection"},
 		{"a window of an unknown host", nil, func(h *scene.Host) scene.Fix { return scene.Window(h, 1_000_000, false) }, "sysctl -w net.ipv4.tcp_rmem='4096 131072 3000000'", ""},
 		{"a window of an unknown system", system("plan9"), func(h *scene.Host) scene.Fix { return scene.Window(h, 1_000_000, false) }, "", "977 KiB"},
+		{"buffers beyond what thru sets", linux, func(h *scene.Host) scene.Fix { return scene.SetBuffers(h, 1<<30, false) }, "sysctl -w net.ipv4.tcp_rmem='4096 131072 1610612736'", "use 2 times as many streams"},
 		{"a window beyond all bounds", nil, func(h *scene.Host) scene.Fix { return scene.Window(h, 1<<62, false) }, "sysctl -w net.ipv4.tcp_rmem='4096 131072 1610612736'", ""},
 		{"timestamps of Windows", system("windows"), func(h *scene.Host) scene.Fix { return h.Set(knob.Timestamps, "", "1") }, "netsh int tcp set global timestamps=enabled", ""},
 		{"a control that is none", nil, func(h *scene.Host) scene.Fix { return h.Set(knob.Congestion, "", "$(reboot)") }, "sysctl -w net.ipv4.tcp_congestion_control=VALUE", ""},

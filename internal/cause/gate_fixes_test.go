@@ -200,6 +200,9 @@ func TestWindowToSet(t *testing.T) {
 	if w := sc.NeededWindow(); bdp != 25e6 || w < 25e6 || w%(2*1448) != 0 || w-25e6 >= 2*1448 {
 		t.Errorf("BDP %v, window %d", bdp, w)
 	}
+	if w := scene.NeededWindow(10e9, 500e6, 1, 1448); w < 625e6 || w-625e6 >= 2*1448 { // more than thru sets
+		t.Errorf("10 Gb/s at 500 ms need a window of %d", w)
+	}
 	if got := knob.MaxSockBuf(4 << 20); got != 4718592 {
 		t.Errorf("maxsockbuf for 4 MiB is %d, want 4718592", got)
 	}

@@ -62,12 +62,14 @@ func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Fix {
 	}
 	h := e.Machine()
 	r := h.Fix(scene.Window(h, window, e.Sends()))
-	if len(r.Commands) > 0 {
-		each := ""
-		if f.Cell.Streams > 1 {
-			each = fmt.Sprintf(" for each of %d streams", f.Cell.Streams)
-		}
-		r.Advice = fmt.Sprintf("%s at a round trip of %s needs a window of %s%s", of, unit.Duration(int64(rttNs)), unit.Size(window), each)
+	need := fmt.Sprintf("%s at a round trip of %s needs a window of %s", of, unit.Duration(int64(rttNs)), unit.Size(window))
+	if f.Cell.Streams > 1 {
+		need += fmt.Sprintf(" for each of %d streams", f.Cell.Streams)
+	}
+	if beyond := scene.Beyond(window); beyond != "" {
+		r.Advice = need + "; " + beyond
+	} else if len(r.Commands) > 0 {
+		r.Advice = need
 	}
 	return r
 }

@@ -82,6 +82,9 @@ func Window(h *Host, bytes int64, sends bool) Fix {
 // SetBuffers lets one connection have the window in flight. It sets the buffer of one side only, and never reduces
 // it.
 func SetBuffers(h *Host, window int64, sends bool) Fix {
+	if beyond := Beyond(window); beyond != "" {
+		return SetBuffers(h, measure.MaxWindow, sends).WithAdvice(beyond)
+	}
 	if h.System == "windows" { // which has levels: half of a buffer is the window
 		if h.Limits().Window >= window {
 			return Fix{}

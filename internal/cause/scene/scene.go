@@ -4,12 +4,14 @@
 package scene
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
+	"thru/internal/unit"
 )
 
 // Subject is what to judge.
@@ -151,21 +153,30 @@ func (sc *Scene) BDP() (bytes float64, why string) {
 
 // Bounds of a TCP window.
 const (
-	PlainWindow = 65535 // the most without window scaling (RFC 9293)
-	UsualMSS    = 1448  // of MTU 1500 with timestamps
-	leastMSS    = 88    // the least that Linux takes (TCP_MIN_MSS)
-	timestamps  = 12    // bytes of the option with its padding
+	PlainWindow = 65535   // the most without window scaling (RFC 9293)
+	UsualMSS    = 1448    // of MTU 1500 with timestamps
+	leastMSS    = 88      // the least that Linux takes (TCP_MIN_MSS)
+	mostWindow  = 1 << 40 // beyond any path
+	timestamps  = 12      // bytes of the option with its padding
 )
 
 // NeededWindow returns the window, in bytes, that each of the connections of a path needs (C-14): its share of the
-// bandwidth-delay product as an even number of segments. A larger one than measure.MaxWindow is none that a kernel
-// has a buffer for. 0 if the rate or the round-trip time is not known.
+// bandwidth-delay product as an even number of segments. It may be more than a connection can have: see Beyond. 0 if
+// the rate or the round-trip time is not known.
 func NeededWindow(bps float64, rttNs int64, connections int, mss int64) int64 {
 	if !(bps > 0) || rttNs <= 0 {
 		return 0
 	}
 	share := stat.BDPBytes(bps, rttNs) / float64(max(1, connections))
-	return int64(min(stat.WindowEven(share, mss), measure.MaxWindow))
+	return int64(min(stat.WindowEven(share, mss), mostWindow))
+}
+
+// Beyond says what to do if a connection needs a larger window than thru sets; "" for other windows.
+func Beyond(window int64) string {
+	if window <= measure.MaxWindow {
+		return ""
+	}
+	return fmt.Sprintf("thru sets at most %s for a connection: use %d times as many streams", unit.Size(measure.MaxWindow), (window-1)/measure.MaxWindow+1)
 }
 
 // NeededWindow returns the window that each connection of the test needs.
