@@ -13,10 +13,9 @@ PLAIN       := CGO_ENABLED=0 GOFLAGS=-trimpath
 BUILD       := $(PLAIN) $(GO) build -modfile bin/slim.mod -ldflags '$(LDFLAGS)'
 # Systems that thru is built for.
 CROSS       := linux/amd64 linux/arm64 freebsd/amd64 windows/amd64 darwin/arm64 solaris/amd64 illumos/amd64
-# Systems that lint looks at, and packages that test vets first.
+# Systems that lint looks at.
 SYSTEMS     := linux freebsd windows
-VET         := ./...
-# The race detector needs cgo; without a C compiler the tests run without it.
+# The race detector needs cgo; without a C compiler test-all runs without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Packages that start nothing beside themselves (arch_test.go): no race can be in them.
 SEQUENTIAL  := stat cause compare plan/planfile report nets
@@ -30,7 +29,7 @@ CI_PACKAGES += qemu-system-x86 busybox-static
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lab interop faults captures tunes vmlab truth bench bench-packages pprof perf fuzz lint cross ci-deps clean
+.PHONY: help build test test-all lab interop faults captures tunes vmlab truth bench bench-packages pprof perf fuzz lint cross ci-deps clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,19 +40,25 @@ bin/slim.mod: go.mod go.sum .ci/slim
 build: bin/slim.mod ## build bin/thru, one static binary
 	$(BUILD) -o bin/thru ./cmd/thru
 
+# One go test of programs like the released one, built once: packages that wait leave the CPUs to others. The
+# command line takes longest and comes first. TESTS='-count=1' passes flags on.
+test: ## run all tests but the lab's in a few minutes; needs no root, installs nothing, lists what it skipped
+	@mkdir -p bin; rm -f bin/failed; \
+	{ $(PLAIN) $(GO) test -v -vet=off -p 3 -parallel 4 -timeout 20m $(TESTS) ./internal/cli $$($(GO) list ./... | grep -v -e '^thru/lab' -e '/internal/cli$$') || touch bin/failed; \
+	} 2>&1 | awk -f .ci/test-report.awk; \
+	test ! -e bin/failed
+
 # One after the other: the packages, those first that need no race detector; those that
 # keep time with real iperfs, which mostly wait; those that move files with real servers,
 # which wait too but keep no time, so that four run at once; the command line, whose
 # scripts take all CPUs; and the lab alone, since it measures. Three or four tests at
 # once of a package on two CPUs, as most wait. What is built with the race detector
-# sleeps a second before it ends, and the tests run many programs: GORACE. go vet comes
-# first and sees more than go test's own, which would look at it all again.
-test: ## vet and run all tests; needs no root, installs nothing, lists what it skipped
-	$(if $(VET),$(PLAIN) $(GO) vet $(VET))
+# sleeps a second before it ends, and the tests run many programs: GORACE.
+test-all: ## run all tests as CI does: with the race detector, and the lab, which needs root
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	mkdir -p bin; rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE"; \
 	{ $(PLAIN) $(GO) test -v -vet=off -parallel 3 $(SEQUENTIAL:%=./internal/%) || touch bin/failed; \
-	  $(GO) test -v -vet=off -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '^thru/lab$$' -e '^thru/lab/faults$$' -e '/internal/cli$$' -e '/engine/iperf[23]$$' -e '/internal/transfer$$' -e '/internal/transfer/' $(SEQUENTIAL:%=-e 'thru/internal/%$$')) || touch bin/failed; \
+	  $(GO) test -v -vet=off -p 3 -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '^thru/lab$$' -e '^thru/lab/faults$$' -e '/internal/cli$$' -e '/engine/iperf[23]$$' -e '/internal/transfer$$' -e '/internal/transfer/' $(SEQUENTIAL:%=-e 'thru/internal/%$$')) || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/engine/iperf2 ./internal/engine/iperf3 || touch bin/failed; \
 	  $(GO) test -v -vet=off -p 4 -parallel 4 $(RACE) ./internal/transfer/... || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/cli || touch bin/failed; \
