@@ -2,12 +2,8 @@ package cause
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
-	rand "math/rand/v2"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -42,7 +38,7 @@ func TestAdviceOfDamagedDocuments(t *testing.T) {
 	for n, text := range texts {
 		for i := range rounds {
 			name := fmt.Sprintf("document %d, round %d", n, i)
-			d := damagedAdvised(t, text, uint64(n*1000+i))
+			d := damaged(t, text, uint64(n*1000+i))
 			if i%2 == 0 {
 				Diagnose(d)
 			}
@@ -60,32 +56,6 @@ func TestAdviceOfDamagedDocuments(t *testing.T) {
 			}
 		}
 	}
-}
-
-// damagedAdvised decodes the text with some of its fields broken: few in the first rounds, many in the later ones.
-func damagedAdvised(t *testing.T, text []byte, seed uint64) *measure.Document {
-	t.Helper()
-	in := json.NewDecoder(strings.NewReader(string(text)))
-	in.UseNumber()
-	var x map[string]any
-	if err := in.Decode(&x); err != nil {
-		t.Fatal(err)
-	}
-	r := damager{rand.New(rand.NewPCG(seed, 1))}
-	n := []int{2000, 300, 60, 15}[seed%4]
-	for _, key := range slices.Sorted(maps.Keys(x)) {
-		x[key] = r.value(x[key], n)
-	}
-	broken, err := json.Marshal(x)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &measure.Document{}
-	// A number that its field cannot hold is skipped, the rest is read.
-	if err := json.Unmarshal(broken, d); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
-		t.Fatalf("seed %d: %v", seed, err)
-	}
-	return d
 }
 
 // TestNothing: an empty document gives no proposals.

@@ -129,10 +129,11 @@ func Gates() []gate.Rule {
 			list = append(list, g)
 		}
 	}
-	order := gateOrder()
-	slices.SortStableFunc(list, func(a, b gate.Rule) int {
-		return cmp.Compare(slices.Index(order, a.ID), slices.Index(order, b.ID))
-	})
+	place := map[string]int{}
+	for i, id := range gateOrder() {
+		place[id] = i + 1 // an id that is not listed comes first
+	}
+	slices.SortStableFunc(list, func(a, b gate.Rule) int { return cmp.Compare(place[a.ID], place[b.ID]) })
 	return list
 }
 

@@ -15,7 +15,7 @@ type Flow struct {
 	Cell             *measure.Cell
 	Run              *measure.Run
 	Sender, Receiver *End
-	Anew             []measure.Gate  // gates judged from the facts if the document has none; see judgedGates
+	Gates            []measure.Gate  // gates that the rules of this flow read; see hypervisor.JudgedGates
 	supposed         string          // an experiment whose gain is assumed to be real: would that make a cause certain?
 	CapturePoints    []*CapturePoint // where its packets were captured
 	Crossing         *Crossed        // comparison of two of them; nil if there is nothing to compare

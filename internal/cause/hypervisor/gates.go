@@ -12,27 +12,31 @@ import (
 // Conditions returns the gates of a cause at an end point, "" for the path, that did not pass: those of the
 // document, or else those judged from its facts.
 func Conditions(f *diagnose.Flow, cause, endPoint string) []measure.Gate {
-	return slices.DeleteFunc(JudgedGates(f), func(g measure.Gate) bool {
-		return g.Cause != cause || g.EndPoint != endPoint || g.Status != measure.GateWarn && g.Status != measure.GateFail
-	})
+	var warn []measure.Gate
+	for _, g := range JudgedGates(f) {
+		if g.Cause == cause && g.EndPoint == endPoint && (g.Status == measure.GateWarn || g.Status == measure.GateFail) {
+			warn = append(warn, g)
+		}
+	}
+	return warn
 }
 
 // JudgedGates returns all gates of the document, or judges them from its facts if its version stored none. It
-// leaves out the hypervisor gates: the rules read the inventory themselves.
+// leaves out the hypervisor gates: the rules read the inventory themselves. Each rule of a flow reads the same slice.
 func JudgedGates(f *diagnose.Flow) []measure.Gate {
-	if len(f.Doc.Gates) > 0 {
-		return slices.DeleteFunc(slices.Clone(f.Doc.Gates), func(g measure.Gate) bool { return gate.IsHypervisorGateBy(f.Cat.Gates, g.ID) })
+	if f.Gates == nil && len(f.Doc.Gates) > 0 {
+		f.Gates = slices.DeleteFunc(slices.Clone(f.Doc.Gates), func(g measure.Gate) bool { return gate.IsHypervisorGateBy(f.Cat.Gates, g.ID) })
 	}
-	if f.Anew == nil {
+	if f.Gates == nil {
 		s := scene.Subject{Path: f.Path(), Streams: f.Cell.Streams, UDP: f.IsUDP()}
 		for _, e := range f.Ends() {
 			if e.Known {
 				s.Ends = append(s.Ends, scene.End{Name: e.Name, Facts: e.Facts, Route: e.Route(), Shared: f.Cell.From == f.Cell.To})
 			}
 		}
-		f.Anew = gate.Judge(s, f.Cat.Gates)
+		f.Gates = gate.Judge(s, f.Cat.Gates)
 	}
-	return slices.Clone(f.Anew)
+	return f.Gates
 }
 
 // GateOutcome returns the outcome of a cause's gates at this end if none of them warns; nil if it does not apply
