@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"thru/internal/bus"
@@ -45,7 +46,9 @@ func made(doc *measure.Document, from string) (ids []string) {
 
 // The path comes first, then the base of each direction, then experiments, each once in
 // a direction; every step has its cell, and is reported.
-func TestExplain(t *testing.T) {
+func TestExplain(t *testing.T) { synctest.Test(t, explain) }
+
+func explain(t *testing.T) {
 	q := &quiet{}
 	r, p, _, peer := explainer(t, q)
 	doc, err := r.Explain(t.Context(), p, Probing{}, time.Hour)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -13,7 +14,9 @@ import (
 
 // Unfit hosts and paths exclude their pairs, by name and before any traffic; the others
 // are measured. With Force all are measured.
-func TestGatesDisqualifyPairs(t *testing.T) {
+func TestGatesDisqualifyPairs(t *testing.T) { synctest.Test(t, gatesDisqualifyPairs) }
+
+func gatesDisqualifyPairs(t *testing.T) {
 	change := func(a *fleetAgent) {
 		switch a.name {
 		case "h001":
@@ -77,7 +80,9 @@ func TestNothingIsFit(t *testing.T) {
 }
 
 // With many pairs only some are probed, and the rest are counted with the reason.
-func TestProbesAreBounded(t *testing.T) {
+func TestProbesAreBounded(t *testing.T) { synctest.Test(t, probesAreBounded) }
+
+func probesAreBounded(t *testing.T) {
 	y, names, specs := ring(t, 80, nil)
 	doc, err := (&Runner{Ends: y.connect(names...), Watch: &quiet{}, Gating: &Gating{}}).Run(t.Context(), atOnce(specs...))
 	if err != nil || len(doc.Paths) != mostProbes {

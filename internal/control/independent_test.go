@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"thru/internal/bus"
@@ -399,7 +400,9 @@ func TestStreamsAreNumbered(t *testing.T) {
 
 // Two controllers with overlapping sets of agents both finish, in whatever order they
 // get their turns.
-func TestCrossingControllers(t *testing.T) {
+func TestCrossingControllers(t *testing.T) { synctest.Test(t, crossingControllers) }
+
+func crossingControllers(t *testing.T) {
 	y, names, _ := ring(t, 12, nil)
 	var wg sync.WaitGroup
 	for c := range 4 {

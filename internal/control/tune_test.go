@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"thru/internal/bus"
@@ -160,7 +161,9 @@ func TestTuneCuresAStall(t *testing.T) {
 
 // A change that a host refuses, that is not in force, that was declined, or that harms
 // the other direction is not kept, and the tuning goes on.
-func TestTuneGivesUp(t *testing.T) {
+func TestTuneGivesUp(t *testing.T) { synctest.Test(t, tuneGivesUp) }
+
+func tuneGivesUp(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(*testPair, *[]measure.Proposal, *Tuning)
 		want  string
@@ -365,7 +368,9 @@ func TestTuneEnds(t *testing.T) {
 }
 
 // An interrupt reverts the change on trial, and keeps those shown to help.
-func TestTuneInterrupted(t *testing.T) {
+func TestTuneInterrupted(t *testing.T) { synctest.Test(t, tuneInterrupted) }
+
+func tuneInterrupted(t *testing.T) {
 	for n := 1; n < 60; n += 3 {
 		w, q := sick(), &quiet{}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -392,7 +397,9 @@ func TestTuneInterrupted(t *testing.T) {
 
 // An end point lost, or a request without an answer, at any time: the other end is
 // restored, and the results are kept.
-func TestTuneLosesAnEnd(t *testing.T) {
+func TestTuneLosesAnEnd(t *testing.T) { synctest.Test(t, tuneLosesAnEnd) }
+
+func tuneLosesAnEnd(t *testing.T) {
 	calls := 0
 	count := func(n int, then func()) func(string) error {
 		calls = 0

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"thru/internal/cause/advise"
@@ -15,7 +16,9 @@ import (
 
 // A change that is given up is reverted before the next one is tried, whichever state
 // the last run had: else the next one would be measured on top of it.
-func TestTuneUndoesWhatItGivesUp(t *testing.T) {
+func TestTuneUndoesWhatItGivesUp(t *testing.T) { synctest.Test(t, tuneUndoesWhatItGivesUp) }
+
+func tuneUndoesWhatItGivesUp(t *testing.T) {
 	for seed := range uint64(12) {
 		w := sick()
 		allows := w.allows
@@ -104,7 +107,9 @@ func TestTuneLoses(t *testing.T) {
 
 // A change that helps one direction is kept where the other one merely varies: chance is
 // seldom taken for a loss.
-func TestTuneRestlessOtherDirection(t *testing.T) {
+func TestTuneRestlessOtherDirection(t *testing.T) { synctest.Test(t, tuneRestlessOtherDirection) }
+
+func tuneRestlessOtherDirection(t *testing.T) {
 	undone := 0
 	for seed := range uint64(100) {
 		w := sick()
