@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"strings"
 	"syscall"
 	"time"
 
@@ -185,11 +187,6 @@ func run(ctx context.Context, e *env) (err error) {
 			err = h
 		}
 	}()
-	var g grammar
-	parser, err := parserOf(e, &g)
-	if err != nil {
-		return err
-	}
 	args := e.Args
 	switch {
 	case len(args) == 0:
@@ -200,7 +197,7 @@ func run(ctx context.Context, e *env) (err error) {
 	if err := misread(args); err != nil {
 		return err
 	}
-	k, err := parser.Parse(args)
+	k, err := parse(e, args)
 	if err != nil {
 		return usage(e.Args, err)
 	}
@@ -217,13 +214,59 @@ func run(ctx context.Context, e *env) (err error) {
 	return err
 }
 
+// parse parses a command line. kong needs milliseconds for the flags of all commands, so it first knows only the
+// command that the line begins with. An error may name others.
+func parse(e *env, args []string) (*kong.Context, error) {
+	if others := othersThan(args[0]); others != "" {
+		parser, err := parserOf(e, &grammar{}, kong.IgnoreFields(others))
+		if err != nil {
+			return nil, err
+		}
+		if k, err := parser.Parse(args); err == nil {
+			return k, nil
+		}
+	}
+	parser, err := parserOf(e, &grammar{})
+	if err != nil {
+		return nil, err
+	}
+	return parser.Parse(args)
+}
+
+// othersThan returns an expression for the fields of all commands but one. It is empty if the name is no command, or
+// help, which knows all.
+func othersThan(name string) string {
+	var others []string
+	known := false
+	for f := range reflect.TypeFor[grammar]().Fields() {
+		if _, isCommand := f.Tag.Lookup("cmd"); !isCommand {
+			continue
+		}
+		if cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name)) == name {
+			known = true
+		} else {
+			others = append(others, f.Name)
+		}
+	}
+	if !known || name == "help" {
+		return ""
+	}
+	return `^grammar\.(` + strings.Join(others, "|") + ")$"
+}
+
 // parserOf builds kong's parser of the command line into g.
-func parserOf(e *env, g *grammar) (*kong.Kong, error) {
-	parser, err := kong.New(g,
+func parserOf(e *env, g *grammar, more ...kong.Option) (*kong.Kong, error) {
+	options := []kong.Option{
 		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
 		kong.Writers(e.Out, e.Err), kong.Exit(func(code int) { panic(helpShown(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.NamedMapper("once", kong.MapperFunc(onceFlag)), kong.NamedMapper("place", kong.MapperFunc(placeFlag)), kong.NamedMapper("size", above(unit.ParseSize)), kong.NamedMapper("rate", above(unit.ParseRate)), kong.NamedMapper("time", above(unit.ParseDuration)), kong.PostBuild(withOptions), kong.Bind(e))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}), kong.Help(helpWithExitCodes),
+		kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)),
+		kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.NamedMapper("once", kong.MapperFunc(onceFlag)),
+		kong.NamedMapper("place", kong.MapperFunc(placeFlag)), kong.NamedMapper("size", above(unit.ParseSize)),
+		kong.NamedMapper("rate", above(unit.ParseRate)), kong.NamedMapper("time", above(unit.ParseDuration)),
+		kong.PostBuild(withOptions), kong.Bind(e),
+	}
+	parser, err := kong.New(g, append(options, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("cli: building the command line: %w", err)
 	}

@@ -196,3 +196,24 @@ func TestCommandsRun(t *testing.T) {
 		}
 	}
 }
+
+// TestParseBuildsOne: a line that begins with a command builds no other; all are built where the line may concern others.
+func TestParseBuildsOne(t *testing.T) {
+	built := func(options ...kong.Option) int {
+		parser, err := parserOf(&env{Console: &console.Console{Out: io.Discard, Err: io.Discard}}, &grammar{}, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(parser.Model.Children)
+	}
+	for _, first := range []string{"test", "iperf3", "plan", "version"} {
+		if n := built(kong.IgnoreFields(othersThan(first))); n != 1 {
+			t.Errorf("%s: %d commands of %d", first, n, built())
+		}
+	}
+	for _, first := range []string{"help", "--help", "tests", "color"} {
+		if others := othersThan(first); others != "" {
+			t.Errorf("%s: not built: %s", first, others)
+		}
+	}
+}
