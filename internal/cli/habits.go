@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thru/internal/fault"
+	"thru/internal/unit"
 )
 
 // habit is a flag of iperf3 or iperf2 that thru spells otherwise or does not have, with the hint for a user
@@ -219,11 +219,11 @@ func usage(args []string, err error) error {
 
 // misvalued matches kong's errors about a flag's value: it is missing, it is another flag, or it is no
 // number.
-var misvalued = regexp.MustCompile(`^--([a-z0-9-]+): (?:missing value|expected .* but got "(.*?)"( \(<EOL>\))?)`)
+var misvalued = unit.Pattern(`^--([a-z0-9-]+): (?:missing value|expected .* but got "(.*?)"( \(<EOL>\))?)`)
 
 // badValue words an error about a flag's value; nil for any other error.
 func badValue(p *kong.ParseError, err error) error {
-	m := misvalued.FindStringSubmatch(err.Error())
+	m := misvalued().FindStringSubmatch(err.Error())
 	if m == nil || p == nil {
 		return nil
 	}

@@ -291,7 +291,7 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 	r := store.Retention{Bytes: c.Bytes, Count: c.Keep}
 	if c.Older != "" {
 		begin, _, werr := library.ReadWhen(c.Older, time.Now())
-		if !library.Ago.MatchString(c.Older) || werr != nil {
+		if !library.Ago().MatchString(c.Older) || werr != nil {
 			return fault.Usagef("such as --older 90d", "--older %q is not an age", fault.Short(c.Older))
 		}
 		r.Age = time.Since(begin)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // packages are the packages whose errors begin with their name. arch_test.go checks that each folder of internal/ is listed here.
@@ -14,12 +15,14 @@ var packages = strings.Fields(`advise agent bus bustest capture cause clients cl
 	vsphere web worker`)
 
 // ours matches the name of a package at the beginning of an error or of a part of it.
-var ours = regexp.MustCompile(`(^|: )(?:` + strings.Join(packages, "|") + `): `)
+var ours = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(^|: )(?:` + strings.Join(packages, "|") + `): `)
+})
 
 // Plain returns the text of an error without package names: "bus: dialing b: sock: connecting: refused" is "dialing b: connecting: refused".
 func Plain(text string) string {
-	for ours.MatchString(text) { // two consecutive names share a colon
-		text = ours.ReplaceAllString(text, "$1")
+	for ours().MatchString(text) { // two consecutive names share a colon
+		text = ours().ReplaceAllString(text, "$1")
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // sealBegin is the beginning of the last line of a signed file. It occurs nowhere else
@@ -16,7 +17,7 @@ import (
 const sealBegin = "<!-- thru-signature "
 
 // sealLine is the last line of a signed file. The signature covers all before " sig=".
-var sealLine = regexp.MustCompile(`^<!-- thru-signature 1 key=([A-Z2-7]{56}) host=([A-Za-z0-9._-]{1,253}) at=([0-9TZ:-]{20}) sig=([A-Za-z0-9_-]{86}) -->\n$`)
+var sealLine = unit.Pattern(`^<!-- thru-signature 1 key=([A-Z2-7]{56}) host=([A-Za-z0-9._-]{1,253}) at=([0-9TZ:-]{20}) sig=([A-Za-z0-9_-]{86}) -->\n$`)
 
 // seal holds who signed a file, and when by that host's clock.
 type seal struct {
@@ -55,7 +56,7 @@ func readSeal(text []byte) (*seal, error) {
 	if i < 0 {
 		return nil, nil
 	}
-	m := sealLine.FindSubmatch(text[i:])
+	m := sealLine().FindSubmatch(text[i:])
 	if m == nil || i > 0 && text[i-1] != '\n' {
 		return nil, errors.New("the signature is not the last line, or was changed")
 	}

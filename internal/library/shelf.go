@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,18 +26,18 @@ import (
 const mostOfSpan = 500
 
 // idBegin is an id of the store, or its first 6 or more characters.
-var idBegin = regexp.MustCompile(`^[0-9]{6,8}(-[0-9]{0,6}(-[0-9a-f]*)?)?$`)
+var idBegin = unit.Pattern(`^[0-9]{6,8}(-[0-9]{0,6}(-[0-9a-f]*)?)?$`)
 
 // lastWord selects the newest result, or the n-th before it.
-var lastWord = regexp.MustCompile(`^last(~([0-9]{1,6}))?$`)
+var lastWord = unit.Pattern(`^last(~([0-9]{1,6}))?$`)
 
 // wholeID is an id of the store.
-var wholeID = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{4,}$`)
+var wholeID = unit.Pattern(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{4,}$`)
 
 // IsStored reports whether a word can only mean a result of the store: its id, last,
 // or last~2. A file of that name comes first.
 func (r *Reader) IsStored(word string) bool {
-	if !wholeID.MatchString(word) && !lastWord.MatchString(word) {
+	if !wholeID().MatchString(word) && !lastWord().MatchString(word) {
 		return false
 	}
 	_, err := os.Stat(word)
@@ -92,7 +91,7 @@ func (l *Shelf) Find(ctx context.Context, word string, f store.Filter) ([]Result
 		return nil, fault.Usagef("list the results with thru history", "the name of a result is empty")
 	case l.isFile(word):
 		return l.file(ctx, word)
-	case lastWord.MatchString(word), idBegin.MatchString(word):
+	case lastWord().MatchString(word), idBegin().MatchString(word):
 		return l.one(ctx, word, f)
 	case isSpan(word):
 		return l.span(ctx, word, f)
@@ -137,7 +136,7 @@ func (l *Shelf) one(ctx context.Context, word string, f store.Filter) ([]Result,
 // EntryOf looks up an id, or a unique beginning of one, or counts back from the newest
 // result that matches the filter.
 func EntryOf(ctx context.Context, s store.Store, word string, f store.Filter) (store.Entry, error) {
-	if m := lastWord.FindStringSubmatch(word); m != nil {
+	if m := lastWord().FindStringSubmatch(word); m != nil {
 		back, _ := strconv.Atoi(m[2])
 		f.Limit = back + 1
 		found, _, err := s.Find(ctx, f)
@@ -149,7 +148,7 @@ func EntryOf(ctx context.Context, s store.Store, word string, f store.Filter) (s
 		}
 		return found[back], nil
 	}
-	if !idBegin.MatchString(word) {
+	if !idBegin().MatchString(word) {
 		return store.Entry{}, fault.Usagef("list the results with thru history", "%q is not an id", fault.Short(word))
 	}
 	found, more, err := s.Find(ctx, store.Filter{Prefix: word, Limit: 4})

@@ -1,12 +1,12 @@
 package library
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"thru/internal/fault"
+	"thru/internal/unit"
 )
 
 // span is the time from Since until before Until; a zero value is no bound.
@@ -16,7 +16,7 @@ type span struct{ Since, Until time.Time }
 const whenHint = "give a time such as 7d or 12h (ago), 2026-11-20, 2026-11-20T15:04, today, yesterday, this-week, last-week, this-month, last-month, or two of them with .. between"
 
 // Ago is a time before now: 30m, 12h, 7d, 4w.
-var Ago = regexp.MustCompile(`^([0-9]{1,6})(m|min|h|d|w)$`)
+var Ago = unit.Pattern(`^([0-9]{1,6})(m|min|h|d|w)$`)
 
 // ReadSpan parses a span of time: a day or week by its name, or SINCE..UNTIL, of
 // which either may be left out. Days begin at local midnight; weeks on Monday (ISO 8601).
@@ -37,7 +37,7 @@ func ReadSpan(word string, now time.Time) (span, error) {
 		_, s.Until, err = ReadWhen(to, now)
 	case !both:
 		_, s.Until, err = ReadWhen(from, now)
-		if Ago.MatchString(from) { // a span up to now
+		if Ago().MatchString(from) { // a span up to now
 			s.Until = time.Time{}
 		}
 	}
@@ -78,7 +78,7 @@ func ReadWhen(word string, now time.Time) (begin, end time.Time, err error) {
 	if s, ok := namedSpan(word, now); ok {
 		return s.Since, s.Until, nil
 	}
-	if m := Ago.FindStringSubmatch(word); m != nil {
+	if m := Ago().FindStringSubmatch(word); m != nil {
 		n, _ := strconv.Atoi(m[1])
 		switch m[2] {
 		case "d":

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -77,12 +76,12 @@ func (e Entry) bounded() Entry {
 }
 
 // idForm is the form of the ids that ids returns.
-var idForm = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{4,64}$`)
+var idForm = unit.Pattern(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{4,64}$`)
 
 // check returns what is wrong with an entry that was read for an id.
 func (e Entry) check(id string) error {
 	switch {
-	case !idForm.MatchString(id):
+	case !idForm().MatchString(id):
 		return fmt.Errorf("%.40q is not an id", id)
 	case e.ID != id:
 		return fmt.Errorf("the entry of %s names %.40q", id, e.ID)

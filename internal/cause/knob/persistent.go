@@ -1,11 +1,11 @@
 package knob
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Host is what Persistent needs to know of a host.
@@ -242,4 +242,4 @@ func keepsItself(os string) string {
 }
 
 // hardware matches an address as udev and systemd print it.
-var hardware = regexp.MustCompile(`^([0-9a-f]{2}:){5}[0-9a-f]{2}$`)
+var hardware = unit.Pattern(`^([0-9a-f]{2}:){5}[0-9a-f]{2}$`)

@@ -144,7 +144,7 @@ func (f *face) known() *measure.Interface {
 // address returns that of a device, "" for a software interface, which may share or change it.
 func (f *face) address() string {
 	i := f.known()
-	if !i.IsDevice() || i.MAC == nil || !hardware.MatchString(*i.MAC) || i.Master != nil {
+	if !i.IsDevice() || i.MAC == nil || !hardware().MatchString(*i.MAC) || i.Master != nil {
 		return ""
 	}
 	return *i.MAC

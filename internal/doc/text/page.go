@@ -1,16 +1,16 @@
 package text
 
 import (
-	"regexp"
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/unit"
 )
 
 var (
-	itemMark  = regexp.MustCompile(`^(?:[-*]|\d+\.) `)
-	link      = regexp.MustCompile(`\[([^\]]+)\]\(([^)]+)\)`)
-	tableRule = regexp.MustCompile(`^\|[ :|-]+\|$`)
+	itemMark  = unit.Pattern(`^(?:[-*]|\d+\.) `)
+	link      = unit.Pattern(`\[([^\]]+)\]\(([^)]+)\)`)
+	tableRule = unit.Pattern(`^\|[ :|-]+\|$`)
 )
 
 const (
@@ -57,11 +57,11 @@ func (pg *page) line(line string) {
 		pg.flush()
 		pg.margin = 0
 		pg.Broken(Bold, 0, pg.plain(strings.TrimLeft(text, "# ")))
-	case itemMark.MatchString(text):
+	case itemMark().MatchString(text):
 		pg.flush()
-		pg.mark = strings.Repeat(" ", indent) + itemMark.FindString(text)
+		pg.mark = strings.Repeat(" ", indent) + itemMark().FindString(text)
 		pg.margin = len(pg.mark)
-		pg.lines = append(pg.lines, text[len(itemMark.FindString(text)):])
+		pg.lines = append(pg.lines, text[len(itemMark().FindString(text)):])
 	default:
 		if len(pg.lines) == 0 {
 			pg.margin = min(pg.margin, indent)
@@ -99,7 +99,7 @@ func (pg *page) flush() {
 func (pg *page) grid() {
 	var t doc.Table
 	for _, line := range pg.lines {
-		if tableRule.MatchString(line) {
+		if tableRule().MatchString(line) {
 			continue
 		}
 		cells := strings.Split(strings.Trim(line, "|"), "|")
@@ -121,8 +121,8 @@ func (pg *page) grid() {
 
 // plain removes marks for bold, and words links.
 func (pg *page) plain(s string) string {
-	s = link.ReplaceAllStringFunc(s, func(whole string) string {
-		m := link.FindStringSubmatch(whole)
+	s = link().ReplaceAllStringFunc(s, func(whole string) string {
+		m := link().FindStringSubmatch(whole)
 		return pg.refer(m[1], m[2])
 	})
 	return strings.ReplaceAll(s, "**", "")

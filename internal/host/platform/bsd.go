@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math/bits"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // This file reads what FreeBSD and macOS have in common: ifconfig, netstat,
@@ -53,7 +53,7 @@ func readIfconfig(all []string, r *reading) error {
 	var name string
 	found := 0
 	for _, line := range all {
-		if m := head.FindStringSubmatch(line); m != nil {
+		if m := head().FindStringSubmatch(line); m != nil {
 			name = m[1]
 			if r.port(name); r.known(name) == nil {
 				return fmt.Errorf("more than %d interfaces", maxPorts)
@@ -77,9 +77,9 @@ func readIfconfig(all []string, r *reading) error {
 // The formats of ifconfig: the first line of an interface, and parts of its
 // other lines.
 var (
-	head  = regexp.MustCompile(`^([^\s:]+): flags=[0-9a-fx]+<([^>]*)>(?:.* mtu (\d+))?`)
-	angle = regexp.MustCompile(`<([^>]*)>`)
-	media = regexp.MustCompile(`(?i)\b(\d{1,6}(?:\.\d)?)(G?)base`)
+	head  = unit.Pattern(`^([^\s:]+): flags=[0-9a-fx]+<([^>]*)>(?:.* mtu (\d+))?`)
+	angle = unit.Pattern(`<([^>]*)>`)
+	media = unit.Pattern(`(?i)\b(\d{1,6}(?:\.\d)?)(G?)base`)
 )
 
 // readHead reads "ix0: flags=8863<UP,...> metric 0 mtu 1500".
@@ -134,7 +134,7 @@ func carrier(status string) *bool {
 
 // listed returns the names between the angle brackets of a line.
 func listed(line string) []string {
-	if m := angle.FindStringSubmatch(line); m != nil {
+	if m := angle().FindStringSubmatch(line); m != nil {
 		return strings.Split(m[1], ",")
 	}
 	return nil
@@ -228,7 +228,7 @@ func readMedia(i *measure.Interface, line string) {
 		used = line
 	}
 	i.Autoneg = new(strings.Contains(line, "autoselect"))
-	if m := media.FindStringSubmatch(used); m != nil {
+	if m := media().FindStringSubmatch(used); m != nil {
 		unit := 1e6
 		if m[2] != "" || strings.Contains(m[1], ".") {
 			unit = 1e9

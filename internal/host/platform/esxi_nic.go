@@ -164,7 +164,7 @@ func readNIC(w Row, r *reading) error {
 	}
 	i.Version, i.Firmware, i.Autoneg, i.Port = text(w["version"]), text(w["firmwareversion"]), Truth(w["autonegotiation"]), text(strings.ToLower(w["cabletype"]))
 	for mode := range strings.SplitSeq(w["advertisedlinkmodes"], ",") {
-		if m := media.FindStringSubmatch(strings.TrimSpace(mode)); m != nil && m[2] == "" {
+		if m := media().FindStringSubmatch(strings.TrimSpace(mode)); m != nil && m[2] == "" {
 			if bps := Many(m[1], 1_000_000); bps != nil && (i.MaxBps == nil || *i.MaxBps < *bps) {
 				i.MaxBps = bps
 			}

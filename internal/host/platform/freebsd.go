@@ -8,6 +8,7 @@ import (
 
 	"thru/internal/host/pcie"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // freebsd returns the commands of FreeBSD 12 and later (sysctl(8),
@@ -140,12 +141,12 @@ func readKenv(v map[string]string, r *reading) error {
 
 // The formats of pciconf and vmstat, and the queues in sysctl names.
 var (
-	pciHead  = regexp.MustCompile(`^([a-z_]+\d+)@(pci\d+:\d+:\d+:\d+):.*?(?:\svendor=(0x[0-9a-f]+) device=(0x[0-9a-f]+)|\schip=(0x[0-9a-f]{4})([0-9a-f]{4}))`)
-	pciLink  = regexp.MustCompile(`link x(\d+)\(x(\d+)\)`)
-	pciSpeed = regexp.MustCompile(`speed ([\d.]+)\(([\d.]+)\)`)
-	irqLine  = regexp.MustCompile(`^irq(\d+): ([a-z_]+\d+)(\S*)\s+(\d+)\s+\d+$`)
-	rxQueue  = regexp.MustCompile(`\.(?:iflib\.)?(?:rxq|rx_?queue|rxqueue|queue|rxstat)(\d+)\.`)
-	txQueue  = regexp.MustCompile(`\.(?:iflib\.)?(?:txq|tx_?queue|txqueue|queue|txstat)(\d+)\.`)
+	pciHead  = unit.Pattern(`^([a-z_]+\d+)@(pci\d+:\d+:\d+:\d+):.*?(?:\svendor=(0x[0-9a-f]+) device=(0x[0-9a-f]+)|\schip=(0x[0-9a-f]{4})([0-9a-f]{4}))`)
+	pciLink  = unit.Pattern(`link x(\d+)\(x(\d+)\)`)
+	pciSpeed = unit.Pattern(`speed ([\d.]+)\(([\d.]+)\)`)
+	irqLine  = unit.Pattern(`^irq(\d+): ([a-z_]+\d+)(\S*)\s+(\d+)\s+\d+$`)
+	rxQueue  = unit.Pattern(`\.(?:iflib\.)?(?:rxq|rx_?queue|rxqueue|queue|rxstat)(\d+)\.`)
+	txQueue  = unit.Pattern(`\.(?:iflib\.)?(?:txq|tx_?queue|txqueue|queue|txstat)(\d+)\.`)
 )
 
 // readPciconf reads devices by driver and unit, which form the interface's
@@ -153,7 +154,7 @@ var (
 func readPciconf(all []string, r *reading) error {
 	var i *measure.Interface
 	for _, line := range all {
-		if m := pciHead.FindStringSubmatch(line); m != nil {
+		if m := pciHead().FindStringSubmatch(line); m != nil {
 			if i = r.known(m[1]); i != nil {
 				i.Bus = &m[2]
 				p := at(&i.PCI)
@@ -169,10 +170,10 @@ func readPciconf(all []string, r *reading) error {
 			if i == nil {
 				continue
 			}
-			if m := pciLink.FindStringSubmatch(line); m != nil && m[1] != "0" {
+			if m := pciLink().FindStringSubmatch(line); m != nil && m[1] != "0" {
 				i.PCI.Lanes, i.PCI.MaxLanes = between(m[1], pcie.MostLanes), between(m[2], pcie.MostLanes)
 			}
-			if m := pciSpeed.FindStringSubmatch(line); m != nil {
+			if m := pciSpeed().FindStringSubmatch(line); m != nil {
 				i.PCI.Gen, i.PCI.MaxGen = generation(m[1]), generation(m[2])
 			}
 		} else {
@@ -193,7 +194,7 @@ func generation(rate string) *int {
 // readVmstat reads the interrupts: "irq256: ix0:rxq0   1234   5".
 func readVmstat(all []string, r *reading) error {
 	for _, line := range all {
-		m := irqLine.FindStringSubmatch(strings.TrimSpace(line))
+		m := irqLine().FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil {
 			continue
 		}
@@ -248,7 +249,7 @@ func readDevice(v map[string]string, r *reading) error {
 			}
 		}
 	}
-	i.Queues, i.TxQueues = numbered(v, rxQueue), numbered(v, txQueue)
+	i.Queues, i.TxQueues = numbered(v, rxQueue()), numbered(v, txQueue())
 	if i.Driver != nil {
 		i.Nominal = new(measure.ParavirtualDriver(*i.Driver))
 	}

@@ -3,11 +3,11 @@ package platform
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // solaris returns the commands of Solaris 11 and of illumos, which share them
@@ -194,7 +194,7 @@ func readShowLink(w Row, r *reading) {
 }
 
 // deviceName matches a driver name and the device's number.
-var deviceName = regexp.MustCompile(`^([a-z][a-z0-9_]*?)\d+$`)
+var deviceName = unit.Pattern(`^([a-z][a-z0-9_]*?)\d+$`)
 
 // readShowPhys reads speed (Mb/s) and duplex; a speed of 0 is no link.
 func readShowPhys(i *measure.Interface, w Row, _ *reading) {
@@ -204,7 +204,7 @@ func readShowPhys(i *measure.Interface, w Row, _ *reading) {
 	if d := w["duplex"]; d == "full" || d == "half" {
 		i.Duplex = &d
 	}
-	if m := deviceName.FindStringSubmatch(w["device"]); m != nil {
+	if m := deviceName().FindStringSubmatch(w["device"]); m != nil {
 		i.Driver, i.Nominal = &m[1], new(measure.ParavirtualDriver(m[1]))
 	}
 }
@@ -286,19 +286,19 @@ func readShowProp(w Row, r *reading) {
 
 // module matches a line of modinfo: the driver's name and description come
 // last.
-var module = regexp.MustCompile(`\s(\S+) \((.*)\)$`)
+var module = unit.Pattern(`\s(\S+) \((.*)\)$`)
 
 // versionIn matches a version at the end of a description.
-var versionIn = regexp.MustCompile(`\bv?(\d+(?:\.\d+)+\S*)$`)
+var versionIn = unit.Pattern(`\bv?(\d+(?:\.\d+)+\S*)$`)
 
 // readModinfo reads the versions that drivers write into their descriptions.
 func readModinfo(all []string, r *reading) error {
 	for _, line := range all {
-		m := module.FindStringSubmatch(line)
+		m := module().FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
-		v := versionIn.FindStringSubmatch(strings.TrimSpace(m[2]))
+		v := versionIn().FindStringSubmatch(strings.TrimSpace(m[2]))
 		for n := range r.facts.Interfaces {
 			if i := &r.facts.Interfaces[n]; v != nil && i.Driver != nil && *i.Driver == m[1] {
 				i.Version = &v[1]

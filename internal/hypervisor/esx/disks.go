@@ -2,23 +2,23 @@ package esx
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
 	"thru/internal/host/platform"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // diskKey matches the file of a virtual disk in a .vmx file:
 // scsi0:1.fileName.
-var diskKey = regexp.MustCompile(`^((scsi|sata|nvme|ide)\d+):\d+\.filename$`)
+var diskKey = unit.Pattern(`^((scsi|sata|nvme|ide)\d+):\d+\.filename$`)
 
 // disks reads the guest's disks from its .vmx file, which has neither their
 // size nor whether they are thin.
 func (r *reading) disks(g *guest, v map[string]string) {
 	for key, file := range v {
-		m := diskKey.FindStringSubmatch(key)
+		m := diskKey().FindStringSubmatch(key)
 		if m == nil || !strings.HasSuffix(strings.ToLower(file), ".vmdk") {
 			continue
 		}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Limits of esxtop's output: bytes of a heading, and columns.
@@ -53,7 +53,7 @@ func wanted(object, counter string) (name string, factor float64) {
 }
 
 // heading matches a column name: \\HOST\OBJECT(INSTANCE)\COUNTER.
-var heading = regexp.MustCompile(`^\\\\[^\\]*\\([^\\(]+)\((.*)\)\\([^\\]+)$`)
+var heading = unit.Pattern(`^\\\\[^\\]*\\([^\\(]+)\((.*)\)\\([^\\]+)$`)
 
 // top reads esxtop -b: a line of headings, then a line for each sample. Lines
 // may have megabytes; only wanted columns are kept.
@@ -78,7 +78,7 @@ func newTop(in io.Reader, keep func(object, of string) bool) (*top, error) {
 		if n == 0 && !strings.HasPrefix(text, "(PDH-CSV") {
 			return nil, fmt.Errorf("%w: it begins with %.40q", errTop, text)
 		}
-		if m := heading.FindStringSubmatch(text); m != nil {
+		if m := heading().FindStringSubmatch(text); m != nil {
 			if name, factor := wanted(m[1], m[3]); name != "" && len(t.columns) < mostKept && keep(m[1], m[2]) {
 				t.at[n] = len(t.columns)
 				t.columns = append(t.columns, column{m[1], m[2], name, m[3], factor})

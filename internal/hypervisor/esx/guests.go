@@ -3,7 +3,6 @@ package esx
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"thru/internal/host/platform"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // guest is a virtual machine with the identifiers that commands use.
@@ -139,13 +139,13 @@ func short(file string) string { return strings.TrimPrefix(file, "/vmfs/volumes/
 // listed matches a line of "vim-cmd vmsvc/getallvms": Vmid, Name, [Datastore]
 // File, Guest OS, Version, Annotation; an annotation may continue on lines of
 // its own.
-var listed = regexp.MustCompile(`^(\d+)\s+(.*?)\s+\[([^\]]+)\] (.+?\.vmx)\s+(\S+)\s+(vmx-\d+)(\s|$)`)
+var listed = unit.Pattern(`^(\d+)\s+(.*?)\s+\[([^\]]+)\] (.+?\.vmx)\s+(\S+)\s+(vmx-\d+)(\s|$)`)
 
 // readGuestList reads that list.
 func readGuestList(in string) []guest {
 	var list []guest
 	for line := range strings.Lines(in) {
-		m := listed.FindStringSubmatch(line)
+		m := listed().FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
@@ -208,10 +208,10 @@ func readFiles(in string, values map[string]map[string]string) {
 
 // escaped matches a character that a .vmx file writes as its number: |22 is a
 // quote.
-var escaped = regexp.MustCompile(`\|[0-9A-Fa-f]{2}`)
+var escaped = unit.Pattern(`\|[0-9A-Fa-f]{2}`)
 
 func unescape(text string) string {
-	return escaped.ReplaceAllStringFunc(text, func(e string) string {
+	return escaped().ReplaceAllStringFunc(text, func(e string) string {
 		n, _ := strconv.ParseUint(e[1:], 16, 8)
 		if n < 0x20 || n > 0x7e {
 			return " "

@@ -2,12 +2,12 @@ package esx
 
 import (
 	"context"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // roundScript prints the counters of some ports and NICs, each part after a
@@ -74,7 +74,7 @@ func meanings(kind, key string) (meaning, bool) {
 
 // queue matches a driver's packet counter of one receive queue:
 // rx_queue_3_packets, rxq3_pkts, rxq3: pkts.
-var queue = regexp.MustCompile(`^(?:rx_?queue_?|rxq_?|rx_?)(\d+)[_\.:]?(?:packets|pkts|totalpkts|total_pkts)$`)
+var queue = unit.Pattern(`^(?:rx_?queue_?|rxq_?|rx_?)(\d+)[_\.:]?(?:packets|pkts|totalpkts|total_pkts)$`)
 
 // count is one counter of a round.
 type count struct {
@@ -111,7 +111,7 @@ func readRound(in string) map[count]int64 {
 		key := strings.ToLower(strings.ReplaceAll(native, " ", ""))
 		if m, ok := meanings(kind, key); ok {
 			values[count{of: name, native: native, meaning: m}] = n
-		} else if q := queue.FindStringSubmatch(key); kind == "queues" && q != nil {
+		} else if q := queue().FindStringSubmatch(key); kind == "queues" && q != nil {
 			values[count{of: name, part: q[1], native: native, meaning: meaning{measure.CounterQueueRx, true, 1}}] = n
 		}
 	}

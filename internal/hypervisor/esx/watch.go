@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"thru/internal/host/platform"
 	"thru/internal/hypervisor"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // The period of readings, and the most samples of one esxtop: it ends by
@@ -299,10 +299,10 @@ func (w *watch) sample(t *top, values []float64, now time.Time, span time.Durati
 }
 
 // vcpu matches the world of a virtual CPU, in esxtop's names.
-var vcpu = regexp.MustCompile(`^\d+:vmx-vcpu-(\d+)(:|$)`)
+var vcpu = unit.Pattern(`^\d+:vmx-vcpu-(\d+)(:|$)`)
 
 // moves matches a VMkernel world that moves packets.
-var moves = regexp.MustCompile(`(?i)(networld|pollworld|netpoll|vmnic\d+-)`)
+var moves = unit.Pattern(`(?i)(networld|pollworld|netpoll|vmnic\d+-)`)
 
 // instance returns the guest or host of an esxtop column, its part, and the
 // number of CPUs over which its percentages are summed.
@@ -332,15 +332,15 @@ func (w *watch) instance(object, of string) (id, instance string, share float64,
 			}
 			return g.ID, "", cpus, true
 		}
-		return hostID, name, 1, w.wholly && object == "Group Cpu" && moves.MatchString(name)
+		return hostID, name, 1, w.wholly && object == "Group Cpu" && moves().MatchString(name)
 	case "Vcpu":
 		if n, world, ok := w.named.world(name); ok {
-			g, m := w.named.owner(gid, n), vcpu.FindStringSubmatch(world)
+			g, m := w.named.owner(gid, n), vcpu().FindStringSubmatch(world)
 			if g != nil && m != nil {
 				return g.ID, m[1], 1, true
 			}
 		}
-		return hostID, name, 1, w.wholly && moves.MatchString(name)
+		return hostID, name, 1, w.wholly && moves().MatchString(name)
 	}
 	return "", "", 1, false
 }

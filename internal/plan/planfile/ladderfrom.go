@@ -2,7 +2,6 @@ package planfile
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,11 +107,11 @@ func rateText(bps int64) string {
 }
 
 // plain matches a text that YAML reads as written, also within brackets.
-var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./@-]*(://([A-Za-z0-9_./@:%-]*[A-Za-z0-9_./@%-])?)?$`)
+var plain = unit.Pattern(`^[A-Za-z0-9][A-Za-z0-9_./@-]*(://([A-Za-z0-9_./@:%-]*[A-Za-z0-9_./@%-])?)?$`)
 
 // quoted returns a YAML text, quoted if it could be read as something else.
 func quoted(s string) string {
-	if plain.MatchString(s) && !token.IsNeedQuoted(s) {
+	if plain().MatchString(s) && !token.IsNeedQuoted(s) {
 		return s
 	}
 	return strconv.Quote(strings.ToValidUTF8(s, "?"))

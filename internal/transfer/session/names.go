@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -105,14 +104,14 @@ func (m *Transfer) Clean() error {
 }
 
 // numbered matches the number at the end of a name.
-var numbered = regexp.MustCompile(`-[0-9]+$`)
+var numbered = unit.Pattern(`-[0-9]+$`)
 
 // patterns returns a few names, or the common patterns of many.
 func patterns(names []string) string {
 	if len(names) > cleanNames {
 		short := make([]string, len(names))
 		for i, n := range names {
-			short[i] = numbered.ReplaceAllString(n, "-*")
+			short[i] = numbered().ReplaceAllString(n, "-*")
 		}
 		slices.Sort(short)
 		names = slices.Compact(short)
