@@ -5,11 +5,11 @@ VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 20s
 # The linux binary must stay under this many megabytes of 10^6 bytes.
-SIZE_BUDGET := 49
+SIZE_BUDGET := 47
 LDFLAGS     := -s -w $(if $(VERSION),-X thru/internal/cli.Version=$(VERSION))
 # One set of flags for all that is not a test, so that what one compiles the others find.
 PLAIN       := CGO_ENABLED=0 GOFLAGS=-trimpath
-# The binary is built by bin/slim.mod: with one library changed, so that the linker drops methods that nobody calls.
+# The binary is built by bin/slim.mod: with two libraries changed, so that it is smaller and starts sooner.
 BUILD       := $(PLAIN) $(GO) build -modfile bin/slim.mod -ldflags '$(LDFLAGS)'
 # Systems that thru is built for.
 CROSS       := linux/amd64 linux/arm64 freebsd/amd64 windows/amd64 darwin/arm64 solaris/amd64 illumos/amd64
