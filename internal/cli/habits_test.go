@@ -37,7 +37,7 @@ var otherwise = map[string]string{
 // hint.
 func TestEveryFlagHasAnAnswer(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&grammar{}, kong.PostBuild(withOptions))
+	parser, err := parserOf(&env{Console: &console.Console{Out: io.Discard, Err: io.Discard}}, &grammar{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestEveryFlagHasAnAnswer(t *testing.T) {
 	check := func(program, verb, flag string, same []string) {
 		if k := [3]string{program, verb, flag}; !answered[k] {
 			answered[k] = true
-			checkAnswer(t, parser.Model, program, verb, flag, same)
+			checkAnswer(t, parser, program, verb, flag, same)
 		}
 	}
 	files, err := filepath.Glob("testdata/habits/*.flags")
@@ -77,12 +77,12 @@ func TestEveryFlagHasAnAnswer(t *testing.T) {
 	}
 }
 
-func checkAnswer(t *testing.T, all *kong.Application, program, verb, flag string, same []string) {
+func checkAnswer(t *testing.T, parser *kong.Kong, program, verb, flag string, same []string) {
 	t.Helper()
 	if otherwise[program+" "+flag] != "" {
 		return
 	}
-	if hasFlag(all, verb, flag) {
+	if hasFlag(parser.Model, verb, flag) {
 		if !slices.Contains(same, flag) {
 			t.Errorf("thru %s has %s: is it %s's? then it belongs into the list above", verb, flag, program)
 		}
@@ -91,7 +91,7 @@ func checkAnswer(t *testing.T, all *kong.Application, program, verb, flag string
 	if slices.Contains(same, flag) && (verb == "" || flag == "-h" || flag == "--help") {
 		return
 	}
-	err := tryOut(t, verb, flag)
+	err := tryOut(parser, verb, flag)
 	var e *fault.Error
 	if !errors.As(err, &e) || e.Code != fault.Usage || e.Hint == "" || strings.HasPrefix(e.Hint, "see `thru") {
 		t.Errorf("thru %s %s: no answer for who comes from %s: %v, hint %q", verb, flag, program, err, fault.Hint(err))
@@ -99,61 +99,16 @@ func checkAnswer(t *testing.T, all *kong.Application, program, verb, flag string
 }
 
 // tryOut parses an unknown flag, so nothing runs.
-func tryOut(t *testing.T, verb, flag string) error {
+func tryOut(parser *kong.Kong, verb, flag string) error {
 	args := []string{flag}
 	if verb != "" {
 		args = []string{verb, flag}
 	}
-	return run(t.Context(), &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Args: args}})
-}
-
-func TestHints(t *testing.T) {
-	for _, c := range []struct{ line, want string }{
-		{"test -c 10.0.0.2 -P 4", "thru test 10.0.0.2;"},
-		{"-c10.0.0.2", "thru test 10.0.0.2;"},
-		{"test --client=10.0.0.2", "thru test 10.0.0.2;"},
-		{"test -c", "thru test HOST;"},
-		{"test -uS 0xb8 host", "--dscp 46"},
-		{"test --tos=184", "--dscp 46"},
-		{"test -Sef", "--dscp ef"},
-		{"test -S 300", "--dscp 300"},
-		{"test -S", "--dscp N"},
-		{"-s", "thru serve"},
-		{"serve -s", "leave it out"},
-		{"test -d", "--bidir"},
-		{"test -r", "leave it out"},
-		{"test -Z cubic host", "-C cubic"},
-		{"test -Z bbr", "-C bbr"},
-		{"ladder -P 4", "thru test -P"},
-		{"serve -u", "at the client"},
-		{"serve -S 184", "at the client: take the code point"},
-		{"-u", "begin with a command: thru test -u"},
-		{"serve --server-bitrate-limit 1G", "--max-rate 1G"},
-		{"test --fq-rate 5G", "-b 5G"},
-		{"test --full-duplex", "--bidir --one-connection"},
-		{"test -Q", "see `thru test --help`"},
-		{"test --nonsense", "see `thru test --help`"},
-	} {
-		err := run(t.Context(), &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Args: strings.Fields(c.line)}})
-		if err == nil || fault.Code(err) != fault.Usage || !strings.Contains(fault.Hint(err), c.want) {
-			t.Errorf("thru %s: %v, hint %q, want %q in it", c.line, err, fault.Hint(err), c.want)
-		}
+	if err := misread(args); err != nil {
+		return err
 	}
-}
-
-// TestHabitsAreReached checks that no row of the table hides a later one.
-func TestHabitsAreReached(t *testing.T) {
-	for _, list := range [][]habit{ownHabits, farHabits} {
-		for i := range list {
-			h := &list[i]
-			for _, flag := range strings.Fields(h.flags) {
-				if got := habitOf(list, h.verb, flag); got != h {
-					t.Errorf("%s of %q is answered by %q", flag, h.flags, got.flags)
-				}
-			}
-			if strings.Contains(h.hint("VALUE"), "{") {
-				t.Errorf("%q is left with a gap: %q", h.flags, h.hint("VALUE"))
-			}
-		}
+	if _, err := parser.Parse(args); err != nil {
+		return usage(args, err)
 	}
+	return nil
 }
