@@ -96,7 +96,7 @@ func TestRealAmounts(t *testing.T) {
 	program(t)
 	for _, args := range [][]string{
 		{"-n", "3M"}, {"-n", "3M", "-R"}, {"-k", "20"}, {"-k", "20", "-R", "-P", "3"}, {"-n", "3M", "-P", "4", "-R"},
-		{"-u", "-n", "1M", "-b", "20M"}, {"-u", "-k", "500", "-b", "20M", "-R"}, {"-n", "2M", "--bidir"},
+		{"-u", "-n", "1M", "-b", "20M"}, {"-u", "-k", "50", "-b", "20M", "-R"}, {"-n", "2M", "--bidir"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
