@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,10 +15,26 @@ import (
 
 // TestMain makes the test binary the program: testscript and its workers run it under the name thru.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(waiting{m}, map[string]func(){
 		"thru":  func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"natsd": natsServer, "filesd": filesServer, "vcenterd": vcenterServer,
 	})
+}
+
+// atOnce is how many scripts run at once, also where go test allows fewer: they mostly wait.
+const atOnce = 8
+
+// waiting runs tests that mostly wait.
+type waiting struct{ *testing.M }
+
+// Run raises -parallel, unless it is 1.
+func (m waiting) Run() int {
+	flag.Parse()
+	const parallel = "test.parallel"
+	if n, err := strconv.Atoi(flag.Lookup(parallel).Value.String()); err == nil && n > 1 {
+		flag.Set(parallel, strconv.Itoa(max(n, atOnce)))
+	}
+	return m.M.Run()
 }
 
 // TestScripts runs the command line as a user does, one topic per file.
@@ -26,6 +44,8 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	free := &ports{}
+	t.Cleanup(free.close)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
@@ -42,7 +62,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"validjson": validJSON, "waitline": waitLine, "waitport": waitPort, "freeport": freePort, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates, "recorded": recorded,
+			"validjson": validJSON, "waitline": waitLine, "waitport": waitPort, "freeport": free.free, "expand": expand, "keptpath": keptPath, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates, "recorded": recorded,
 		},
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,19 +109,6 @@ func condition(name string) (bool, error) {
 // daemons is Debian's folder of daemons, which is only in root's PATH.
 const daemons = "/usr/sbin"
 
-// freePort NAME...: sets each variable to a loopback port that is free now, since Samba shares a port with
-// whoever listens there.
-func freePort(ts *testscript.TestScript, neg bool, args []string) {
-	for _, name := range args {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		ts.Check(err)
-		defer l.Close() // all close at the end, so that no two are the same
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		ts.Check(err)
-		ts.Setenv(name, port)
-	}
-}
-
 // waitPort HOST:PORT: waits until a program listens there.
 func waitPort(ts *testscript.TestScript, neg bool, args []string) {
 	for range 400 {
@@ -142,4 +130,25 @@ func keepLine(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("no line of %s begins with %q", args[0], args[1])
+}
+
+// expand FILE...: replaces $NAME in the files by the variables of the script.
+func expand(ts *testscript.TestScript, neg bool, args []string) {
+	for _, file := range args {
+		ts.Check(os.WriteFile(ts.MkAbs(file), []byte(os.Expand(ts.ReadFile(file), ts.Getenv)), 0o600))
+	}
+}
+
+// keptPath TEST BEFORE: the test took the path that the document before it has probed. It probes again what
+// a gate of that path warned of, as on a busy machine.
+func keptPath(ts *testscript.TestScript, neg bool, args []string) {
+	var test, before measure.Document
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &test))
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &before))
+	warned := slices.ContainsFunc(before.Gates, func(g measure.Gate) bool {
+		return g.From != "" && (g.Status == measure.GateWarn || g.Status == measure.GateFail)
+	})
+	if len(test.Paths) != 1 || !test.Paths[0].Cached && !warned {
+		ts.Fatalf("%s has not taken the path of %s", args[0], args[1])
+	}
 }
