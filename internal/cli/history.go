@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/cli/console"
+	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/library"
 	"thru/internal/measure"
@@ -99,6 +102,36 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	f.Limit = c.Limit
+	if err := c.addWords(&f, now); err != nil {
+		return err
+	}
+	var found []store.Entry
+	var more bool
+	err = e.withStore(c.storeFile, store.Options{ReadOnly: true}, func(s store.Store) (err error) {
+		found, more, err = s.Find(ctx, f)
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	list, none := historyList{Results: append([]store.Entry{}, found...), More: more}, errors.Is(err, fs.ErrNotExist)
+	if len(found) == 0 && f.Text != "" && (!none || c.Store == "") {
+		err := fault.Usagef("list all results with thru history; thru report ID shows one", "no result matches %q", fault.Short(f.Text))
+		if !c.JSON {
+			return err
+		}
+		e.ErrorLines(err)
+		list.Error = control.Describe(err)
+		return cmp.Or(printJSON(e.Out, list), console.Printed(err))
+	}
+	if c.JSON {
+		return printJSON(e.Out, list)
+	}
+	return c.print(e, found, more, none, now)
+}
+
+// addWords adds the words to a filter: a span of time, and text.
+func (c *historyListCmd) addWords(f *store.Filter, now time.Time) error {
 	var text []string
 	for _, w := range c.Words {
 		if when, err := library.ReadSpan(w, now); err == nil {
@@ -111,19 +144,7 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 		text = append(text, w)
 	}
 	f.Text = strings.Join(text, " ")
-	var found []store.Entry
-	var more bool
-	err = e.withStore(c.storeFile, store.Options{ReadOnly: true}, func(s store.Store) (err error) {
-		found, more, err = s.Find(ctx, f)
-		return err
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if c.JSON {
-		return printJSON(e.Out, historyList{Results: append([]store.Entry{}, found...), More: more})
-	}
-	return c.print(e, found, more, errors.Is(err, fs.ErrNotExist), now)
+	return nil
 }
 
 // print writes the table, or why it is empty.
