@@ -125,7 +125,7 @@ func (d dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		found = append(found, ip)
 	} else if found, err = net.DefaultResolver.LookupNetIP(ctx, "ip", host); err != nil {
-		return nil, d.lookupError(host, err)
+		return nil, lookupError(host, err)
 	}
 	var fit []netip.Addr
 	for _, ip := range found {

@@ -12,15 +12,15 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"thru/internal/fault"
+	"thru/internal/sock"
 )
 
 // lookupError explains why a name has no addresses.
-func (d dialer) lookupError(host string, err error) error {
-	var dns *net.DNSError
-	if errors.As(err, &dns) && dns.IsNotFound {
-		return fault.Failf("check the spelling, or give its address", "bus: %s: %w", fault.Named(host), ErrUnknownHost)
+func lookupError(host string, err error) error {
+	if dns, is := errors.AsType[*net.DNSError](err); is && dns.IsNotFound {
+		return fault.Failf(sock.LookupHint(err, ""), "bus: %s: %w", fault.Named(host), ErrUnknownHost)
 	}
-	return fault.Failf("give its address, or check the DNS server", "bus: %s: %w: DNS lookup: %w", fault.Named(host), ErrUnknownHost, err)
+	return fault.Failf(sock.LookupHint(err, "give its address"), "bus: %s: %w: %w", fault.Named(host), ErrUnknownHost, sock.Lookup(err))
 }
 
 // connectError explains why a TCP connection failed.

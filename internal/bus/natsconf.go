@@ -105,7 +105,7 @@ func natsDialError(address string, err error) error {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns):
-		return fault.Failf("check the spelling, or give its address", "bus: %s: %w: %w", fault.Named(address), ErrUnknownHost, err)
+		return lookupError(address, err)
 	case isErrno(err, syscall.ECONNREFUSED, winRefused):
 		return fault.Failf("check that the NATS server runs there; its default port is 4222", "bus: connecting to NATS at %s: %w", address, ErrRefused)
 	case timedOut(err):

@@ -111,7 +111,7 @@ func Network(protocol string, family int) string {
 	return protocol
 }
 
-// DialHint adds a hint to errors that this end's own settings cause; it returns other errors as they are.
+// DialHint adds a hint to errors that this end's own settings cause; it returns other errors without a hint.
 func DialHint(s measure.Spec, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRNOTAVAIL) && s.BindPort != 0:
@@ -122,7 +122,7 @@ func DialHint(s measure.Spec, err error) error {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fault.Failf("choose another --cport: another connection uses that source port", "engine: dialling: %w", err)
 	}
-	return err
+	return sock.Lookup(err)
 }
 
 // IdleRTT returns the kernel's round-trip time of a TCP connection before any test traffic; nil where the kernel does not report it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"thru/internal/agent"
@@ -133,7 +134,7 @@ func (d Dialer) remote(ctx context.Context, name string) (*control.EndPoint, fun
 	}
 	client, err := bus.Dial(ctx, conf)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, unknownName(name, err)
 	}
 	hctx, cancel := context.WithTimeout(ctx, helloTime)
 	defer cancel()
@@ -148,6 +149,19 @@ func (d Dialer) remote(ctx context.Context, name string) (*control.EndPoint, fun
 		return nil, nil, err
 	}
 	return e, func() { client.Close() }, nil
+}
+
+// unknownName adds the joined names to the hint of an error about a name that is neither one of them nor a host.
+func unknownName(name string, err error) error {
+	keys, kerr := bus.DefaultKeyring()
+	if kerr != nil || !errors.Is(err, bus.ErrUnknownHost) {
+		return err
+	}
+	names, _ := keys.List() // without a folder of names there are none
+	if len(names) == 0 || slices.Contains(names, name) {
+		return err
+	}
+	return fault.Failf(fault.Joined(fault.Hint(err), "thru join --list prints the joined names"), "%w", err)
 }
 
 // target returns how to reach a name: by a join string, or HOST[:PORT] whose

@@ -20,19 +20,20 @@ const dialBudget = 10 * time.Second
 func dialAll(ctx context.Context, e engine.End) (conns []net.Conn, skipped []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialBudget)
 	defer cancel()
+	var last error
 	for _, target := range e.Targets {
 		first, err := dialOne(ctx, e, target, 0)
 		if fault.Hint(err) != "" { // caused by our own options: another target would fail the same way
 			return nil, skipped, err
 		}
 		if err != nil {
-			skipped = append(skipped, fmt.Sprintf("%s: %v", target, err))
+			skipped, last = append(skipped, fmt.Sprintf("%s: %v", target, err)), err
 			continue
 		}
 		conns, err = dialRest(ctx, e, target, first)
 		return conns, skipped, err
 	}
-	return nil, skipped, fault.Failf("check that `iperf -s` runs there with the same -p, and that firewalls allow the port",
+	return nil, skipped, fault.Failf(sock.LookupHint(last, "check that `iperf -s` runs there with the same -p, and that firewalls allow the port"),
 		"iperf2: connecting: %s", strings.Join(skipped, "; "))
 }
 

@@ -30,7 +30,7 @@ func (e Engine) dialControl(ctx context.Context, s measure.Spec, targets []strin
 	if err != nil {
 		return t, nil, fault.Because(ReasonNoName, err)
 	}
-	var last fault.Reason
+	var last error
 	for _, target := range targets {
 		try, cancel := context.WithTimeout(ctx, min(engine.DialTime, dialBudget/time.Duration(len(targets))))
 		conn, err := d.DialContext(try, engine.Network("tcp", s.Family), target)
@@ -47,9 +47,10 @@ func (e Engine) dialControl(ctx context.Context, s measure.Spec, targets []strin
 		case fault.Hint(err) != "": // caused by our own options: another target would fail the same way
 			return t, skipped, err
 		}
-		skipped, last = append(skipped, fmt.Sprintf("%s: %v", target, err)), fault.ReasonOf(err)
+		skipped, last = append(skipped, fmt.Sprintf("%s: %v", target, err)), err
 	}
-	return t, skipped, fault.Because(last, fault.Failf("start one there (iperf3 -s, or thru serve --iperf), and allow its port in the firewall: TCP and, for -u, UDP",
+	const start = "start one there (iperf3 -s, or thru serve --iperf), and allow its port in the firewall: TCP and, for -u, UDP"
+	return t, skipped, fault.Because(fault.ReasonOf(last), fault.Failf(sock.LookupHint(last, start),
 		"iperf3: no server answers: %s", strings.Join(skipped, "; ")))
 }
 
