@@ -61,7 +61,7 @@ func openExternal(t testing.TB, agents int, start run) *external {
 		}
 	}
 	x.config = filepath.Join(x.dir, "nats.conf")
-	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\ntls { cert_file: %q, key_file: %q }\n%s", port,
+	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\ntls { cert_file: %q, key_file: %q, timeout: 30 }\n%s", port,
 		filepath.Join(x.dir, "server.pem"), filepath.Join(x.dir, "server.key"), bus.NATSUsers(x.agentKeys, operatorKeys, controllerKeys))
 	write(t, x.config, text)
 	x.start = func() { x.stop = start(t, x.config) }
