@@ -84,6 +84,7 @@ func setAll(d *Tuner, s ...measure.Setting) (numbers []int64) {
 // TestCrash stops a tuning at each of its steps, and its undo at each of its
 // own: after a rollback the settings are as before.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	world := func(at int) (*fake, Config, *crasher) {
 		f, c, k := newFake(settings()), conf(), &crasher{at: at}
 		f.refuses[target{"tso", "eth0"}] = errNo

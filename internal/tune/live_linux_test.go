@@ -148,15 +148,20 @@ func others(s measure.KnobState) []string {
 // Each knob of this kernel is read, set, and set back; then all output of the
 // system's programs is as before, byte for byte.
 func TestEveryKnobBack(t *testing.T) {
+	t.Parallel()
 	inHost(t, func(m tune.Machine) error {
 		tried := map[string]int{}
+		now, err := snapshot()
+		if err != nil {
+			return err
+		}
 		for _, s := range m.Knobs([]string{"v0", "v1", "t0", "i0", "lo"}) {
 			if s.Refused != "" {
 				t.Logf("%s of %s: refused: %s", s.Knob, s.Interface, s.Refused)
 				continue
 			}
 			for _, value := range others(s) {
-				if err := thereAndBack(m, s, value); err != nil {
+				if now, err = thereAndBack(m, s, value, now); err != nil {
 					t.Errorf("%s of %q from %q to %q: %v", s.Knob, s.Interface, s.Value, value, err)
 				}
 				tried[s.Knob]++
@@ -176,18 +181,14 @@ func TestEveryKnobBack(t *testing.T) {
 	})
 }
 
-// thereAndBack sets a knob, checks that something has changed, and undoes it.
-func thereAndBack(m tune.Machine, s measure.KnobState, value string) error {
-	before, err := snapshot()
-	if err != nil {
-		return err
-	}
+// thereAndBack sets a knob, checks that something has changed, undoes it, and returns the settings afterwards.
+func thereAndBack(m tune.Machine, s measure.KnobState, value, before string) (after string, err error) {
 	if err := errors.Join(m.Set(s.Knob, s.Interface, value), m.Set(s.Knob, s.Interface, value)); err != nil {
-		return err
+		return before, err
 	}
 	found, err := m.Read(s.Knob, s.Interface)
 	if err != nil || found == s.Value {
-		return fmt.Errorf("reads %q afterwards: %w", found, err)
+		return before, fmt.Errorf("reads %q afterwards: %w", found, err)
 	}
 	during, err := snapshot()
 	if err == nil && during == before {
@@ -200,12 +201,13 @@ func thereAndBack(m tune.Machine, s measure.KnobState, value string) error {
 	if d := differs(before, after); d != "" {
 		err = errors.Join(err, errors.New("left behind: "+d))
 	}
-	return errors.Join(err, lost)
+	return after, errors.Join(err, lost)
 }
 
 // Offloads that depend on each other come back, in whatever order they are
 // undone.
 func TestOffloadsInAnyOrder(t *testing.T) {
+	t.Parallel()
 	ids := []string{knob.TXChecksum, knob.ScatterGather, knob.TSO, knob.GSO}
 	inHost(t, func(m tune.Machine) error {
 		for _, begin := range [][]string{nil, {"ethtool -K v0 tx-tcp6-segmentation off"}, {"ethtool -K v0 tso off"}, {"ethtool -K v0 tx off"}, {"ethtool -K v0 sg off"}} {
@@ -246,6 +248,7 @@ func TestOffloadsInAnyOrder(t *testing.T) {
 // A change that could not be undone is refused, by Set and, where already
 // known, by Knobs, and nothing has changed.
 func TestRefusedByTheKernel(t *testing.T) {
+	t.Parallel()
 	inHost(t, func(m tune.Machine) error {
 		for _, c := range []struct {
 			prepare                  []string
