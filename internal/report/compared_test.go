@@ -259,11 +259,11 @@ func TestComparedSchema(t *testing.T) {
 func TestComparedHostile(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	foreign := []string{"<script>alert(1)</script>", "\x1b[2J\x07", strings.Repeat("x", 10000), "a\nb", "\u202e", ""}
+	text, err := json.Marshal(comparisons()["compared-worse"])
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 300 {
-		text, err := json.Marshal(comparisons()["compared-worse"])
-		if err != nil {
-			t.Fatal(err)
-		}
 		var x measure.Compared
 		if err := json.Unmarshal(text, &x); err != nil {
 			t.Fatal(err)
