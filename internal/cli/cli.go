@@ -80,13 +80,14 @@ func (e *env) reader() *library.Reader {
 	return &library.Reader{In: e.In, Version: e.Version, Line: e.Line, Archive: e.archive}
 }
 
-const description = `thru proves what a network path carries, and explains why it does not carry more.
+const description = `thru proves what a network path carries, and explains what limits it.
 
 With no END POINT a command measures this machine against itself.
 thru help lists the documentation by question.`
 
 const exitCodes = `
-Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 measured but below the required rate or worse than before, or a gate fails, 4 inconclusive.`
+Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 measured but below the required
+rate or worse than before, or a gate fails, 4 inconclusive.`
 
 // Main runs the command line and returns the exit code of the process.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
@@ -105,6 +106,34 @@ func helpOf(t *testing.T, path []string) {
 		t.Errorf("%q --help ends with %d", path, code)
 	}
 	golden(t, "help/"+strings.Join(append([]string{"thru"}, path...), "-"), out.Bytes())
+}
+
+// TestHelpFits: the help of each command fits a terminal of 80 columns.
+func TestHelpFits(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
+	parser, err := parserOf(&env{Console: &console.Console{Out: io.Discard, Err: io.Discard}}, &grammar{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths [][]string
+	_ = kong.Visit(parser.Model, func(n kong.Visitable, next kong.Next) error {
+		switch n := n.(type) {
+		case *kong.Application:
+			paths = append(paths, nil)
+		case *kong.Node:
+			paths = append(paths, strings.Fields(n.Path()))
+		}
+		return next(nil)
+	})
+	for _, path := range paths {
+		var out bytes.Buffer
+		(&env{Console: &console.Console{In: strings.NewReader(""), Out: &out, Err: io.Discard, Args: append(path, "--help")}}).command(t.Context())
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+				t.Errorf("thru %s --help: %d columns: %s", strings.Join(path, " "), n, line)
+			}
+		}
+	}
 }
 
 // TestRequests compares the flows that plan makes of command lines, or the exit codes of refused ones.

@@ -211,10 +211,43 @@ func usage(args []string, err error) error {
 		return fault.Usagef("write ./"+name+" for the file of that name", "%s begins like a flag", name)
 	case unknown:
 		return unknownFlagUsage(all, args, verb, flag, err)
-	case verb == "":
+	}
+	if unknown := unknownCommand(p, err); unknown != nil {
+		return unknown
+	}
+	if verb == "" {
 		return fault.Usagef("see `thru --help`", "%w", err)
 	}
 	return fault.Usagef("see `thru "+verb+" --help`", "%w", err)
+}
+
+// unknownCommand words kong's error about a word in place of a command; nil for any other error.
+func unknownCommand(p *kong.ParseError, err error) error {
+	rest, unexpected := strings.CutPrefix(err.Error(), "unexpected argument ")
+	if !unexpected || p == nil || p.Context == nil {
+		return nil
+	}
+	at, path := p.Context.Model.Node, "thru "
+	for _, x := range p.Context.Path {
+		if x.Command != nil {
+			at, path = x.Command, path+x.Command.Name+" "
+		}
+	}
+	var names []string
+	for _, n := range at.Children {
+		if !n.Hidden {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	word, _, _ := strings.Cut(rest, ",")
+	hint := "see `" + path + "--help`"
+	if near := fault.Nearest(word, names); near != "" {
+		hint = "did you mean `" + path + near + "`? Or " + hint
+	}
+	return fault.Usagef(hint, "unknown command: %s%s", path, word)
 }
 
 // misvalued matches kong's errors about a flag's value: it is missing, it is another flag, or it is no

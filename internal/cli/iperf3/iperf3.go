@@ -239,5 +239,5 @@ func (x *flagRow) line() string {
 	case x.value == needsValue:
 		takes = " " + x.takes
 	}
-	return fmt.Sprintf("  %s%-34s %s\n", short, "--"+x.long+takes, x.help)
+	return fmt.Sprintf("  %s%-27s %s\n", short, "--"+x.long+takes, x.help)
 }

@@ -45,7 +45,7 @@ var traffic = []Option{
 var amounts = []Option{
 	{ID: "bitrate", Key: OfTraffic, Either: "rate", Value: parsed("500M, 2.5G or 0", unit.ParseRate, func(r *plan.Request, n int64) { r.Rate, r.RateSet, r.TotalRate = n, true, 0 }),
 		Flags: []Flag{flag(ofAmounts, "-b --bitrate --bandwidth", "RATE", "Payload rate of each stream, such as 500M; 0 is unlimited (default: 1M with -u, else 0).")},
-		IPerf: []Flag{reads(evenRate, "-b --bitrate --bandwidth", "RATE", "of each stream; 0 is unlimited (default 1M with -u, else 0)")}},
+		IPerf: []Flag{reads(evenRate, "-b --bitrate --bandwidth", "RATE", "of each stream; 0: no limit (default; UDP 1M)")}},
 	{ID: "total_bitrate", Key: OfTraffic, Either: "rate", Value: parsed("500M or 2.5G", Positive(unit.ParseRate), func(r *plan.Request, n int64) { r.TotalRate, r.Rate, r.RateSet = n, 0, false }), Flags: []Flag{flag(ofAmounts, "--total-bitrate", "RATE", "Payload rate of all streams together.")}},
 	{ID: "bytes", Key: OfTraffic, Either: "amount", Value: parsed("10G or 64M", Positive(unit.ParseSize), func(r *plan.Request, n int64) { r.Amount, r.Blocks = n, 0 }),
 		Flags: []Flag{flag(ofAmounts, "-n --bytes --num", "SIZE", "End after this many bytes instead of a time.")},
@@ -141,7 +141,7 @@ var runs = []Option{
 		IPerf: []Flag{served(reads(interval(time.Minute).Set, "-i --interval", "SECONDS", "between reports; 0 for none"))}},
 	{ID: "user", Value: text("anna", func(r *plan.Request) *string { return &r.Login.User }),
 		Flags: []Flag{flag(ofIPerf, "--username", "NAME", "User name for an iperf3 server with logins; the password comes from IPERF3_PASSWORD or a prompt.")},
-		IPerf: []Flag{flag("", "--username", "USER", "to log in; the password is IPERF3_PASSWORD, or asked for")}},
+		IPerf: []Flag{flag("", "--username", "USER", "to log in; password: $IPERF3_PASSWORD or asked")}},
 	{ID: "public_key", Value: text("server.pem", func(r *plan.Request) *string { return &r.Login.PublicKey }),
 		Flags: []Flag{flag(ofIPerf, "--rsa-public-key-path", "FILE", "Public RSA key of that server.")},
 		IPerf: []Flag{flag("", "--rsa-public-key-path", "FILE", "key of the server")}},
