@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -23,6 +25,8 @@ type gateView struct {
 	At        string   // where to run the commands, if not at the end point
 	Fix       []string // commands, whole
 	Risk      string
+	host      string // where to run the commands
+	port      string // interface of a gate of a host
 }
 
 // gateList holds gates in the order of their document.
@@ -33,14 +37,37 @@ func newGates(d *measure.Document) (all gateList) {
 	for _, g := range d.Gates {
 		all = append(all, gateView{
 			Status: doc.Clean(g.Status), Word: gateWord(g.Status), ID: doc.Clean(g.ID), Where: gatePlace(g), Fact: doc.Clean(g.Fact), Why: doc.Clean(g.Why),
-			Advice: doc.Clean(g.Advice), Fix: commandLines(g.Fix), Risk: doc.CleanUpTo(g.Risk, doc.MostRisk),
+			Advice: doc.Clean(g.Advice), Fix: commandLines(g.Fix), Risk: doc.CleanUpTo(g.Risk, doc.MostRisk), host: doc.Clean(cmp.Or(g.FixAt, g.EndPoint)),
 		})
 		if v := &all[len(all)-1]; len(v.Fix) > 0 && g.FixAt != "" && g.FixAt != g.EndPoint {
 			v.At = "at " + doc.Clean(g.FixAt) + ":"
 		}
+		if v := &all[len(all)-1]; g.From == "" {
+			v.port = doc.Clean(g.Interface)
+		}
 	}
-	if result.IsPlanned(d) {
-		all = all.Joined()
+	switch {
+	case result.IsPlanned(d):
+		return all.Joined()
+	case len(d.EndPoints) == 2:
+		return all.ofBoth()
+	}
+	return all
+}
+
+// ofBoth merges gates that report the same for each of two hosts.
+func (l gateList) ofBoth() (all gateList) {
+	for _, g := range l {
+		i := slices.IndexFunc(all, func(x gateView) bool {
+			other := x.host
+			x.host, x.Where = g.host, g.Where
+			return g.host != "" && g.At == "" && other != g.host && reflect.DeepEqual(x, g)
+		})
+		if i < 0 {
+			all = append(all, g)
+		} else {
+			all[i].host, all[i].Where = "", doc.Join("both hosts", g.port)
+		}
 	}
 	return all
 }
@@ -50,7 +77,7 @@ func (l gateList) Joined() (joined gateList) {
 	places := map[string]*doc.Gap{}
 	for _, g := range l {
 		where := g.Where
-		g.Where = ""
+		g.Where, g.host = "", ""
 		key := fmt.Sprint(g)
 		if places[key] == nil {
 			places[key] = &doc.Gap{}
@@ -74,7 +101,7 @@ func (l gateList) Short() (rows gateList) {
 			g.Why = ""
 		}
 		same := g
-		same.Fact, same.Where = "", ""
+		same.Fact, same.Where, same.host, same.port = "", "", "", ""
 		mark := fmt.Sprint(same)
 		if found[mark] == nil {
 			marks = append(marks, mark)
