@@ -3,6 +3,7 @@ package report
 import (
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/capture"
 	"thru/internal/report/fleet"
@@ -12,14 +13,32 @@ import (
 	"thru/internal/report/series"
 	"thru/internal/report/transfer"
 	"thru/internal/report/tuning"
+	"thru/internal/unit"
 )
 
 // Answer returns the result in words, and what limits it.
 func Answer(d *measure.Document) string { return strings.Join(answers(d), "; ") }
 
 // answers returns the lines of the answer: two if different causes limit the two directions, the worse
-// direction first.
+// direction first. A pass does not hide a failed gate.
 func answers(d *measure.Document) []string {
+	all := answersOf(d)
+	if len(all) > 0 && (d.Command != "ladder" || d.Ladder != nil) { // the answer of a single ladder has no verdict
+		all[0] += FailedGates(d)
+	}
+	return all
+}
+
+// FailedGates returns "; 1 gate fails" for a verdict that passes all the same; else nothing.
+func FailedGates(d *measure.Document) string {
+	n := countGates(d.Gates, measure.GateFail)
+	if n == 0 || d.Verdict == nil || !d.Verdict.Pass {
+		return ""
+	}
+	return "; " + unit.Plural(n, "gate") + doc.Verb(n, " fails", " fail")
+}
+
+func answersOf(d *measure.Document) []string {
 	switch {
 	case result.IsTuning(d):
 		return tuning.Answers(d)

@@ -132,7 +132,8 @@ func manyToOneTest() *measure.Document {
 		d.Cells = append(d.Cells, c)
 	}
 	d.Groups = []measure.Group{groupOf(d, 0, "many to one, 4 streams")}
-	d.Findings = []measure.Finding{{Cause: "receiver-cpu", Confidence: measure.Certain, Summary: "the CPU 3 of store is full: it takes in all 8 flows", Where: measure.Where{Place: "receiver", EndPoint: "store"}}}
+	d.Findings = []measure.Finding{{Cause: "receiver-cpu", Confidence: measure.Certain, Summary: "the CPU 3 of store is full: it takes in all 8 flows", Where: measure.Where{Place: "receiver", EndPoint: "store"},
+		Evidence: []measure.Proof{{EndPoint: "store", Counter: "/proc/stat, CPU 3 softirq", Value: 98.6, Unit: "pct", Threshold: new(95.0), Above: true}}}}
 	d.Targets = []measure.Target{{What: "aggregate of 8 pairs", Wanted: 9e9, Got: new(7.52e9), Unit: "bps", Reason: "7.52 Gb/s is 16% short"},
 		{What: "fairness of 8 pairs", Wanted: 0.9, Got: new(0.981), Unit: "fairness", Pass: true, Reason: "they share evenly"},
 		{What: "RTT under load of web-01.east.example.org -> store", Wanted: 5e6, Unit: "ns", AtMost: true, Reason: "it was not measured"}}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 
 	"thru/internal/doc"
 	"thru/internal/measure"
@@ -23,7 +24,7 @@ type Gist struct {
 	Flows    []Flow   // the first direction, and the reverse one
 	Others   int      // flows that are omitted
 	Failed   []string // flows without any figure, and why
-	Why      []doc.Card
+	Why      []Reason
 	Limit    string   // without a finding to show: "the link (full)"
 	Also     []string // findings after the first, "paced (likely)"
 	Gates    []doc.Block
@@ -33,8 +34,16 @@ type Gist struct {
 	Path     []doc.Block // of a check
 	Body     []doc.Block // what other results have in place of flows
 	Reason   string      // of the verdict
+	Risks    bool        // of the fixes, which --all names
 	RuledOut int         // causes
 	Facts    int         // not checked, including those that causes lack
+}
+
+// Reason is the first finding of a direction. Help: a page explains its cause.
+type Reason struct {
+	why.Finding
+	Direction string
+	Help      bool
 }
 
 // Flow is one direction, and what limits it.
@@ -138,12 +147,10 @@ func (g *Gist) reasons(v *view, explained bool) {
 				if n == 0 {
 					g.Limit = doc.Colon(d.Direction, f.Limit())
 				}
-			case n == 0 && !slices.ContainsFunc(g.Why, func(c doc.Card) bool { return c.Name == f.Cause && c.Text == f.Summary }):
-				c := f.ShortCard(d.Direction)
-				if explained && len(g.Why) == 0 {
-					c.Say("more", "thru help "+f.Cause)
-				}
-				g.Why = append(g.Why, c)
+			case n == 0 && !slices.ContainsFunc(g.Why, func(x Reason) bool { return x.Cause == f.Cause && x.Summary == f.Summary }):
+				f.Said = v.hasSaid(result.Unended(f.Summary))
+				g.Why = append(g.Why, Reason{*f, d.Direction, explained && len(g.Why) == 0})
+				g.Risks = g.Risks || f.Risk != ""
 			case n > 0 && !slices.Contains(g.Also, f.Limit()):
 				g.Also = append(g.Also, f.Limit())
 			}
@@ -152,13 +159,28 @@ func (g *Gist) reasons(v *view, explained bool) {
 	g.Facts += open
 }
 
-// gates adds the gates that need action: of a check with the fix, else by name.
+// gates adds the gates that need action: of a check with the fix, else by name. It gives each advice once, also if
+// a finding has it.
 func (g *Gist) gates(v *view) {
+	var said, ran []string
+	order := func(host string, commands []string) string { return host + ": " + strings.Join(commands, "\n") }
+	for _, f := range g.Why {
+		said, ran = append(said, f.Advice), append(ran, order(f.Host, f.Commands))
+	}
 	for _, x := range v.Gates {
 		switch failed := x.Status == measure.GateFail; {
 		case !failed && x.Status != measure.GateWarn:
 		case g.Check || failed:
-			x.Why = ""
+			g.Risks = g.Risks || x.Risk != ""
+			x.Why, x.Risk = "", ""
+			if slices.Contains(said, x.Advice) {
+				x.Advice = ""
+			}
+			run := order(x.host, x.Fix)
+			if x.Advice == "" && slices.Contains(ran, run) {
+				x.At, x.Fix = "", nil
+			}
+			said, ran = append(said, x.Advice), append(ran, run)
 			g.Gates = append(g.Gates, gateList{x}.Cards()...)
 		default:
 			g.Warned = append(g.Warned, x.ID+" "+doc.Bracket(x.Where))

@@ -39,11 +39,15 @@ func figures(g *report.Gist) doc.Table {
 			t.Rows = append(t.Rows, row)
 		}
 	}
+	if n := len(t.Rows); n > 0 && len(g.Why) == len(g.Flows) { // each finding has its direction
+		t.Rows = t.Rows[:n-1]
+	}
 	return t
 }
 
 func rows() []figure {
 	return []figure{
+		{"capacity", func(f *report.Flow) string { return capacity(f.Cell) }},
 		{"goodput", func(f *report.Flow) string { return rate(f.Cell, false) }},
 		{"requests", func(f *report.Flow) string { return rate(f.Cell, true) }},
 		{"latency", func(f *report.Flow) string { return latency(f.Cell.Latency) }},
@@ -58,7 +62,7 @@ func rows() []figure {
 		{"CPU, sender", func(f *report.Flow) string { return cpu(f.Cell.SenderCPU, f.Cell.From != f.Cell.To) }},
 		{"CPU, receiver", func(f *report.Flow) string { return cpu(f.Cell.ReceiverCPU, f.Cell.From != f.Cell.To) }},
 		{"RTT", func(f *report.Flow) string { return result.RTTText(f.Cell.RTTIdle, f.Cell.RTTLoaded) }},
-		{"retransmissions", func(f *report.Flow) string {
+		{"retransmitted", func(f *report.Flow) string {
 			if n := f.Cell.Retransmits; n != nil {
 				return unit.Counted(*n, "segment")
 			}
@@ -81,6 +85,9 @@ func rate(c *measure.Cell, requests bool) string {
 	if c.Ceiling != nil && c.Goodput != nil && c.Search == nil { // the share of a search is that of its capacity
 		s += " " + doc.Bracket(unit.Percent(c.Ceiling.SharePct))
 	}
+	if c.Search != nil {
+		runs = "mean of the search"
+	}
 	if f.Runs > 1 {
 		runs = unit.Plural(f.Runs, "run")
 	}
@@ -88,6 +95,18 @@ func rate(c *measure.Cell, requests bool) string {
 		runs += ", not stable"
 	}
 	return doc.Join(s, runs)
+}
+
+// capacity returns what a search has found: its best second; the goodput is the mean of the whole search.
+func capacity(c *measure.Cell) string {
+	if !result.HasCapacity(c) {
+		return ""
+	}
+	s := unit.Rate(*c.Search.CapacityBps)
+	if c.Ceiling != nil {
+		s += " " + doc.Bracket(unit.Percent(c.Ceiling.SharePct))
+	}
+	return doc.Join(s, "best second")
 }
 
 func latency(l *measure.Latency) string {
@@ -114,7 +133,7 @@ func cpu(f *measure.CPUFigure, shown bool) string {
 	case f == nil || !shown:
 		return ""
 	case f.OtherCores != nil && *f.OtherCores > f.Cores && *f.OtherCores >= 0.5:
-		return unit.Percent(f.Pct) + ", mostly by other processes"
+		return unit.Percent(f.Pct) + ", mostly other work"
 	}
 	return unit.Percent(f.Pct) + ", busiest core " + unit.Percent(f.MaxCorePct)
 }

@@ -28,7 +28,7 @@ func Text(w io.Writer, d *measure.Document, o text.Options, all string) error {
 	}
 	p := text.New(o)
 	lines := answer(d, &g)
-	p.Report(doc.Report{Answer: lines[0], More: lines[1:], Tone: g.Tone, Body: blocks(&g, lines[0])})
+	p.Report(doc.Report{Answer: lines[0], More: lines[1:], Tone: g.Tone, Body: blocks(&g)})
 	if s := hidden(d, &g, all); s != "" {
 		p.Wrap("", 0, "", s)
 	}
@@ -52,18 +52,19 @@ func answer(d *measure.Document, g *report.Gist) []string {
 	if g.Partial {
 		s += " (partial: ended early)"
 	}
-	return append([]string{s + verdict(d.Verdict) + result.UnderLoadAnswer(c.Cell.UnderLoad)}, reasons(d, g, true)...)
+	return append([]string{s + verdict(d) + result.UnderLoadAnswer(c.Cell.UnderLoad)}, reasons(d, g, true)...)
 }
 
 // verdict returns the word at the end of the answer, and the requirement if it is not met.
-func verdict(v *measure.Verdict) string {
-	switch {
+func verdict(d *measure.Document) string {
+	switch v := d.Verdict; {
 	case v == nil:
 		return ""
 	case v.Pass || v.Inconclusive:
-		return ": " + result.VerdictWord(v)
+		return ": " + result.VerdictWord(v) + report.FailedGates(d)
+	default:
+		return fmt.Sprintf(": %s, %s is required", result.VerdictWord(v), unit.Percent(v.Required))
 	}
-	return fmt.Sprintf(": %s, %s is required", result.VerdictWord(v), unit.Percent(v.Required))
 }
 
 // judged returns the answer of the whole report, and adds the verdict for a single ladder.
@@ -72,7 +73,7 @@ func judged(d *measure.Document, lines []string) []string {
 		return []string{"no complete result"}
 	}
 	if d.Command == "ladder" && d.Ladder == nil {
-		lines[0] += verdict(d.Verdict)
+		lines[0] += verdict(d)
 	}
 	return lines
 }
@@ -109,10 +110,9 @@ func reasons(d *measure.Document, g *report.Gist, hasShare bool) []string {
 	return doc.NonEmpty(reason, doc.Prefixed("do: ", doc.Clean(v.Do)))
 }
 
-// blocks returns what follows the answer. said is the first line of the answer, which the cards do not
-// repeat.
-func blocks(g *report.Gist, said string) (all []doc.Block) {
-	all = append(all, doc.Titled("What limits it", cards(g.Why, said)...), doc.Titled("Gates", g.Gates...), figures(g))
+// blocks returns what follows the answer.
+func blocks(g *report.Gist) (all []doc.Block) {
+	all = append(all, doc.Titled("What limits it"+help(g), cards(g)...), doc.Titled("Gates", g.Gates...), figures(g))
 	all = append(all, g.Path...)
 	all = append(all, g.Body...)
 	var rest doc.Rows
@@ -121,29 +121,54 @@ func blocks(g *report.Gist, said string) (all []doc.Block) {
 		add("limited by", g.Limit)
 	}
 	add("not measured", first(g.Failed))
-	add("also", strings.Join(g.Also, ", "))
 	if g.Others > 0 {
 		add("and", unit.Plural(g.Others, "more flow"))
 	}
-	if len(g.Warned) > 0 && g.Tone != doc.ToneGood {
+	if showsWarned(g) {
 		add("gates", fmt.Sprintf("%d warn: %s", len(g.Warned), first(g.Warned)))
 	}
 	for _, s := range doc.FirstOf(g.Advice, mostLines) {
 		add("advice", s)
 	}
-	for _, s := range doc.FirstOf(g.Warnings, mostLines) {
+	for _, s := range warnings(g) {
 		add("warning", s)
 	}
 	return append(all, doc.Pairs{Rows: rest})
 }
 
-// cards returns findings, marked if the answer contains their words.
-func cards(findings []doc.Card, said string) (all []doc.Block) {
-	for _, c := range findings {
-		c.Said = strings.Contains(said, c.Text)
-		all = append(all, c)
+// cards returns the findings, and the names of further ones.
+func cards(g *report.Gist) (all []doc.Block) {
+	for i := range g.Why {
+		f := &g.Why[i]
+		f.Said = f.Said && worst(g.Flows) == nil // else the answer has the verdict instead
+		all = append(all, f.ShortCard(f.Direction))
+	}
+	if len(g.Also) > 0 {
+		all = append(all, doc.Card{Name: "also", Badge: first(g.Also)})
 	}
 	return all
+}
+
+// help returns the page about the first finding.
+func help(g *report.Gist) string {
+	if len(g.Why) == 0 || !g.Why[0].Help {
+		return ""
+	}
+	return " (thru help " + g.Why[0].Cause + ")"
+}
+
+// showsWarned reports whether gates that warn may explain a result: not a good one, nor one with a cause.
+func showsWarned(g *report.Gist) bool {
+	return len(g.Warned) > 0 && g.Tone != doc.ToneGood && len(g.Why) == 0
+}
+
+// warnings returns the warnings that are shown: few if the rate has a known cause.
+func warnings(g *report.Gist) []string {
+	most := mostLines
+	if len(g.Why) > 0 {
+		most = max(0, 2-len(g.Why))
+	}
+	return g.Warnings[:min(len(g.Warnings), most)]
 }
 
 // first returns some of a list, and counts the others.
@@ -152,10 +177,16 @@ func first(all []string) string { return strings.Join(doc.FirstOf(all, mostLines
 // hidden returns one line that counts what the short form omits, with the command that shows it.
 func hidden(d *measure.Document, g *report.Gist, all string) string {
 	var parts []string
-	if n := len(g.Warned); n > 0 && g.Tone == doc.ToneGood {
+	if g.Risks {
+		parts = append(parts, "risks")
+	}
+	if n := len(g.Warned); n > 0 && !showsWarned(g) {
 		parts = append(parts, unit.Plural(n, "gate")+doc.Verb(n, " warns", " warn"))
 	}
-	if g.RuledOut > 0 && (g.Tone != doc.ToneGood || d.Command == "explain") { // irrelevant for a test that passes
+	if n := len(g.Warnings) - len(warnings(g)); n > 0 {
+		parts = append(parts, unit.Plural(n, "warning"))
+	}
+	if g.RuledOut > 0 && (g.Tone != doc.ToneGood && len(g.Why) == 0 || d.Command == "explain") { // else irrelevant
 		parts = append(parts, unit.Plural(g.RuledOut, "cause")+" ruled out")
 	}
 	if g.Facts > 0 {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -14,6 +15,7 @@ import (
 
 	"thru/internal/doc/text"
 	"thru/internal/measure"
+	"thru/internal/report"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -79,10 +81,13 @@ func TestAnswers(t *testing.T) {
 		{"long-names", 19, long, nil},
 		{"ladder-fails", 19, failing, []string{"localhost: fail, 95% is required"}},
 		{"inconclusive", 14, open, []string{": inconclusive"}},
-		{"explain", 27, nil, []string{"4.10 Gb/s local -> b, 42.9% of the 9.56 Gb/s", "fail, 95% is required"}},
-		{"receiver-cpu", 28, nil, nil},
-		{"apart", 34, nil, nil},
-		{"mtu-black-hole", 26, nil, nil},
+		{"explain", 22, nil, []string{"4.10 Gb/s local -> b, 42.9% of the 9.56 Gb/s", "fail, 95% is required"}},
+		{"two-findings", 24, twoFindings(t), nil},
+		{"gate-of-finding", 34, gateOfFinding(t), nil},
+		{"both-hosts", 22, equalHosts(t), nil},
+		{"receiver-cpu", 22, nil, nil},
+		{"apart", 20, nil, nil},
+		{"mtu-black-hole", 20, nil, nil},
 		{"udp-loss", 20, nil, []string{"2.14% lost"}},
 		{"rr", 12, nil, []string{"204 000 requests/s"}},
 		{"under-load", 14, nil, []string{"grade A+"}},
@@ -92,7 +97,7 @@ func TestAnswers(t *testing.T) {
 		{"ladder", 18, nil, []string{"52.1 Gb/s with 4 streams"}},
 		{"rungs", 22, nil, []string{"the interconnect carries 9.41 of 10 Gb/s"}},
 		{"captured", 12, nil, []string{"934 Mb/s"}},
-		{"broken-tso", 25, nil, nil},
+		{"broken-tso", 19, nil, nil},
 		{"tuned", 18, nil, []string{"2 of 4 changes kept", "the target of 150 Mb/s is met"}},
 		{"restored", 11, nil, []string{"2 of 3 settings are restored"}},
 		{"same", 6, nil, []string{"60 comparisons"}},
@@ -155,7 +160,7 @@ func TestNothingLost(t *testing.T) {
 	if err := Text(&b, load(t, "explain"), text.Options{Width: 80}, "thru report 4711 --all"); err != nil {
 		t.Fatal(err)
 	}
-	if want := "8 causes ruled out; 10 facts not checked (thru report 4711 --all)\n"; !strings.HasSuffix(b.String(), want) {
+	if want := "risks; 8 causes ruled out; 10 facts not checked (thru report 4711 --all)\n"; !strings.HasSuffix(b.String(), want) {
 		t.Errorf("no %q at the end of\n%s", want, b.String())
 	}
 	b.Reset()
@@ -174,14 +179,58 @@ func TestFailedFlow(t *testing.T) {
 	}
 }
 
-// TestRiskIsWhole: the risk of a command is printed to its end.
-func TestRiskIsWhole(t *testing.T) {
+// TestRisks: the short form leaves the risk of a command to --all, and says so.
+func TestRisks(t *testing.T) {
 	d := load(t, "check")
-	d.Gates[0].Risk = strings.Repeat("it may do this and that; ", 20) + "the last risk"
+	d.Gates[0].Risk = "it may do this and that"
 	var b bytes.Buffer
-	if err := Text(&b, d, text.Options{Width: 80}, "--all"); err != nil || !strings.Contains(b.String(), "last risk") {
-		t.Errorf("the risk is cut: %v\n%s", err, b.String())
+	if err := Text(&b, d, text.Options{Width: 80}, "--all"); err != nil || strings.Contains(b.String(), "this and that") || !strings.Contains(b.String(), "\nrisks; ") {
+		t.Errorf("%v\n%s", err, b.String())
 	}
+	b.Reset()
+	if err := report.Text(&b, d, text.Options{Width: 80}); err != nil || !strings.Contains(b.String(), "this and that") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
+// twoFindings is a pair of hosts that misses its rate in both directions, for different reasons.
+func twoFindings(t *testing.T) *measure.Document {
+	d, back := load(t, "explain"), load(t, "apart")
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if len(c.Findings) == 0 || c.Findings[0].Cause != "link-rate" {
+			continue
+		}
+		for _, x := range back.Cells {
+			if x.From == c.From {
+				*c = x
+			}
+		}
+	}
+	d.Command, d.Cells[0].Warnings = "test", []string{"the window was cut", "the sender counted more"}
+	return d
+}
+
+// gateOfFinding is a failed gate with the same fix as the finding, and one with the same advice for the other end.
+func gateOfFinding(t *testing.T) *measure.Document {
+	d := load(t, "receiver-cpu")
+	fix := d.Cells[0].Findings[0].Fix
+	for _, at := range []string{fix.EndPoint, "local"} {
+		d.Gates = append(d.Gates, measure.Gate{ID: "irq", EndPoint: at, Status: measure.GateFail, Fact: "all interrupts go to one CPU", Advice: fix.Advice, Fix: fix.Commands, FixAt: at, Why: "at " + at})
+	}
+	return d
+}
+
+// equalHosts is a check of two hosts that have the same warning.
+func equalHosts(t *testing.T) *measure.Document {
+	d := load(t, "check")
+	for _, g := range slices.Clone(d.Gates) {
+		if g.EndPoint == "bee" {
+			g.EndPoint = "local"
+			d.Gates = append(d.Gates, g)
+		}
+	}
+	return d
 }
 
 // golden compares output with a file of testdata.

@@ -67,11 +67,7 @@ func (d *Diagnosis) has(f Finding) bool {
 
 // card returns a finding with its evidence and fix.
 func (f Finding) card() doc.Card {
-	tone := map[string]doc.Tone{"certain": doc.ToneBad, "likely": doc.ToneWarn}[f.Confidence]
-	if f.Healthy {
-		tone = doc.ToneGood
-	}
-	c := doc.Card{Name: f.name(), Badge: f.Confidence, Where: doc.Join(f.Where, doc.Prefixed("because of ", f.BecauseOf)), Tone: tone, Text: f.Summary, Said: f.Said}
+	c := doc.Card{Name: f.name(), Badge: f.Confidence, Where: doc.Join(f.Where, doc.Prefixed("because of ", f.BecauseOf)), Tone: f.tone(), Text: f.Summary, Said: f.Said}
 	c.Say("seen", f.Evidence...)
 	c.Say("cost", f.Effect)
 	c.Say("next", f.Next)
@@ -79,6 +75,13 @@ func (f Finding) card() doc.Card {
 	c.Say("risk", f.Risk)
 	c.Say("rule", f.Source)
 	return c
+}
+
+func (f *Finding) tone() doc.Tone {
+	if f.Healthy {
+		return doc.ToneGood
+	}
+	return map[string]doc.Tone{measure.Certain: doc.ToneBad, measure.Likely: doc.ToneWarn}[f.Confidence]
 }
 
 // name returns the cause, or "nothing found".

@@ -1,6 +1,8 @@
 package why
 
 import (
+	"strings"
+
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/result"
@@ -19,17 +21,21 @@ func (f *Finding) Limit() string {
 	return f.Cause
 }
 
-// mostSeen is how many figures a short card shows.
-const mostSeen = 2
-
-// ShortCard returns the card of a finding with its first evidence, and the fix.
+// ShortCard returns the card of a finding with a line or two of evidence, and the fix, or what would confirm
+// the cause. A summary that the answer contains leaves room for another figure.
 func (f *Finding) ShortCard(direction string) doc.Card {
-	brief := *f
-	brief.Evidence = f.Evidence[:min(len(f.Evidence), mostSeen)]
-	if len(f.Commands) > 0 || f.Advice != "" && f.Confidence == measure.Certain {
-		brief.Next = ""
+	if strings.HasSuffix(f.Where, direction) { // the path
+		direction = ""
 	}
-	c := brief.card().For(doc.Pages, "rule")
-	c.Where = doc.Join(direction, c.Where)
+	c := doc.Card{Name: f.Cause, Badge: f.Confidence, Where: doc.Join(direction, f.Where), Tone: f.tone(), Text: f.Summary, Said: f.Said && len(f.Evidence) > 0}
+	seen := 2
+	if c.Text != "" && !c.Said {
+		seen = 1
+	}
+	c.Say("seen", f.Evidence[:min(len(f.Evidence), seen)]...)
+	if f.Advice == "" && len(f.Commands) == 0 {
+		c.Say("next", f.Next)
+	}
+	c.Type("do", f.Commands, f.Advice, f.At)
 	return c
 }
