@@ -125,6 +125,35 @@ func TestNoReport(t *testing.T) {
 	}
 }
 
+// TestPortReopens: a server whose port is closed for a moment after the first datagram, as that of a busy one for the next stream, ends no test.
+func TestPortReopens(t *testing.T) {
+	t.Parallel()
+	u, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := u.LocalAddr().(*net.UDPAddr)
+	reopened := make(chan error, 1)
+	go func() {
+		u.ReadFrom(make([]byte, 1))
+		u.Close()
+		time.Sleep(100 * time.Millisecond) // closed, while datagrams come
+		again, err := net.ListenUDP("udp", at)
+		if err == nil {
+			t.Cleanup(func() { again.Close() })
+		}
+		reopened <- err
+	}()
+	x := spec(measure.UDP, 1)
+	x.Rate = 1e6
+	if err := fails(t, x, at.Port); !strings.Contains(err.Error(), "no report") {
+		t.Error(err)
+	}
+	if err := <-reopened; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestClientVanishes: a client that stops in the middle has a little more than the announced time, because it may pause; then its test ends, and keeps the
 // received data.
 func TestClientVanishes(t *testing.T) {

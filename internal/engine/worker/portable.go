@@ -166,7 +166,7 @@ func sendDatagrams(f *flow, s *stream) error {
 		all = verifiable(f.length)
 	}
 	f.sawFirst(s)
-	refused := 0
+	refused, port := 0, reopening{}
 	for n := s.early.after(f.firstNumber); !f.stop.Load() && (s.quota == noQuota || s.bytes.Load() < s.quota); n++ {
 		f.numbering.put(buf, n, f.stamp())
 		if all != nil {
@@ -179,6 +179,9 @@ func sendDatagrams(f *flow, s *stream) error {
 			s.more[cSendErrors].Add(1)
 		case f.stop.Load():
 			return nil
+		case port.explains(f.numbering, err):
+			n--
+			continue
 		case errors.Is(err, syscall.EMSGSIZE) && !f.dontFragment && refused < 10:
 			refused++ // reported once when the path MTU has shrunk
 			n--

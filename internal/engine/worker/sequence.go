@@ -2,6 +2,8 @@ package worker
 
 import (
 	"encoding/binary"
+	"errors"
+	"syscall"
 	"time"
 
 	"thru/internal/stat"
@@ -175,6 +177,23 @@ const (
 	NumberStamp                      // signed number of 32 bits, stamp; a negative number is the last
 	NumberStampHigh                  // low 32 bits of a signed number, stamp, high 32 bits; a negative number is the last
 )
+
+// reopenTime is how long the port of an iperf2 server may be closed at most, on a busy host.
+const reopenTime = time.Second
+
+// reopening is the port of an iperf2 server, which is closed for a moment when a stream of the same client has begun: datagrams to it are then lost.
+type reopening struct{ refused time.Time }
+
+// explains reports whether such a moment may be why a datagram was refused.
+func (r *reopening) explains(n Numbering, err error) bool {
+	if !errors.Is(err, syscall.ECONNREFUSED) || n != NumberStamp && n != NumberStampHigh {
+		return false
+	}
+	if r.refused.IsZero() {
+		r.refused = time.Now()
+	}
+	return time.Since(r.refused) < reopenTime
+}
 
 // size returns its size in a datagram, in bytes.
 func (n Numbering) size() int {

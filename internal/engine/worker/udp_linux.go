@@ -122,6 +122,7 @@ type datagramSender struct {
 	last     uint64 // number at which to stop
 	bounded  bool   // last is a limit
 	refused  int    // refused calls in a row
+	port     reopening
 }
 
 func newDatagramSender(f *flow, s *stream, segments, batch int) *datagramSender {
@@ -219,6 +220,9 @@ const mostRefused = 1000
 // retry reports whether sending may work after a refusal. The kernel reports a reduced path MTU once with EMSGSIZE, and fragments from then on. It then
 // refuses super-datagrams, as it does where the interface cannot split them (EIO, EINVAL), so they are sent one by one.
 func (d *datagramSender) retry(f *flow, s *stream, e syscall.Errno) bool {
+	if d.port.explains(d.form, e) {
+		return true
+	}
 	if f.dontFragment || e != unix.EMSGSIZE && e != unix.EIO && e != unix.EINVAL {
 		return false
 	}
