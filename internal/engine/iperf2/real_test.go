@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,13 +168,20 @@ func sameDatagrams(t *testing.T, ls []line, e measure.Evidence) {
 	sameBytes(t, "the reports", words, kbytes, bytes)
 }
 
-// realServer starts the real program as a server and returns its port and its output until it ends.
-func realServer(t *testing.T, iperf string, args ...string) (port int, output func() string) {
+// lastPort is the last that a real server gets.
+const lastPort = 36799
+
+// firstPort depends on the process, so that two simultaneous runs seldom try the same.
+func firstPort() int { return 36700 + os.Getpid()%50 }
+
+// realServer starts the real program as a server and returns its port and its output until it ends. next is the port to try first, which no other server gets.
+func realServer(t *testing.T, iperf string, next *atomic.Int64, args ...string) (port int, output func() string) {
 	t.Helper()
-	for port = 36710 + os.Getpid()%40; ; port++ { // else two simultaneous runs may use the same port
+	for {
+		port = int(next.Add(1))
 		tcp, udp, err := Listen(t.Context(), []string{"127.0.0.1"}, port, "")
 		closeListeners(tcp, udp)
-		if err != nil && port < 36790 {
+		if err != nil && port < lastPort {
 			continue
 		}
 		cmd := exec.Command(iperf, append([]string{"-s", "-f", "k", "-B", "127.0.0.1", "-p", strconv.Itoa(port)}, args...)...)
@@ -186,7 +194,7 @@ func realServer(t *testing.T, iperf string, args ...string) (port int, output fu
 		go func() { ended <- cmd.Wait() }()
 		select {
 		case <-ended: // the port is in use
-			if port < 36790 {
+			if port < lastPort {
 				continue
 			}
 			t.Fatalf("iperf -s: %s", out.String())
@@ -214,6 +222,8 @@ func realServer(t *testing.T, iperf string, args ...string) (port int, output fu
 // TestRealServer: thru as a client and the real server count the same.
 func TestRealServer(t *testing.T) {
 	iperf := realIPerf(t)
+	var next atomic.Int64
+	next.Store(int64(firstPort()))
 	tcp := func(streams int, rate int64) measure.Spec {
 		x := spec(measure.TCP, streams)
 		x.Rate, x.Duration = rate, int64(500*time.Millisecond)
@@ -247,11 +257,12 @@ func TestRealServer(t *testing.T) {
 		{"udp reverse streams", reversed(udp(4))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			args := []string{}
 			if c.spec.Protocol == measure.UDP {
 				args = append(args, "-u")
 			}
-			port, output := realServer(t, iperf, args...)
+			port, output := realServer(t, iperf, &next, args...)
 			s := dial(t, program(t), c.spec, port, 0)
 			e := finished(t, s)
 			time.Sleep(300 * time.Millisecond) // for its last line
