@@ -36,9 +36,10 @@ func TestAdviceOfDamagedDocuments(t *testing.T) {
 		rounds = 3
 	}
 	for n, text := range texts {
+		whole := parsed(t, text)
 		for i := range rounds {
 			name := fmt.Sprintf("document %d, round %d", n, i)
-			d := damaged(t, text, uint64(n*1000+i))
+			d := damaged(t, whole, uint64(n*1000+i))
 			if i%2 == 0 {
 				Diagnose(d)
 			}

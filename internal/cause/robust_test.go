@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,27 +24,29 @@ import (
 // damager breaks JSON values: it removes fields, and inserts others with impossible numbers.
 type damager struct{ *rand.Rand }
 
-// value returns x with about one field in n changed.
+// value returns a copy of x with about one field in n changed.
 func (r damager) value(x any, n int) any {
 	if r.IntN(n) == 0 {
 		return r.instead(x)
 	}
 	switch x := x.(type) {
 	case map[string]any:
+		fields := make(map[string]any, len(x))
 		for _, key := range slices.Sorted(maps.Keys(x)) {
-			if r.IntN(n) == 0 {
-				delete(x, key)
-				continue
+			if r.IntN(n) > 0 {
+				fields[key] = r.value(x[key], n)
 			}
-			x[key] = r.value(x[key], n)
 		}
+		return fields
 	case []any:
+		list := make([]any, len(x), len(x)+1)
 		for i := range x {
-			x[i] = r.value(x[i], n)
+			list[i] = r.value(x[i], n)
 		}
 		if len(x) > 0 && r.IntN(n) == 0 {
-			return append(x, x[r.IntN(len(x))])
+			return append(list, list[r.IntN(len(x))])
 		}
+		return list
 	}
 	return x
 }
@@ -107,8 +110,9 @@ func TestDamagedDocuments(t *testing.T) {
 		rounds = 8
 	}
 	for n, text := range samples(t) {
+		whole := parsed(t, text)
 		for i := range rounds {
-			d := damaged(t, text, uint64(n*100_000+i))
+			d := damaged(t, whole, uint64(n*100_000+i))
 			func() {
 				defer func() {
 					if r := recover(); r != nil {
@@ -126,19 +130,25 @@ func TestDamagedDocuments(t *testing.T) {
 	}
 }
 
-// damaged decodes the text with some of its fields broken: few in the first rounds, many in the later ones.
-func damaged(t *testing.T, text []byte, seed uint64) *measure.Document {
+// parsed returns the fields of a document, with its numbers as they are written.
+func parsed(t *testing.T, text []byte) (fields map[string]any) {
 	t.Helper()
-	in := json.NewDecoder(strings.NewReader(string(text)))
+	in := json.NewDecoder(bytes.NewReader(text))
 	in.UseNumber()
-	var x any
-	if err := in.Decode(&x); err != nil {
+	if err := in.Decode(&fields); err != nil {
 		t.Fatal(err)
 	}
+	return fields
+}
+
+// damaged decodes a document with some of its fields broken: few in the first rounds, many in the later ones.
+func damaged(t *testing.T, whole map[string]any, seed uint64) *measure.Document {
+	t.Helper()
 	r := damager{rand.New(rand.NewPCG(seed, 1))}
 	n := []int{2000, 300, 60, 15}[seed%4]
-	for _, key := range slices.Sorted(maps.Keys(x.(map[string]any))) {
-		x.(map[string]any)[key] = r.value(x.(map[string]any)[key], n)
+	x := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(whole)) {
+		x[key] = r.value(whole[key], n)
 	}
 	broken, err := json.Marshal(x)
 	if err != nil {
