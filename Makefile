@@ -41,10 +41,10 @@ build: bin/slim.mod ## build bin/thru, one static binary
 	$(BUILD) -o bin/thru ./cmd/thru
 
 # One go test of programs like the released one, built once: packages that wait leave the CPUs to others. The
-# command line takes longest and comes first. TESTS='-count=1' passes flags on.
+# command line takes longest and comes first. More memory for less garbage collection. TESTS='-count=1' passes flags on.
 test: ## run all tests but the lab's in a few minutes; needs no root, installs nothing, lists what it skipped
 	@mkdir -p bin; rm -f bin/failed; \
-	{ $(PLAIN) $(GO) test -v -vet=off -p 3 -parallel 4 -timeout 20m $(TESTS) ./internal/cli $$($(GO) list ./... | grep -v -e '^thru/lab' -e '/internal/cli$$') || touch bin/failed; \
+	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -p 3 -parallel 4 -timeout 20m $(TESTS) ./internal/cli $$($(GO) list ./... | grep -v -e '^thru/lab' -e '/internal/cli$$') || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed
 
@@ -57,7 +57,7 @@ test: ## run all tests but the lab's in a few minutes; needs no root, installs n
 test-all: ## run all tests as CI does: with the race detector, and the lab, which needs root
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	mkdir -p bin; rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE"; \
-	{ $(PLAIN) $(GO) test -v -vet=off -parallel 3 $(SEQUENTIAL:%=./internal/%) || touch bin/failed; \
+	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -parallel 3 $(SEQUENTIAL:%=./internal/%) || touch bin/failed; \
 	  $(GO) test -v -vet=off -p 3 -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '^thru/lab$$' -e '^thru/lab/faults$$' -e '/internal/cli$$' -e '/engine/iperf[23]$$' -e '/internal/transfer$$' -e '/internal/transfer/' $(SEQUENTIAL:%=-e 'thru/internal/%$$')) || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/engine/iperf2 ./internal/engine/iperf3 || touch bin/failed; \
 	  $(GO) test -v -vet=off -p 4 -parallel 4 $(RACE) ./internal/transfer/... || touch bin/failed; \
