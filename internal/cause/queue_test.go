@@ -50,6 +50,32 @@ func TestOwnQueue(t *testing.T) {
 	})
 }
 
+// TestSilentIsNotShaped: the mean of a flow with a cut includes seconds without data, and does not show a shaper.
+func TestSilentIsNotShaped(t *testing.T) {
+	cut := func(gbps float64, seconds int) []float64 {
+		all := make([]float64, 30)
+		for i := range all {
+			if i < 10 || i >= 10+seconds {
+				all[i] = gbps
+			}
+		}
+		return all
+	}
+	filled := func(d *measure.Document) {
+		for i := range near(d).Bins {
+			near(d).Bins[i].TCP[0].Unacked = new(uint32(8900)) // of a congestion window of 9000
+		}
+	}
+	judgeRows(t, "shaper", []row{
+		{"flat, with a queue", "likely", "a queue on the path limits the rate", edits{rate(5e9), noCeiling, seconds(cut(5, 0)...), loaded(80), filled}},
+		{"cut for a second", "likely", "a queue on the path limits the rate", edits{rate(4.8e9), noCeiling, seconds(cut(5, 1)...), loaded(80), filled}},
+		{"cut for 6 s", "no", "no data arrives 20% of the time", edits{rate(4e9), noCeiling, seconds(cut(5, 6)...), loaded(80), filled}},
+		{"a full link, cut for 6 s", "no", "the link is full while data arrives; none arrives 20% of the time", edits{share100(76), seconds(cut(8.95, 6)...), loaded(80), filled}},
+		{"behind the sender's own shaper", "no", "the link is full while data arrives", edits{share100(76), ownShaper, seconds(cut(8.95, 6)...), loaded(80), filled}},
+		{"half of the link, cut for 6 s", "no", "no data arrives 20% of the time", edits{share100(40), seconds(cut(4.7, 6)...), loaded(80), filled}},
+	})
+}
+
 // A shaper at the sender's own interface limits a rate that bbr would exceed: pacing is not the limit, though the
 // host is near.
 func TestShapedNotPaced(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
+	"thru/internal/unit"
 )
 
 // Goodput returns the receiver's goodput in bit/s in the judged run.
@@ -232,6 +233,20 @@ func (f *Flow) Flatness() (float64, bool) {
 		return 0, false
 	}
 	return stat.MedianDeviation(bins), true
+}
+
+// Silent returns in what share of its seconds the flow carried nothing: the path was down, or lost all packets. 0 if
+// it never carried anything.
+func (f *Flow) Silent() float64 {
+	bins := f.Bins()
+	empty := 0
+	for _, rate := range bins {
+		empty += unit.Bit(rate == 0)
+	}
+	if empty == len(bins) {
+		return 0
+	}
+	return float64(empty) / float64(len(bins))
 }
 
 // CeilingShare returns the goodput in percent of the link's ceiling, if its rate is known; for flows that share a
