@@ -66,7 +66,7 @@ var allowed = map[string]string{
 }
 
 // parsers read text of other programs, and results of older versions.
-var parsers = []string{"measure", "host", "hypervisor", "plan/planfile", "transfer"}
+var parsers = []string{"measure", "host", "hypervisor", "plan/planfile", "transfer", "published"}
 
 // source is one parsed file.
 type source struct {
@@ -249,17 +249,43 @@ func checkProse(s source) []string {
 	}
 	var bad []string
 	ast.Inspect(s.file, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		f, ok := call.Fun.(*ast.SelectorExpr)
-		if ok && searches(f) && slices.ContainsFunc(call.Args, saysProse) {
-			bad = append(bad, s.at(call)+": searches words by "+f.Sel.Name)
+		switch x := n.(type) {
+		case *ast.CallExpr:
+			if f, ok := x.Fun.(*ast.SelectorExpr); ok && searches(f) && slices.ContainsFunc(x.Args, saysProse) {
+				bad = append(bad, s.at(x)+": searches words by "+f.Sel.Name)
+			}
+		case *ast.BinaryExpr:
+			if (x.Op == token.EQL || x.Op == token.NEQ) && (isProse(x.X) && isText(x.Y) || isProse(x.Y) && isText(x.X)) {
+				bad = append(bad, s.at(x)+": compares words")
+			}
 		}
 		return true
 	})
 	return bad
+}
+
+// proseFields are the fields of text for people.
+func proseFields() []string {
+	return []string{"Why", "Reason", "Summary", "Message", "Hint", "Warnings", "Means", "Note"}
+}
+
+// isProse reports whether an expression is a field of text for people.
+func isProse(e ast.Expr) bool {
+	f, ok := e.(*ast.SelectorExpr)
+	return ok && slices.Contains(proseFields(), f.Sel.Name)
+}
+
+// isText reports whether an expression is a text that is not empty, or an exported name of another package. Those
+// of measure are part of the document's vocabulary, and may serve as codes.
+func isText(e ast.Expr) bool {
+	switch x := e.(type) {
+	case *ast.BasicLit:
+		return x.Kind == token.STRING && x.Value != `""`
+	case *ast.SelectorExpr:
+		p, ok := x.X.(*ast.Ident)
+		return ok && p.Obj == nil && p.Name != "measure" && ast.IsExported(x.Sel.Name) && !isProse(x)
+	}
+	return false
 }
 
 // searches reports whether a function searches a text for a part.
@@ -281,7 +307,7 @@ func saysProse(e ast.Expr) bool {
 				found = true
 			}
 		case *ast.SelectorExpr:
-			found = found || slices.Contains([]string{"Fact", "Why", "Reason", "Summary", "Message", "Hint", "Warnings", "Means"}, x.Sel.Name)
+			found = found || x.Sel.Name == "Fact" || isProse(x)
 		case *ast.Ident:
 			found = found || x.Name == "warning" || isWarning(x)
 		}

@@ -50,7 +50,7 @@ func Parse(r io.Reader) (Table, error) {
 
 func parseRow(f []string) (Row, error) {
 	row := Row{ID: f[0], Source: f[1], Scenario: f[2], Tool: f[3], Direction: f[6], Note: f[11]}
-	row.Suspect = strings.HasPrefix(row.Note, "suspect")
+	row.Suspect, row.Above = strings.HasPrefix(row.Note, "suspect"), strings.HasPrefix(row.Note, "above ")
 	if row.ID == "" {
 		return Row{}, errors.New("no id")
 	}

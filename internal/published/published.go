@@ -44,6 +44,7 @@ type Row struct {
 	ClientCPU *Range
 	Note      string
 	Suspect   bool // its source marks it as doubtful: never a reference
+	Above     bool // its note begins with that: above what a usual link carries
 }
 
 // Table is a set of published rows.

@@ -314,7 +314,7 @@ func publishedNote(t published.Table, scenario string, l *Ladder) []string {
 
 // doubt returns the caveat of a published figure, if its row has one.
 func doubt(row published.Row) string {
-	if !strings.HasPrefix(row.Note, "above ") {
+	if !row.Above {
 		return ""
 	}
 	return "; it is " + row.Note
