@@ -10,3 +10,9 @@ func (p *Post) EndSilent(after time.Duration) { p.endSilent(after) }
 
 // Parsers of untrusted bytes in a fleet.
 func ParsePresence(b []byte) (Presence, error) { return parsePresence(b) }
+
+// HostID returns the public nkey by which a fleet knows the agent of this state.
+func (s *State) HostID() (string, error) {
+	id, err := s.identity()
+	return id.pub, err
+}

@@ -41,12 +41,6 @@ func identityOf(pair nkeys.KeyPair) (identity, error) {
 	return identity{pub, pair}, nil
 }
 
-// HostID returns the public nkey by which a fleet knows the agent of this state.
-func (s *State) HostID() (string, error) {
-	id, err := s.identity()
-	return id.pub, err
-}
-
 // identity returns the identity of the agent in a fleet. It is derived from the
 // certificate's key (RFC 5869), as the secrets of privileges are: it changes with a rotation.
 func (s *State) identity() (identity, error) {

@@ -166,16 +166,11 @@ func BufferDelay(meanRTT, baseRTT float64) float64 {
 // the ceiling.
 func TransferTimeRatio(actual, ideal float64) float64 { return ratio(actual, ideal) }
 
-// Constants of Mathis.
-const (
-	MathisEveryACK   = 1.22 // the receiver acknowledges every segment
-	MathisDelayedACK = 0.87 // it acknowledges every second one
-)
-
 // Mathis returns the rate in bit/s that Reno-like congestion control reaches at a loss rate p between 0 and 1
 // (Mathis and others, 1997). CUBIC exceeds it at a large bandwidth-delay product, and it does not apply to BBR.
-func Mathis(mss, rttNs int64, p, c float64) float64 {
-	return ratio(float64(mss)*8*c, float64(rttNs)/1e9*math.Sqrt(p))
+func Mathis(mss, rttNs int64, p float64) float64 {
+	const everyACK = 1.22 // the receiver acknowledges every segment
+	return ratio(float64(mss)*8*everyACK, float64(rttNs)/1e9*math.Sqrt(p))
 }
 
 // Cubic returns the rate in bit/s that CUBIC reaches at a loss rate p between 0 and 1 (RFC 9438, section 5,

@@ -69,9 +69,8 @@ func TestRFC6349(t *testing.T) {
 
 func TestMathis(t *testing.T) {
 	// 1460 bytes over 100 ms with one loss in 10 000: 116.8 kb/s * 1.22 * 100.
-	near(t, "Mathis", Mathis(1460, 100e6, 1e-4, MathisEveryACK), 14.25e6, 0.01e6)
+	near(t, "Mathis", Mathis(1460, 100e6, 1e-4), 14.25e6, 0.01e6)
 	near(t, "CUBIC as RFC 9438, section 5.2 has it", Cubic(1460, 100e6, 1e-5), 1054*1460*8/0.1, 0.2e6)
-	near(t, "Mathis, delayed", Mathis(1460, 100e6, 1e-4, MathisDelayedACK), 10.16e6, 0.01e6)
 }
 
 func TestCPUCost(t *testing.T) {

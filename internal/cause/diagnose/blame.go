@@ -22,7 +22,7 @@ const (
 // round-trip time in ns, and the formula used (methods.md, formula 6; RFC 9438, section 5).
 func (f *Flow) LossBound(rttNs, pct float64) (bps float64, by string) {
 	n := float64(max(1, len(f.Sender.Streams())))
-	bps, by = stat.Mathis(int64(f.MSS()), int64(rttNs), pct/100, stat.MathisEveryACK)*n, "Mathis"
+	bps, by = stat.Mathis(int64(f.MSS()), int64(rttNs), pct/100)*n, "Mathis"
 	if cubic := stat.Cubic(int64(f.MSS()), int64(rttNs), pct/100) * n; f.Congestion() == "cubic" && cubic > bps {
 		return cubic, "CUBIC"
 	}

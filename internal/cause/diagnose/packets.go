@@ -461,7 +461,7 @@ func Doubted(o, against *Outcome) *Outcome {
 // Mathis returns the rate in bit/s that a loss in percent allows the connections of a capture over a round-trip
 // time in ns (methods.md, formula 6).
 func (s *CapturePoint) Mathis(rttNs, pct float64) float64 {
-	return stat.Mathis(int64(s.MSS()), int64(rttNs), pct/100, 1.22) * float64(len(s.Connections))
+	return stat.Mathis(int64(s.MSS()), int64(rttNs), pct/100) * float64(len(s.Connections))
 }
 
 // name returns the capture's file, or the end point that captured.
