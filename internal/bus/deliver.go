@@ -61,7 +61,7 @@ func (p *Post) Deliver(ctx context.Context, r Spooled) error {
 		delete(p.acks, m.Transfer)
 	}()
 	if err := p.deliver(ctx, m, r.Body, acks); err != nil {
-		return fault.Failf("no action needed: thru keeps it here and delivers it later", "bus: delivering the result %s to %s: %w", r.ID, p.uplink.where, err)
+		return fault.Failf("no action needed: thru stores it here and delivers it later", "bus: delivering the result %s to %s: %w", r.ID, p.uplink.where, err)
 	}
 	return nil
 }

@@ -142,7 +142,7 @@ func (in *intake) take(agent string, m spoolMessage, now time.Time) (ackMessage,
 	case in.closed:
 		return ackMessage{Error: "the controller is shutting down"}, nil
 	case in.r.conf.Intake == nil:
-		return ackMessage{Error: "the controller keeps no results"}, nil
+		return ackMessage{Error: "the controller stores no results"}, nil
 	case x != nil && x.whole:
 		return ackMessage{}, nil // the ack comes when it is stored
 	case x == nil && len(m.Part) > 0:

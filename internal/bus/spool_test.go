@@ -93,7 +93,7 @@ func TestDeliverWithoutController(t *testing.T) {
 	g := openRig(t, nil)
 	p := g.attach(t, bustest.New(), "bee")
 	waitStatus(t, p, func(s bus.Status) bool { return s.Connected })
-	if err := p.Deliver(t.Context(), bus.Spooled{ID: "x", Body: []byte("x")}); err == nil || !strings.Contains(err.Error(), "keeps no results") {
+	if err := p.Deliver(t.Context(), bus.Spooled{ID: "x", Body: []byte("x")}); err == nil || !strings.Contains(err.Error(), "stores no results") {
 		t.Error(err)
 	}
 	g.registry.Close()

@@ -153,7 +153,7 @@ func (c *historyListCmd) print(e *env, found []store.Entry, more, none bool, now
 		return fault.Failf("leave --store out for the default file", "%s has no results", c.Store)
 	}
 	if none || len(found) == 0 && len(c.Words) == 0 && c.none() {
-		_, err := fmt.Fprintln(e.Out, "No result is kept yet. Run thru test: it keeps its result.")
+		_, err := fmt.Fprintln(e.Out, "No result is stored yet. Run thru test: it stores its result.")
 		return err
 	}
 	if len(found) == 0 {

@@ -51,7 +51,7 @@ func (c *inventoryCmd) Run(ctx context.Context, e *env) error {
 	doc.ElapsedNs, doc.Inventories = time.Since(doc.StartedAt).Nanoseconds(), []measure.Inventory{v}
 	if !e.archive.Off && len(v.Guests) > mostKeptGuests {
 		e.archive.Off = true
-		e.Warn("the result is not in the history", fault.Failf("choose VMs by --vm and --host, or print all by --json", "it has %d VMs, and at most %d are kept", len(v.Guests), mostKeptGuests))
+		e.Warn("the result is not in the history", fault.Failf("choose VMs by --vm and --host, or print all by --json", "it has %d VMs, and at most %d are stored", len(v.Guests), mostKeptGuests))
 	}
 	return e.outcome(doc, out, nil)
 }

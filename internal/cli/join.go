@@ -94,7 +94,7 @@ func (c *joinCmd) keep(e *env, keys *bus.Keyring) error {
 		return err
 	}
 	d := describeJoin(c.Name, j)
-	return c.answer(e, fmt.Sprintf("%s is kept: control %s, to %s. Try: thru %s", c.Name, strings.Join(d.Control, " "), lets(j), try(j, c.Name)), d)
+	return c.answer(e, fmt.Sprintf("%s is stored: control %s, to %s. Try: thru %s", c.Name, strings.Join(d.Control, " "), lets(j), try(j, c.Name)), d)
 }
 
 // keepNATS stores the route to a controller over a NATS cluster.
@@ -103,7 +103,7 @@ func (c *joinCmd) keepNATS(e *env, nats *bus.NATSConfig) error {
 		return err
 	}
 	d := joined{Name: c.Name, Control: []string{nats.URL}, Privilege: byKey}
-	return c.answer(e, fmt.Sprintf("%s is kept: over %s, with the key in %s. If it is an operator's: thru hosts %s; if it is a host's: thru serve --controller %s",
+	return c.answer(e, fmt.Sprintf("%s is stored: over %s, with the key in %s. If it is an operator's: thru hosts %s; if it is a host's: thru serve --controller %s",
 		c.Name, nats.URL, cmp.Or(nats.Nkey, nats.Creds), c.Name, c.Name), d)
 }
 

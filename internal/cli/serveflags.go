@@ -13,7 +13,7 @@ import (
 
 // iperfFlags let iperf clients measure with this host.
 type iperfFlags struct {
-	IPerf      bool   `name:"iperf" help:"Also answer iperf3 and iperf2 clients, several at once; the result of each test is kept. Implied by --no-auth."`
+	IPerf      bool   `name:"iperf" help:"Also answer iperf3 and iperf2 clients, several at once; the result of each test is stored. Implied by --no-auth."`
 	IPerf3Port int    `name:"iperf3-port" default:"5201" placeholder:"PORT" help:"TCP and UDP port for iperf3 clients (default 5201); 0 for none."`
 	IPerf2Port int    `name:"iperf2-port" default:"5001" placeholder:"PORT" help:"TCP and UDP port for iperf2 clients (default 5001); 0 for none."`
 	Results    string `name:"results" type:"path" placeholder:"DIR" help:"Folder for their results, the newest 1000 (default: results in the state folder)."`

@@ -16,7 +16,7 @@ import (
 
 // storeFile is the flag of all commands that read or write the store.
 type storeFile struct {
-	Store string `group:"History" name:"store" type:"newfile" placeholder:"FILE" help:"The file in which results are kept (default: $$THRU_STORE, else results.db in the data folder)."`
+	Store string `group:"History" name:"store" type:"newfile" placeholder:"FILE" help:"The file in which results are stored (default: $$THRU_STORE, else results.db in the data folder)."`
 }
 
 // keepFlags choose whether and where a result is stored.

@@ -180,7 +180,7 @@ func (e *env) print(doc *measure.Document, f forms) error {
 		fmt.Fprintf(e.Out, "packets: %s\n", strings.Join(f.packets, " "))
 	}
 	if f.kept != "" {
-		fmt.Fprintf(e.Out, "kept: %s\n", f.kept)
+		fmt.Fprintf(e.Out, "document: %s\n", f.kept)
 	}
 	return err
 }

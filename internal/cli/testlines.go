@@ -32,7 +32,7 @@ func callLine(call engine.Call, doc *measure.Document, path string, err error) s
 		line += ": " + fault.Plain(err.Error())
 	}
 	if path != "" {
-		line += "; kept in " + path
+		line += "; stored in " + path
 	}
 	return line
 }

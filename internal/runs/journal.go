@@ -310,7 +310,7 @@ func (j *Journal) save(doc *measure.Document) {
 		err = j.WriteHead()
 	}
 	if err != nil && j.lost == nil && j.Warn != nil {
-		j.Warn(fmt.Sprintf("warning: the run cannot be kept in %s: %v; it continues, but cannot be resumed if it is interrupted", j.Dir, err))
+		j.Warn(fmt.Sprintf("warning: the run cannot be stored in %s: %v; it continues, but cannot be resumed if it is interrupted", j.Dir, err))
 	}
 	j.lost = err
 }

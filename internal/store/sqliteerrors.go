@@ -51,7 +51,7 @@ func troubleOf(err error) trouble {
 	case errors.Is(err, errForeign):
 		return trouble{"thru did not change it", "name another file with --store"}
 	case errors.Is(err, errNoFile):
-		return trouble{"a store is a file", "name a file with --store; --no-store keeps nothing"}
+		return trouble{"a store is a file", "name a file with --store; --no-store stores nothing"}
 	case errors.Is(err, errDamaged):
 		return trouble{"a result cannot be read", damaged}
 	case errors.Is(err, errSlow):

@@ -159,7 +159,7 @@ func (f *File) readMatch(e *endPoint, n *node) (err error) {
 		return err
 	}
 	if e.controller = cmp.Or(e.controller, f.controller); e.controller == "" {
-		return f.errorf(n, "name it: `controller: NAME` (kept by `thru join`)", "match needs a controller that knows the hosts")
+		return f.errorf(n, "name it: `controller: NAME` (stored by `thru join`)", "match needs a controller that knows the hosts")
 	}
 	return nil
 }
