@@ -17,8 +17,8 @@ CROSS       := linux/amd64 linux/arm64 freebsd/amd64 windows/amd64 darwin/arm64 
 SYSTEMS     := linux freebsd windows
 # The race detector needs cgo; without a C compiler test-all runs without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
-# Packages that start nothing beside themselves (arch_test.go): no race can be in them.
-SEQUENTIAL  := stat cause compare plan/planfile report nets
+# Packages that start nothing beside themselves (arch_test.go): no race can be in them. truth simulates with these.
+SEQUENTIAL  := internal/stat internal/cause internal/cause/knob internal/compare internal/plan/planfile internal/report internal/nets internal/capture/trace truth
 # Package archives and programs of Debian that the lab and the browser tests use.
 CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind
 CI_PACKAGES := iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind
@@ -57,8 +57,8 @@ test: ## run all tests but the lab's in a few minutes; needs no root, installs n
 test-all: ## run all tests as CI does: with the race detector, and the lab, which needs root
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	mkdir -p bin; rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE"; \
-	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -parallel 3 $(SEQUENTIAL:%=./internal/%) || touch bin/failed; \
-	  $(GO) test -v -vet=off -p 3 -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '^thru/lab$$' -e '^thru/lab/faults$$' -e '/internal/cli$$' -e '/engine/iperf[23]$$' -e '/internal/transfer$$' -e '/internal/transfer/' $(SEQUENTIAL:%=-e 'thru/internal/%$$')) || touch bin/failed; \
+	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -parallel 3 $(SEQUENTIAL:%=./%) || touch bin/failed; \
+	  $(GO) test -v -vet=off -p 3 -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '^thru/lab$$' -e '^thru/lab/faults$$' -e '/internal/cli$$' -e '/engine/iperf[23]$$' -e '/internal/transfer$$' -e '/internal/transfer/' $(SEQUENTIAL:%=-e 'thru/%$$')) || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/engine/iperf2 ./internal/engine/iperf3 || touch bin/failed; \
 	  $(GO) test -v -vet=off -p 4 -parallel 4 $(RACE) ./internal/transfer/... || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/cli || touch bin/failed; \
