@@ -3,6 +3,7 @@ package cause
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"thru/internal/cause/diagnose"
 	"thru/internal/measure"
@@ -75,8 +76,8 @@ func TestNext(t *testing.T) {
 	if !ok || x.ID != diagnose.UdpBelow || !slices.Contains(x.Causes, "loss") || x.Spec.Protocol != measure.UDP || x.Spec.Rate < 17*1e6 || x.Spec.Rate > 19*1e6 {
 		t.Fatalf("for a loss that is likely: %v %+v", ok, x)
 	}
-	if seconds := float64(x.Spec.Duration) / 1e9; seconds < 6 || seconds > 7 { // 2.3 of 1640 per second are lost
-		t.Errorf("datagrams for %.1f s", seconds)
+	if x.Spec.Duration != int64(diagnose.ShortTrial) { // too few may be lost: three times the rate shows more, sooner
+		t.Errorf("datagrams for %.1f s", float64(x.Spec.Duration)/1e9)
 	}
 	if x.Spec.From != "a" || x.Spec.To != "b" || x.Spec.Length.Send <= 0 || !x.Spec.DontFragment {
 		t.Errorf("%+v", x.Spec)
@@ -89,12 +90,51 @@ func TestNext(t *testing.T) {
 	d = policed().document(datagramTrial(diagnose.UdpBelow, 28*mb, 0, 0))
 	Diagnose(d)
 	made := []string{diagnose.UdpBelow}
-	for _, want := range []string{diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold} {
+	for _, want := range []string{diagnose.UdpThrice, diagnose.UdpAbove, diagnose.UdpTenfold, diagnose.UdpThirtyfold} {
 		x, ok := Next(d, 0, made)
 		if !ok || x.ID != want {
 			t.Fatalf("after %v: %v %s, want %s", made, ok, x.ID, want)
 		}
 		made = append(made, x.ID)
+	}
+}
+
+// TestNextLeavesOut: experiments that could change neither the first finding nor its confidence are not made.
+func TestNextLeavesOut(t *testing.T) {
+	for name, x := range map[string]struct {
+		of     made
+		made   []string // contained
+		absent []string
+	}{
+		"a small buffer: several streams scale, and the path holds no level": {with(smallSend(), func(m *made) { m.rtt, m.bps = 33*ms, 25*mb }), []string{diagnose.MoreBuffer}, []string{diagnose.ManyPorts, diagnose.Longer}},
+		"a likely loss: bbr makes it no more certain":                        {lossy(), []string{diagnose.UdpBelow, diagnose.UdpThrice, diagnose.UdpTenfold}, []string{diagnose.BbrControl}},
+	} {
+		d := x.of.document()
+		Diagnose(d)
+		ids := tries(d)
+		for _, id := range x.made {
+			if !slices.Contains(ids, id) {
+				t.Errorf("%s: %q lacks %s", name, ids, id)
+			}
+		}
+		for _, id := range x.absent {
+			if slices.Contains(ids, id) {
+				t.Errorf("%s: %q has %s", name, ids, id)
+			}
+		}
+	}
+	// A tenth more than a queue of 160 ms passes would not fill it in the time of an experiment.
+	for deep, want := range map[float64]string{160e6: diagnose.UdpThrice, 20e6: diagnose.UdpAbove} {
+		m := shaped()
+		m.rtt = m.base + time.Duration(deep/2)
+		d := m.document()
+		timeline := d.Cells[0].Runs[0].Flows[0].Sender.Streams[0].Timeline
+		timeline.RTT = &measure.Spread{Mean: float64(m.rtt), Max: float64(m.base) + deep}
+		Diagnose(d)
+		ids := slices.DeleteFunc(tries(d), func(id string) bool { return id != diagnose.UdpThrice && id != diagnose.UdpAbove })
+		if len(ids) == 0 || ids[0] != want {
+			t.Errorf("before a queue of %.0f ms: %q", deep/1e6, ids)
+		}
 	}
 }
 

@@ -89,8 +89,8 @@ func TestNextLengthensWhatFalls(t *testing.T) {
 	d := flowDoc(rate(1.8e9), seconds(5, 5, 3, 1, 1), ramp(500e6))
 	d.Cells[0].Experiment = diagnose.Base
 	Diagnose(d)
-	if x, more := Next(d, 0, nil); !more || x.ID != diagnose.Longer {
-		t.Fatalf("%s is tried first", x.ID)
+	if x, more := Next(d, 0, nil); !more || x.ID != diagnose.Longer || x.Spec.Duration != 6e9 { // whether the level stays needs no more
+		t.Fatalf("%s is tried first, for %v", x.ID, x.Spec.Duration)
 	}
 	lasts(diagnose.Longer, slices.Repeat([]float64{1}, 12)...)(d)
 	Diagnose(d)
@@ -104,6 +104,9 @@ func TestNextLengthensWhatFalls(t *testing.T) {
 			// 1.6 GB fill in 13 s at 1 Gb/s.
 			if x.Rest < 13e9 || x.Rest > 15e9 {
 				t.Errorf("rests for %v", x.Rest)
+			}
+			if x.Spec.Duration < 7e9 || x.Spec.Duration > 9e9 { // 3 or 4 s until it falls, and some more
+				t.Errorf("then runs for %v", x.Spec.Duration)
 			}
 			return
 		}

@@ -26,9 +26,12 @@ type Probing struct {
 	Family         int
 }
 
-// loadTime is how long a check watches the other load of the hosts. The path
+// How long a check and an explanation watch the other load of the hosts. The path
 // probe runs meanwhile (some hundred packets).
-const loadTime = time.Second
+const (
+	loadTime    = time.Second
+	explainLoad = 500 * time.Millisecond
+)
 
 // Check reads the facts of the end points, probes the path between them and
 // judges by the gates whether they are fit for a measurement. It returns an error
@@ -59,7 +62,7 @@ func (r *Runner) CheckFacts(name, addr string, facts measure.Facts, begin time.T
 
 func (r *Runner) check(ctx context.Context, doc *measure.Document, how Probing, streams int) error {
 	defer release(r.agents())
-	_, unprobed, err := r.look(ctx, doc, &how, measure.Spec{Streams: streams})
+	_, unprobed, err := r.look(ctx, doc, loadTime, &how, measure.Spec{Streams: streams})
 	if err != nil {
 		return err
 	}
@@ -73,7 +76,7 @@ func (r *Runner) check(ctx context.Context, doc *measure.Document, how Probing, 
 // between them, all at once, and judges the result. unprobed is why there is no
 // path. With how nil it probes no path: an end without an agent may mistake a
 // probe for its client.
-func (r *Runner) look(ctx context.Context, doc *measure.Document, how *Probing, planned measure.Spec) (facts map[string]*measure.Facts, unprobed, err error) {
+func (r *Runner) look(ctx context.Context, doc *measure.Document, load time.Duration, how *Probing, planned measure.Spec) (facts map[string]*measure.Facts, unprobed, err error) {
 	if _, err := r.reserve(ctx, r.agents(), false); err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +85,7 @@ func (r *Runner) look(ctx context.Context, doc *measure.Document, how *Probing, 
 	var routes map[string]*measure.Route
 	each(2, func(i int) {
 		if i == 0 {
-			facts, routes, err = r.facts(ctx, doc, loadTime, func(name string) string { return r.opposite(name, true) })
+			facts, routes, err = r.facts(ctx, doc, load, func(name string) string { return r.opposite(name, true) })
 			if err == nil {
 				r.findGuests(ctx, doc, routes)
 			}

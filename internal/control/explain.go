@@ -85,7 +85,7 @@ func (x *explanation) look(ctx context.Context, how Probing, planned measure.Spe
 	if len(x.agents()) < len(x.Ends) {
 		probing = nil
 	}
-	facts, unprobed, err := x.Runner.look(ctx, x.doc, probing, planned)
+	facts, unprobed, err := x.Runner.look(ctx, x.doc, explainLoad, probing, planned)
 	release(x.agents())
 	if err != nil {
 		return err

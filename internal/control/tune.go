@@ -157,7 +157,7 @@ func (x *tuning) look(ctx context.Context) error {
 	if len(x.agents()) < 2 {
 		probing = nil
 	}
-	facts, _, err := x.Runner.look(ctx, now, probing, x.directions[0].step.Specs[0])
+	facts, _, err := x.Runner.look(ctx, now, loadTime, probing, x.directions[0].step.Specs[0])
 	release(x.agents())
 	if err != nil {
 		return err

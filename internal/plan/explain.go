@@ -7,9 +7,12 @@ import (
 	"thru/internal/measure"
 )
 
-// mostExplainRamp limits the ramp of an experiment: experiments are only compared with the base, and long
-// ramps use up the time budget.
-const mostExplainRamp = 3 * time.Second
+// Limits of the ramp of an experiment: experiments are only compared with the base, and long ramps use up the
+// time budget. Within the least one, slow start reaches the largest window at an RTT of up to 20 ms.
+const (
+	leastExplainRamp = 400 * time.Millisecond
+	mostExplainRamp  = 3 * time.Second
+)
 
 // Explain returns the plan of the base traffic of `thru explain`: each direction by itself, with one stream
 // by default, since one stream shows best what limits it.
@@ -26,8 +29,12 @@ func Explain(r Request) (Plan, error) {
 // Experiment returns the step of one flow that differs from the base in one option. rtt is the round-trip
 // time of the idle path, 0 if unknown.
 func Experiment(title string, s measure.Spec, rtt time.Duration) Step {
-	if s.Ramp == 0 && !s.NoRamp {
-		s.Ramp = int64(min(Ramp(s, rtt), mostExplainRamp))
+	switch {
+	case s.Ramp > 0 || s.NoRamp:
+	case rtt == 0:
+		s.Ramp = int64(Ramp(s, rtt))
+	default:
+		s.Ramp = int64(min(max(rampRTTs*rtt, leastExplainRamp), mostExplainRamp))
 	}
 	return Step{Label: title, Specs: []measure.Spec{s}, Baseline: true}
 }

@@ -45,6 +45,8 @@ func TestExperimentRamp(t *testing.T) {
 		want time.Duration
 	}{
 		{measure.Spec{}, 0, time.Second},
+		{measure.Spec{}, time.Millisecond, 400 * time.Millisecond},
+		{measure.Spec{}, 30 * time.Millisecond, 600 * time.Millisecond},
 		{measure.Spec{}, 100 * time.Millisecond, 2 * time.Second},
 		{measure.Spec{}, 400 * time.Millisecond, 3 * time.Second},
 		{measure.Spec{Ramp: int64(5 * time.Second)}, 0, 5 * time.Second},

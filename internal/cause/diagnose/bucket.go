@@ -42,7 +42,7 @@ func (f *Flow) TwoLevels() (x TwoLevels, found bool) {
 
 // fallen returns the levels of a rate that fell within this run and stayed low in a longer run right after it.
 func (f *Flow) fallen(bins, persistent []float64) (x TwoLevels, found bool) {
-	if len(persistent) < stat.LeastBins || !f.falls() {
+	if len(persistent) < stat.LeastBins || !f.Falls() {
 		return x, false
 	}
 	x = TwoLevels{Before: max(rampRate(f.Receiver.Seen), bins[0]), After: stat.Median(persistent[1:])}
@@ -50,15 +50,21 @@ func (f *Flow) fallen(bins, persistent []float64) (x TwoLevels, found bool) {
 	return x, x.Before >= StepBar*x.After && bins[len(bins)-1] < StepBar*x.After && stat.MedianDeviation(persistent[1:]) < FlatBar
 }
 
-// falls reports whether the rate fell within the run: its last seconds are clearly below its first half, including
+// Falls reports whether the rate fell within the run: its last seconds are clearly below its first half, including
 // the ramp.
-func (f *Flow) falls() bool {
+func (f *Flow) Falls() bool {
 	bins := f.Bins()
 	if len(bins) < 3 || f.IsRateLimited() {
 		return false
 	}
 	first := max(rampRate(f.Receiver.Seen), bins[0])
 	return first >= StepBar*slices.Max(bins[len(bins)-2:])
+}
+
+// staysLow reports whether the last two seconds carried about the same, as behind an empty token bucket.
+func (f *Flow) staysLow() bool {
+	bins := f.Bins()
+	return len(bins) > 1 && stat.MedianDeviation(bins[len(bins)-2:]) < FlatBar
 }
 
 // rampOf returns the ramp time of an end.

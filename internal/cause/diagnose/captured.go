@@ -56,7 +56,11 @@ func Wanted(d *measure.Document, cat *Catalogue) []measure.NotChecked {
 		if Settled(c) {
 			continue
 		}
-		for _, cause := range decides(cat, Captured, open(c)) {
+		f := NewFlow(cat, d, c)
+		if f == nil {
+			continue
+		}
+		for _, cause := range decides(cat, Captured, f.open()) {
 			if !slices.Contains(causes, cause) {
 				causes = append(causes, cause)
 			}

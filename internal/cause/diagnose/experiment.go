@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Base is the experiment to which all others are compared: the requested traffic.
@@ -39,7 +40,7 @@ func (t Trial) Name() string {
 	return t.ID
 }
 
-// Next is cause.Next with this catalogue.
+// Next is cause.Next with this catalogue: the experiment that may decide most of the open causes in the least time.
 func Next(d *measure.Document, cat *Catalogue, cell int, made []string) (Trial, bool) {
 	c := &d.Cells[cell]
 	f := NewFlow(cat, d, c)
@@ -49,31 +50,59 @@ func Next(d *measure.Document, cat *Catalogue, cell int, made []string) (Trial, 
 	if t, worth := f.lengthen(made); worth {
 		return t, true
 	}
-	for _, cause := range open(c) {
-		r, _ := RuleOf(cat, cause)
-		for _, id := range r.Tests {
-			if t, worth := f.again(r, id, made); worth {
-				return t, true
-			}
-			if slices.Contains(made, id) {
-				continue
-			}
-			x, ok := ExperimentOf(id)
-			if !ok || !f.passes(x) {
-				continue
-			}
-			s := quick(c.Spec, x)
-			if !x.Vary(f, &s) {
-				continue
-			}
-			t := Trial{Experiment: x, Spec: s, Causes: decides(cat, id, open(c)), Cell: -1}
-			if id == Rested {
-				t.Rest, _ = f.restTime()
-			}
+	var trials []Trial
+	gain := map[string]float64{} // of each experiment, in causes; the first one counts twice
+	for i, cause := range f.open() {
+		t, worth := f.trialOf(cause, made)
+		switch {
+		case !worth:
+			continue
+		case t.Again && i == 0:
 			return t, true
+		case i == 0:
+			gain[t.Name()]++
+		}
+		gain[t.Name()]++
+		trials = append(trials, t)
+	}
+	var best Trial
+	for _, t := range trials {
+		if best.ID == "" || gain[t.Name()]/t.takes() > gain[best.Name()]/best.takes() {
+			best = t
 		}
 	}
+	return best, best.ID != ""
+}
+
+// trialOf returns the next trial that may decide a cause: one more run of an experiment, or the first of its
+// experiments that is not made.
+func (f *Flow) trialOf(cause string, made []string) (Trial, bool) {
+	r, _ := RuleOf(f.Cat, cause)
+	for _, id := range r.Tests {
+		if t, worth := f.again(r, id, made); worth {
+			return t, true
+		}
+		x, ok := ExperimentOf(id)
+		if slices.Contains(made, id) || !ok || !f.passes(x) {
+			continue
+		}
+		s := quick(f.Cell.Spec, x)
+		if !x.Vary(f, &s) {
+			continue
+		}
+		t := Trial{Experiment: x, Spec: s, Causes: decides(f.Cat, id, f.open()), Cell: -1}
+		if id == Rested {
+			t.Rest, _ = f.restTime()
+		}
+		return t, true
+	}
 	return Trial{}, false
+}
+
+// takes estimates the seconds that a trial takes.
+func (t Trial) takes() float64 {
+	const overhead, analysis = 1, 4
+	return (t.Rest + time.Duration(t.Spec.Duration)).Seconds() + overhead + analysis*float64(unit.Bit(t.Spec.Capture > 0))
 }
 
 // lengthen asks for a longer run before all other experiments if the rate fell within the base: the baseline of
@@ -81,7 +110,7 @@ func Next(d *measure.Document, cat *Catalogue, cell int, made []string) (Trial, 
 func (f *Flow) lengthen(made []string) (Trial, bool) {
 	x, _ := ExperimentOf(Longer)
 	s := quick(f.Cell.Spec, x)
-	if slices.Contains(made, Longer) || !f.falls() || !f.passes(x) || !x.Vary(f, &s) {
+	if slices.Contains(made, Longer) || !f.Falls() || !f.staysLow() || !f.mayExplain("token-bucket") || !f.passes(x) || !x.Vary(f, &s) {
 		return Trial{}, false
 	}
 	return Trial{Experiment: x, Spec: s, Causes: []string{"token-bucket"}, Cell: -1}, true
@@ -134,19 +163,27 @@ func Settled(c *measure.Cell) bool {
 
 // open returns the causes that an experiment could decide: those that hold without being certain, in their order,
 // then those that need one.
-func open(c *measure.Cell) []string {
+func (f *Flow) open() []string {
 	var causes []string
-	for _, x := range c.Findings {
+	for _, x := range f.Cell.Findings {
 		if x.Confidence != measure.Certain && x.BecauseOf == "" {
 			causes = append(causes, x.Cause)
 		}
 	}
-	for _, x := range c.NotChecked {
-		if len(x.Tests) > 0 {
+	for _, x := range f.Cell.NotChecked {
+		if len(x.Tests) > 0 && f.mayExplain(x.Cause) {
 			causes = append(causes, x.Cause)
 		}
 	}
 	return causes
+}
+
+// mayExplain reports whether a cause without evidence is worth an experiment: nothing likely was found, or that
+// cause may be its root.
+func (f *Flow) mayExplain(cause string) bool {
+	r, _ := RuleOf(f.Cat, cause)
+	first := f.Cell.Findings
+	return len(first) == 0 || first[0].Healthy || first[0].Confidence == measure.Possible || slices.Contains(r.Brings, first[0].Cause)
 }
 
 // decides returns those of the causes that an experiment can decide.

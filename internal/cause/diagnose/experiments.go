@@ -35,6 +35,10 @@ const (
 const (
 	ShortTrial = 2 * time.Second
 	longTrial  = 12 * time.Second
+	// fallTrial shows whether the level to which a rate has fallen stays.
+	fallTrial = 6 * time.Second
+	// afterFall is how much longer than the first level a run with a full token bucket takes.
+	afterFall = 4 * time.Second
 	// captureTrial goes beyond slow start, and fits the size limit of a capture up to a few Gb/s.
 	captureTrial = 3 * time.Second
 )
@@ -53,7 +57,7 @@ func Experiments() []Experiment {
 		{LargeMessages, "messages of 1 MiB", ShortTrial, varyMessage},
 		{LeanPath, "zero-copy at both ends", ShortTrial, varyLean},
 		{OtherControl, "cubic or reno instead of a pacing congestion control", ShortTrial, varyUnpaced},
-		{BbrControl, "bbr instead of a loss-based congestion control", ShortTrial, varyControl("bbr")},
+		{BbrControl, "bbr instead of a loss-based congestion control", ShortTrial, varyBbr},
 		{FreeCPU, "threads placed by the scheduler", ShortTrial, varyPlace},
 		{UdpBelow, "UDP at 0.9 of the TCP rate", ShortTrial, varyUDP(0.9)},
 		{UdpAbove, "UDP at 1.1 of the TCP rate", ShortTrial, varyUDP(1.1)},
@@ -141,6 +145,11 @@ func varyControl(names ...string) func(*Flow, *measure.Spec) bool {
 	}
 }
 
+// varyBbr takes bbr where that may make a loss likely; it never makes one certain.
+func varyBbr(f *Flow, s *measure.Spec) bool {
+	return f.judged("loss").Confidence != measure.Likely && varyControl("bbr")(f, s)
+}
+
 // varyUnpaced takes a congestion control that does not pace if the current one does.
 func varyUnpaced(f *Flow, s *measure.Spec) bool {
 	return Paces(f.Congestion()) && varyControl("cubic", "reno")(f, s)
@@ -159,6 +168,7 @@ const (
 	MostUDPTrial  = 2_000_000_000
 	overLink      = 1.1
 	batchRate     = 400_000_000 // bit/s up to which datagrams leave one by one, evenly spaced
+	slowToFill    = 100e6       // ns in a queue, which a tenth more than it passes fills in ten times that
 )
 
 // varyUDP sends datagrams that fill the path's packets at a multiple of the goodput, at most slightly above the
@@ -174,10 +184,10 @@ func varyUDP(times float64) func(*Flow, *measure.Spec) bool {
 		if c := f.Cell.Ceiling; c != nil {
 			most = min(most, overLink*float64(c.LinkBps))
 		}
-		if times > 1 && (f.UdpPassed() >= most || f.offersNoMore()) { // the maximum, or all that the sender can send, has passed
+		rate = min(rate, most)
+		if times > 1 && (f.UdpPassed() >= rate || f.offersNoMore() || times < 2 && f.mostQueued() > slowToFill) { // as much, or all that the sender can send, has passed
 			return false
 		}
-		rate = min(rate, most)
 		s.Protocol, s.Streams, s.IO, s.Congestion, s.MSS = measure.UDP, 1, measure.IOBatch, "", 0
 		if rate > batchRate && f.judged("broken-tso").State != Holds { // a call for each 44 datagrams costs less than one for each
 			s.IO = measure.IOGSO
@@ -185,23 +195,8 @@ func varyUDP(times float64) func(*Flow, *measure.Spec) bool {
 		s.Rate, s.Window = int64(max(rate, leastUDPTrial)), measure.Pair{}
 		s.Length = measure.Pair{Send: f.datagram(), Recv: f.datagram()}
 		s.DontFragment = true
-		if times < 1 {
-			s.Duration = f.tellingTime(s.Rate, s.Duration)
-		}
 		return true
 	}
-}
-
-// tellingTime returns how long to send datagrams at a rate so that enough of them are lost if they are lost as
-// often as TCP's segments, in ns: at least the usual time, and a few times as much at most.
-func (f *Flow) tellingTime(bps, usual int64) int64 {
-	const enough, most = 1.5 * FewEvents, 4
-	again, _ := f.AgainPct()
-	perSecond := float64(bps) / 8 / float64(f.datagram()) * again / 100
-	if again < AgainBar || perSecond <= 0 {
-		return usual
-	}
-	return int64(min(max(float64(usual), enough/perSecond*1e9), most*float64(usual)))
 }
 
 // datagram returns the payload of a datagram that fills a packet of the path.
@@ -223,13 +218,18 @@ func varySegments(f *Flow, s *measure.Spec) bool {
 
 func varyLonger(f *Flow, s *measure.Spec) bool {
 	s.Duration = max(int64(longTrial), 2*f.Cell.Spec.Duration)
+	if f.Falls() {
+		s.Duration = int64(fallTrial)
+	}
 	return s.Rate == 0
 }
 
 // varyRested repeats the test after a rest, for a token bucket that refills within the budget.
 func varyRested(f *Flow, s *measure.Spec) bool {
 	_, ok := f.restTime()
-	return ok && varyLonger(f, s)
+	x, _ := f.TwoLevels()
+	s.Duration = int64(x.Lasted.Round(time.Second) + afterFall)
+	return ok && s.Rate == 0
 }
 
 // Congestion returns the congestion control that the sender's kernel used; "" if it is not known.

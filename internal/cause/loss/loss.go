@@ -25,7 +25,7 @@ func Loss() rule.Cause {
 			Seen:        "segments are retransmitted, and goodput is what that loss rate allows at this round trip (Mathis, or CUBIC where that allows more); in captures also: nothing in flight is acknowledged for half a second or more, over two timeouts: the path was down; or data arrived at the receiver's interface and was never acknowledged: its host drops it",
 			Distinction: "UDP below the rate is lost too, ten datagrams or more (certain), without waiting in a queue; bbr is not slowed down by it; in captures of both ends: segments are lost one by one between them, where a policer or a full queue drops many in a row",
 			Fix:         "find and fix what loses packets: cabling, optics, an overloaded device", Effect: "20 of 189 Mb/s at 0.1% loss and 20 ms",
-			Source: "methods.md, formula 6; RFC 9438, section 5", Tests: []string{diagnose.UdpBelow, diagnose.BbrControl, diagnose.Captured},
+			Source: "methods.md, formula 6; RFC 9438, section 5", Tests: []string{diagnose.UdpBelow, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.BbrControl, diagnose.Captured},
 		},
 		Gates: []gate.Rule{
 			{ID: "udp-reach", Words: "udp reachability", Title: "UDP", About: "whether small datagrams arrive",

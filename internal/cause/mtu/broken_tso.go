@@ -19,7 +19,7 @@ func BrokenTSO() rule.Cause {
 			Seen:        "goodput of a few Mb/s at most with timeouts and many retransmissions, while the path MTU search (DF) passes full segments; in captures: packets larger than a segment leave the sender and do not arrive, but single segments do",
 			Distinction: "small segments pass without loss; so does UDP in full packets, which excludes random loss and a policer; a black hole drops single full segments too; large packets in a capture at the receiver come from its receive offload and are no evidence",
 			Fix:         "switch TSO and GSO off at the sender, then update driver or firmware", Effect: "0.001 to 12.1 Gb/s (S-03); 6.5 Mb/s to 10 Gb/s",
-			Source: "ethtool(8), -K tso gso; TcpExt.TCPTimeouts", Tests: []string{diagnose.Captured, diagnose.SmallSegments, diagnose.UdpThrice}, Brings: []string{"loss", "policer", "reordering"},
+			Source: "ethtool(8), -K tso gso; TcpExt.TCPTimeouts", Tests: []string{diagnose.SmallSegments, diagnose.UdpThrice, diagnose.Captured}, Brings: []string{"loss", "policer", "reordering"},
 		},
 		Propose:    []advise.Proposer{proposeBrokenTSO},
 		LastResort: lastResort,

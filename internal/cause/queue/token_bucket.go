@@ -31,7 +31,10 @@ func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	x, found := f.TwoLevels()
 	long := f.Experiment(diagnose.Longer)
+	flat, seen := f.Flatness()
 	switch {
+	case !found && long == nil && seen && flat > 2*diagnose.FlatBar && !f.HasQueue() && !f.Falls():
+		return diagnose.No("the rate varies by %s from second to second, and no queue is full: the path does not hold it at a level", unit.Percent(flat))
 	case !found && len(f.Bins()) < 2*stat.LeastBins-4 && long == nil: // two levels of three seconds
 		return diagnose.Missing("a time line of 6 s or more", "the run was too short to see two levels")
 	case !found:

@@ -88,6 +88,11 @@ func bundle(f *diagnose.Flow) *diagnose.Outcome {
 			return diagnose.Possible("%s", gates[0].Fact).At(e.OnFace()).MarkNotBinding().AddFix(e.FixOf(gates[0]))
 		}
 	}
+	_, _, timed := f.Queued()
+	_, counted := f.AgainPct()
+	if why := scalesOtherwise(f); why != "" && timed && counted { // several streams could not show a bundle
+		return diagnose.No("%s", why)
+	}
 	return f.Untried(diagnose.EightStreams)
 }
 

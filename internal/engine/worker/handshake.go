@@ -21,7 +21,7 @@ const (
 	pingLast   = 'L'
 	maxPings   = 20
 	minPings   = 3
-	pingBudget = time.Second
+	pingBudget = 200 * time.Millisecond
 )
 
 // introduce is the dialling end's side.
