@@ -5,6 +5,8 @@ package worker
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
@@ -75,9 +77,16 @@ func TestFeaturesFallBack(t *testing.T) {
 			spec := suite.spec(1)
 			tt.change(&spec)
 			p := program(t)
-			sent, got := run(t, spec, Engine{Program: p, Without: tt.without[0]}, Engine{Program: p, Without: tt.without[1]}, nil)
-			if sent.IO != tt.sender || got.IO != tt.answer || got.Bytes == 0 {
-				t.Errorf("paths %q and %q, %d bytes; want %q and %q", sent.IO, got.IO, got.Bytes, tt.sender, tt.answer)
+			var sent, got measure.Evidence
+			inOneOfSome(t, func() error {
+				sent, got = run(t, spec, Engine{Program: p, Without: tt.without[0]}, Engine{Program: p, Without: tt.without[1]}, nil)
+				if got.Bytes == 0 {
+					return errors.New("nothing arrived in the measured time")
+				}
+				return nil
+			})
+			if sent.IO != tt.sender || got.IO != tt.answer {
+				t.Errorf("paths %q and %q; want %q and %q", sent.IO, got.IO, tt.sender, tt.answer)
 			}
 			named := func(e measure.Evidence) bool {
 				return slices.ContainsFunc(e.Missing, func(m measure.NotChecked) bool { return m.Fact == tt.missing && m.Why != "" })
@@ -122,20 +131,20 @@ func TestRateIsHeldEitherDirection(t *testing.T) {
 		if without != nil {
 			want = "thru"
 		}
-		// Other load on the machine makes a run slower, never faster: take the best of three.
-		rate := 0.0
-		for range 3 {
+		inOneOfSome(t, func() error {
 			sent, got := run(t, spec, Engine{Program: p, Without: without}, Engine{Program: p}, nil)
 			if by := sent.Streams[0].PacedBy; by != want || got.Streams[0].PacedBy != "" {
 				t.Errorf("paced by %q, at the receiver by %q; want %q", by, got.Streams[0].PacedBy, want)
 			}
-			if rate = max(rate, float64(got.Bytes)*8e9/float64(got.MeasuredNs)); rate >= 80e6 {
-				break
+			rate := float64(got.Bytes) * 8e9 / float64(got.MeasuredNs)
+			if rate > 110e6 { // other load on the machine makes a run slower, never faster
+				t.Errorf("by %s: %.1f Mb/s of 100", want, rate/1e6)
 			}
-		}
-		if rate < 80e6 || rate > 110e6 {
-			t.Errorf("by %s: %.1f Mb/s of 100", want, rate/1e6)
-		}
+			if rate < 80e6 {
+				return fmt.Errorf("by %s: %.1f Mb/s of 100", want, rate/1e6)
+			}
+			return nil
+		})
 	}
 }
 
