@@ -71,8 +71,13 @@ func TestSilentIsNotShaped(t *testing.T) {
 		{"cut for a second", "likely", "a queue on the path limits the rate", edits{rate(4.8e9), noCeiling, seconds(cut(5, 1)...), loaded(80), filled}},
 		{"cut for 6 s", "no", "no data arrives 20% of the time", edits{rate(4e9), noCeiling, seconds(cut(5, 6)...), loaded(80), filled}},
 		{"a full link, cut for 6 s", "no", "the link is full while data arrives; none arrives 20% of the time", edits{share100(76), seconds(cut(8.95, 6)...), loaded(80), filled}},
+		{"behind the sender's own shaper of unknown rate", "no", "no data arrives 20% of the time", edits{rate(4e9), noCeiling, ownShaper, seconds(cut(5, 6)...), loaded(80), filled}},
 		{"behind the sender's own shaper", "no", "the link is full while data arrives", edits{share100(76), ownShaper, seconds(cut(8.95, 6)...), loaded(80), filled}},
 		{"half of the link, cut for 6 s", "no", "no data arrives 20% of the time", edits{share100(40), seconds(cut(4.7, 6)...), loaded(80), filled}},
+	})
+	judgeRows(t, "policer", []row{
+		{"retransmissions", "possible", "a policer", edits{rate(5e9), noCeiling, seconds(cut(5, 0)...), lost(0.05)}},
+		{"those of a cut", "no", "no data arrives 20% of the time", edits{rate(4e9), noCeiling, seconds(cut(5, 6)...), lost(0.05)}},
 	})
 }
 

@@ -20,6 +20,7 @@ func (s *summary) warnings() {
 	if MainFigure(s.cell) == nil {
 		return
 	}
+	s.warnSilence()
 	s.warnOneSided()
 	s.warnOtherWork()
 	// A search changes its rate on purpose; requests concurrent with data show its time line.
@@ -30,7 +31,6 @@ func (s *summary) warnings() {
 	s.warnCeiling()
 	s.warnWindows()
 	s.warnCongestion()
-	s.warnSilence()
 	s.warnBound()
 	s.warnConfined()
 	switch {

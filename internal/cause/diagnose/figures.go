@@ -249,6 +249,14 @@ func (f *Flow) Silent() float64 {
 	return float64(empty) / float64(len(bins))
 }
 
+// Cut returns why the rates of a flow show no limit: no data arrived a tenth of the time or more. nil for others.
+func (f *Flow) Cut() *Outcome {
+	if silent := f.Silent(); silent >= 0.1 {
+		return No("no data arrives %s of the time: the path was down, or lost all packets", unit.Percent(100*silent))
+	}
+	return nil
+}
+
 // CeilingShare returns the goodput in percent of the link's ceiling, if its rate is known; for flows that share a
 // link at the same time, that of all of them.
 func (f *Flow) CeilingShare() (float64, bool) {

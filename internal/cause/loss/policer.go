@@ -46,6 +46,8 @@ func judgePolicer(f *diagnose.Flow) *diagnose.Outcome {
 	switch {
 	case b.Lost:
 		return diagnose.No("UDP below the rate is lost too")
+	case !over && f.Cut() != nil: // which loses packets too
+		return f.Cut()
 	case over && s.Wait.Stands():
 		return diagnose.No("datagrams above the rate wait %s in a queue", unit.Duration(int64(s.Wait.Mean)))
 	case over && b.tried:

@@ -55,7 +55,8 @@ func JudgeShaper(f *diagnose.Flow) *diagnose.Outcome {
 	if carries := share / (1 - silent); silent > 0 && stated && carries >= diagnose.NearBar { // the mean includes the silence
 		return diagnose.No("the link is full while data arrives; none arrives %s of the time", unit.Percent(100*silent))
 	}
-	if q, ok := OwnQueue(f); ok {
+	cut := f.Cut()
+	if q, ok := OwnQueue(f); ok && cut == nil {
 		return q
 	}
 	if f.OnOneMachine() {
@@ -79,14 +80,11 @@ func JudgeShaper(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("UDP at %s passes", unit.Rate(passed))
 	case over && s.Wait.IsClear():
 		return diagnose.No("datagrams above the rate are dropped without delay")
-	case silent >= silentBar:
-		return diagnose.No("no data arrives %s of the time: the path was down, or lost all packets", unit.Percent(100*silent))
+	case cut != nil:
+		return cut
 	}
 	return plateau(f)
 }
-
-// silentBar is the share of seconds without data from which these explain the rate rather than a plateau of the others.
-const silentBar = 0.1
 
 // portShaper judges a rate limit of a virtual port; nil if none is set, or the flow is not at it.
 func portShaper(f *diagnose.Flow) *diagnose.Outcome {
