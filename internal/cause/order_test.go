@@ -90,7 +90,7 @@ func TestNext(t *testing.T) {
 	d = policed().document(datagramTrial(diagnose.UdpBelow, 28*mb, 0, 0))
 	Diagnose(d)
 	made := []string{diagnose.UdpBelow}
-	for _, want := range []string{diagnose.UdpThrice, diagnose.UdpAbove, diagnose.UdpTenfold, diagnose.UdpThirtyfold} {
+	for _, want := range []string{diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold} {
 		x, ok := Next(d, 0, made)
 		if !ok || x.ID != want {
 			t.Fatalf("after %v: %v %s, want %s", made, ok, x.ID, want)

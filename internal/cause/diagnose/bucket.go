@@ -123,7 +123,7 @@ func (x TwoLevels) BurstOf(e *measure.Evidence) (bytes float64, lasted time.Dura
 	return bytes, rampOf(e) + time.Duration(high)*time.Second
 }
 
-// mostRest limits how long an explanation waits for a bucket to refill.
+// mostRest limits how long an explanation waits for a bucket to refill and runs until it is empty again.
 const mostRest = 25 * time.Second
 
 // restTime returns how long a bucket takes to refill at its token rate; false if that is not known or too long.

@@ -226,10 +226,11 @@ func varyLonger(f *Flow, s *measure.Spec) bool {
 
 // varyRested repeats the test after a rest, for a token bucket that refills within the budget.
 func varyRested(f *Flow, s *measure.Spec) bool {
-	_, ok := f.restTime()
+	rest, ok := f.restTime()
 	x, _ := f.TwoLevels()
-	s.Duration = int64(x.Lasted.Round(time.Second) + afterFall)
-	return ok && s.Rate == 0
+	run := x.Lasted.Round(time.Second) + afterFall
+	s.Duration = int64(run)
+	return ok && s.Rate == 0 && rest+run <= mostRest
 }
 
 // Congestion returns the congestion control that the sender's kernel used; "" if it is not known.

@@ -22,7 +22,7 @@ func Policer() rule.Cause {
 			Seen:        "segments are lost while the round trip stays at its minimum; in captures: many segments are retransmitted in one burst",
 			Distinction: "UDP below the rate is not lost; above the rate only the excess is lost, and the delay is less than 16 packets take",
 			Fix:         "shape below the rate at the sender", Effect: "55 of 100 Mb/s with cubic, 95 when shaped",
-			Source: "causes.md, calibration; RFC 2697", Tests: []string{diagnose.UdpBelow, diagnose.UdpThrice, diagnose.UdpAbove, diagnose.UdpTenfold, diagnose.UdpThirtyfold}, Brings: []string{"loss"},
+			Source: "causes.md, calibration; RFC 2697", Tests: []string{diagnose.UdpBelow, diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold}, Brings: []string{"loss"},
 		},
 		Propose: []advise.Proposer{sturdier("bbr for cubic: 55 to 95 of the 100 Mb/s that a policer lets pass")},
 	}
