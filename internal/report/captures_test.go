@@ -33,7 +33,7 @@ func TestCapturedBothDirections(t *testing.T) {
 	back.Runs[0].Flows[0].From, back.Runs[0].Flows[0].To = "b", "local"
 	d.Cells = append(d.Cells, back)
 	printed := textFace(t, d, TextOptions{})
-	if !strings.Contains(printed, "packet analysis, local -> b\n") || !strings.Contains(printed, "packet analysis, b -> local\n") {
+	if !strings.Contains(printed, "Packet analysis, local -> b\n") || !strings.Contains(printed, "Packet analysis, b -> local\n") {
 		t.Error("the directions are not named")
 	}
 	if n := strings.Count(pageOf(t, d), ` over time</title>`); n != 6 {

@@ -49,7 +49,7 @@ func TestAnswerWithoutAFigure(t *testing.T) {
 		if first, _, _ := strings.Cut(printed, "\n"); !strings.HasSuffix(first+"\n", tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, first, tt.want)
 		}
-		if !strings.Contains(printed, "\npacket analysis\n") || strings.Contains(printed, "not checked") || strings.Contains(printed, "not measured") || strings.Contains(printed, "goodput       -") {
+		if !strings.Contains(printed, "\nPacket analysis\n") || strings.Contains(printed, "not checked") || strings.Contains(printed, "not measured") || strings.Contains(printed, "goodput       -") {
 			t.Errorf("%s:\n%s", tt.name, printed)
 		}
 		if page := pageOf(t, d); strings.Contains(page, "No result") || strings.Contains(page, "<h2>Figures") || !strings.Contains(page, "Packet analysis") {

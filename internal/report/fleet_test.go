@@ -278,7 +278,7 @@ func TestMatrix(t *testing.T) {
 		}
 		fits(t, "matrix", said, 100)
 	}
-	if said := textFace(t, manyPairs(25, 24), TextOptions{Width: 100}); !strings.Contains(said, "slowest pairs") || strings.Contains(said, "senders down") {
+	if said := textFace(t, manyPairs(25, 24), TextOptions{Width: 100}); !strings.Contains(said, "Slowest pairs") || strings.Contains(said, "senders down") {
 		t.Errorf("25 hosts do not have the worst pairs in place of a matrix:\n%s", said)
 	}
 }

@@ -42,7 +42,7 @@ func (v *view) FacingPaths() *facts.Hosts {
 	}
 	h := &facts.Hosts{Caption: "Paths of the rungs"}
 	for n, p := range v.Paths {
-		h.Names = append(h.Names, strings.TrimPrefix(p.Name, "path "))
+		h.Names = append(h.Names, strings.TrimPrefix(p.Name, "Path "))
 		for _, r := range p.Rows {
 			at := slices.IndexFunc(h.Rows, func(x facts.Row) bool { return x.Name == r.Name })
 			if at < 0 {

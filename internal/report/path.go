@@ -21,7 +21,7 @@ func newPaths(d *measure.Document) []doc.Pairs {
 	var all []doc.Pairs
 	for i := range d.Paths[:min(len(d.Paths), maxPaths)] {
 		p := &d.Paths[i]
-		t := doc.Pairs{Name: doc.Clean("path " + p.From + " -> " + p.To)}
+		t := doc.Pairs{Name: doc.Clean("Path " + p.From + " -> " + p.To)}
 		if p.Cached {
 			t.Name += " (cached from an earlier probe)"
 		}

@@ -77,7 +77,7 @@ func (p *Printer) Report(r doc.Report) {
 // Section prints its body below its title; it omits the title if the body begins with a caption.
 func (p *Printer) Section(s doc.Section) {
 	if s.Named || !captioned(s.Body) {
-		p.Title(lowerFirst(s.Title))
+		p.Title(s.Title)
 	}
 	doc.Print(p, s.Body)
 	p.titled = false
@@ -104,13 +104,6 @@ func captioned(all []doc.Block) bool {
 		return false
 	}
 	return false
-}
-
-func lowerFirst(s string) string {
-	if len(s) > 1 && s[1] >= 'a' && s[1] <= 'z' {
-		return strings.ToLower(s[:1]) + s[1:]
-	}
-	return s
 }
 
 // Title prints a heading, with a blank line before it.
@@ -233,7 +226,7 @@ func (p *Printer) fact(f doc.Fact, column int) {
 func (p *Printer) Notice(b doc.Notice) {
 	column, name := cardColumn, b.Name+":"
 	if b.Name == "" {
-		p.Title(lowerFirst(b.Title))
+		p.Title(b.Title)
 		column, name = listIndent, "  -"
 	}
 	p.apart()

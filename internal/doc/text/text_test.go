@@ -15,7 +15,7 @@ func TestPrinter(t *testing.T) {
 		want  string
 	}{
 		"a caption says what the title would": {80, doc.Titled("Disk", doc.Pairs{Name: "/srv", Rows: []doc.Row{{Name: "method", Value: "fio"}}}), "\n/srv\n  method        fio\n"},
-		"a title, as nothing else says it":    {80, doc.Titled("What remains", doc.List{Lines: []string{"one"}}), "\nwhat remains\n  - one\n"},
+		"a title, as nothing else says it":    {80, doc.Titled("What remains", doc.List{Lines: []string{"one"}}), "\nWhat remains\n  - one\n"},
 		"for pages alone":                     {80, doc.Only{For: doc.Pages, Body: []doc.Block{doc.Para{Text: "no"}}}, ""},
 		"folded":                              {80, doc.Details{Title: "more", Body: []doc.Block{doc.Para{Text: "no"}}}, ""},
 		"bars, and a column for pages": {40, doc.Table{Columns: []doc.Column{{Name: "rung"}, {Bars: bars}, {Name: "carries", Right: true}, {Name: "with", Wide: true}},

@@ -49,11 +49,11 @@ func slowest(sets []*Set) doc.Table {
 		return t
 	case 1:
 		t = pairTable(sets[0], sets[0].slowest()).Cut(briefRows, "")
-		t.Caption = "each pair"
+		t.Caption = "Each pair"
 	default:
 		slices.SortStableFunc(sets, func(a, b *Set) int { return cmp.Compare(a.amount(), b.amount()) })
 		t = setTable(sets).Cut(briefRows, "")
-		t.Caption = "each setting"
+		t.Caption = "Each setting"
 	}
 	if t.More != "" {
 		t.Caption += ", slowest first"

@@ -122,12 +122,12 @@ func newSetView(s *Set) setView {
 	v.Slow, v.Limits = slowTable(s, slowest), limitTable(s)
 	if len(slowest) <= fewPairs {
 		all := pairTable(s, s.Pairs)
-		all.Caption = "each pair"
+		all.Caption = "Each pair"
 		v.Pairs = []doc.Table{all}
 		return v
 	}
 	low := pairTable(s, slowest[:worstPairs])
-	low.Caption = "slowest pairs"
+	low.Caption = "Slowest pairs"
 	fastest := slices.Clone(slowest[len(slowest)-worstPairs:])
 	slices.Reverse(fastest)
 	high := pairTable(s, fastest)
@@ -149,7 +149,7 @@ func slowTable(s *Set, slowest []pairFigure) doc.Table {
 		return doc.Table{}
 	}
 	g := pairTable(s, slow)
-	g.Caption = "pairs below half of the median"
+	g.Caption = "Pairs below half of the median"
 	return g
 }
 
@@ -163,7 +163,7 @@ func limitTable(s *Set) doc.Table {
 	}
 	found := all.Joined()
 	slices.SortStableFunc(found, func(a, b *result.SharedText) int { return len(b.Pairs) - len(a.Pairs) })
-	g := doc.Table{Caption: "limits", Columns: []doc.Column{{Name: "cause", Least: 12}, {Name: "pairs", Right: true}, {Name: "explanation", Least: 20}, {Name: "which", Least: 12}}}
+	g := doc.Table{Caption: "Limits", Columns: []doc.Column{{Name: "cause", Least: 12}, {Name: "pairs", Right: true}, {Name: "explanation", Least: 20}, {Name: "which", Least: 12}}}
 	for _, x := range found {
 		which := "all"
 		if len(x.Pairs) < len(s.Cells) {

@@ -90,11 +90,11 @@ func DiskBlocks(tests []measure.DiskTest) []doc.Block {
 				gives.Rows = append(gives.Rows, doc.Row{Name: "latency", Value: result.PercentilesText(r.Latency) + ", max " + doc.ShortTime(r.Latency.Max)})
 			}
 		}
-		memory := doc.Pairs{Name: "baseline in memory, without the disk"}
+		memory := doc.Pairs{Name: "Baseline in memory, without the disk"}
 		for _, r := range t.Memory {
 			memory.Rows = append(memory.Rows, doc.Row{Name: doc.Clean(r.Pattern), Value: doc.Clean(r.Target) + ": " + diskRunText(&r)})
 		}
-		for _, x := range []doc.Pairs{gives, memory, {Name: "method", Rows: diskRows(t)}} {
+		for _, x := range []doc.Pairs{gives, memory, {Name: "Method", Rows: diskRows(t)}} {
 			s.Body = append(s.Body, x)
 		}
 	}
