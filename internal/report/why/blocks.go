@@ -105,7 +105,7 @@ func (d *Diagnosis) details() []doc.Block {
 	}
 	return []doc.Block{
 		doc.Details{Title: fmt.Sprintf("%d ruled out", len(d.RuledOut)), Brief: true, Paper: paper, Body: []doc.Block{doc.Pairs{Rows: d.Against()}}},
-		doc.Details{Title: fmt.Sprintf("%d not checked: a fact is missing", len(d.Open)), Note: strings.Join(causes, ", "), Body: []doc.Block{open}},
+		doc.Details{Title: fmt.Sprintf("%d not checked: a fact is missing", len(d.Open)), Note: strings.Join(causes, ", "), Brief: true, Body: []doc.Block{open}},
 	}
 }
 
