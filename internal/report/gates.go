@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -57,17 +56,17 @@ func newGates(d *measure.Document) (all gateList) {
 
 // ofBoth merges gates that report the same for each of two hosts.
 func (l gateList) ofBoth() (all gateList) {
+	places := map[string]int{} // in all
 	for _, g := range l {
-		i := slices.IndexFunc(all, func(x gateView) bool {
-			other := x.host
-			x.host, x.Where = g.host, g.Where
-			return g.host != "" && g.At == "" && other != g.host && reflect.DeepEqual(x, g)
-		})
-		if i < 0 {
-			all = append(all, g)
-		} else {
+		same := g
+		same.host, same.Where = "", ""
+		key := fmt.Sprint(same)
+		if i, found := places[key]; found && g.host != "" && g.At == "" && all[i].host != g.host {
 			all[i].host, all[i].Where = "", doc.Join("both hosts", g.port)
+			continue
 		}
+		places[key] = len(all)
+		all = append(all, g)
 	}
 	return all
 }

@@ -516,7 +516,7 @@ func nothingToDo(a acceptance, d *measure.Document) string {
 		return "see the error below"
 	case a.Tone == doc.ToneGood:
 		return "nothing: the result meets its target"
-	case a.Tone == doc.ToneBad && !result.IsCheck(d), len(a.How) > 0 && len(d.Findings) == 0:
+	case d.Command != "explain" && (a.Tone == doc.ToneBad && !result.IsCheck(d) || len(a.How) > 0 && len(d.Findings) == 0):
 		return "run `thru explain` to find the limit by experiment"
 	}
 	return "nothing: no setting was found that would help"
