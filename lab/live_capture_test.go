@@ -104,13 +104,21 @@ func countTCP(t *testing.T, file string) int64 {
 	return int64(strings.Count(string(out), "\n"))
 }
 
+// losesTCPOnly is a path that loses packets, behind a firewall that drops datagrams: only packets can show the loss.
+func losesTCPOnly(t *testing.T) *lab.Wired {
+	t.Helper()
+	lab.Require(t, lab.Root(), lab.Program("nft"))
+	delay := 5 * time.Millisecond
+	x := lab.NewWired(t, lab.WiredOptions{AtoB: wire.Impairment{Delay: delay, Loss: 0.01, Seed: 7}, BtoA: wire.Impairment{Delay: delay}})
+	x.B.Nft("table inet firewall {\n chain input {\n type filter hook input priority 0\n udp dport 5202-5233 drop\n }\n}\n")
+	return x
+}
+
 // TestExplainCaptures: where counters do not decide, `thru explain` captures by itself, and names the packets
 // that show the cause.
 func TestExplainCaptures(t *testing.T) {
 	t.Parallel()
-	lab.Require(t, lab.Root())
-	delay := 5 * time.Millisecond
-	x := lab.NewWired(t, lab.WiredOptions{AtoB: wire.Impairment{DropAbove: 1514, Delay: delay}, BtoA: wire.Impairment{Delay: delay}})
+	x := losesTCPOnly(t)
 	home := capturing(t, x)
 	p := start(t, x.A, home, "", "explain", "captures", "--json", "--one-way", "-t", "2", "-O", "0.5", "--budget", "45")
 	p.wait(t, 55*time.Second)
@@ -120,7 +128,7 @@ func TestExplainCaptures(t *testing.T) {
 	}
 	f := doc.Findings[0]
 	byPackets := slices.ContainsFunc(f.Evidence, func(p measure.Proof) bool { return len(p.Packets) > 0 && p.Capture != "" })
-	if f.Cause != "broken-tso" || f.Confidence != measure.Certain || !byPackets {
+	if f.Cause != "loss" || f.Confidence != measure.Certain || !byPackets {
 		t.Errorf("found %s, by %+v", causes(doc), f.Evidence)
 	}
 	for _, e := range doc.EndPoints {
@@ -142,8 +150,7 @@ func causes(doc measure.Document) string {
 // TestCaptureIsRefused: an end point that does not allow captures refuses.
 func TestCaptureIsRefused(t *testing.T) {
 	t.Parallel()
-	lab.Require(t, lab.Root())
-	x := lab.NewWired(t, lab.WiredOptions{AtoB: wire.Impairment{DropAbove: 1514, Delay: 5 * time.Millisecond}, BtoA: wire.Impairment{Delay: 5 * time.Millisecond}})
+	x := losesTCPOnly(t)
 	home := capturing(t, x)
 	p := start(t, x.A, home, "", "test", "measures", "--capture", "-t", "0.3")
 	if code := p.wait(t, 20*time.Second); code != 1 || !strings.Contains(p.stderr.String(), "--allow capture") {
