@@ -67,7 +67,7 @@ test-all: ## run all tests as CI does: with the race detector, and the lab, whic
 	test ! -e bin/failed
 
 lab: ## run the tests in network namespaces, the long ones too, and kill what writes to a store 200 times; needs root, fails where one cannot run
-	THRU_REQUIRE_LAB=1 $(GO) test -tags long -count=1 -v -p 1 -timeout 25m ./lab ./lab/faults ./lab/tuning
+	THRU_REQUIRE_LAB=1 $(GO) test -tags long -count=1 -v -p 1 -parallel 4 -timeout 30m ./lab ./lab/faults ./lab/tuning
 	$(GO) test -count=1 -v -timeout 15m ./internal/store -run TestKilled -kills 200
 
 # It runs in the package's folder, so that go test shows the table while it grows.
