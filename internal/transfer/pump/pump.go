@@ -96,16 +96,16 @@ type block struct {
 func Read(ctx context.Context, w io.Writer, size int64, s Shape, at At) (int64, error) {
 	s = s.of(size)
 	p := start(ctx, s)
-	direction := make(chan block, s.Depth)
+	inOrder := make(chan block, s.Depth)
 	p.work.Go(func() {
-		defer close(direction)
+		defer close(inOrder)
 		for off := int64(0); off < size; off += int64(s.Block) {
 			b := p.buffer()
 			if b == nil {
 				return
 			}
 			n := block{b[:min(int64(s.Block), size-off)], make(chan struct{})}
-			direction <- n // never waits: it has room for every buffer
+			inOrder <- n // never waits: it has room for every buffer
 			p.work.Go(func() {
 				defer close(n.done)
 				if err := p.whole(at, n.b, off); err != nil {
@@ -114,14 +114,14 @@ func Read(ctx context.Context, w io.Writer, size int64, s Shape, at At) (int64, 
 			})
 		}
 	})
-	written := p.deliver(w, direction)
+	written := p.deliver(w, inOrder)
 	return written, p.end()
 }
 
 // deliver writes the blocks in order of the requests. After an error it
 // writes none.
-func (p *pump) deliver(w io.Writer, direction <-chan block) (written int64) {
-	for n := range direction {
+func (p *pump) deliver(w io.Writer, inOrder <-chan block) (written int64) {
+	for n := range inOrder {
 		<-n.done
 		if p.ctx.Err() != nil {
 			continue
