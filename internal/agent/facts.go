@@ -70,7 +70,7 @@ type baseline struct {
 
 const (
 	baselineTime  = 500 * time.Millisecond
-	baselineKeeps = time.Minute
+	baselineKeeps = 10 * time.Second
 	baselineBusy  = 10                     // percent of the machine's CPU above which a reading is not reused
 	quietWait     = 300 * time.Millisecond // wait for workers that have already reported their end
 )
