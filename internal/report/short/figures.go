@@ -30,7 +30,11 @@ func figures(g *report.Gist) doc.Table {
 	for i := range g.Flows {
 		t.Columns = append(t.Columns, doc.Column{Name: g.Flows[i].Name, Least: leastColumn})
 	}
-	for _, f := range rows() {
+	shown := rows()
+	if len(g.Why) == len(g.Flows) { // each finding has its direction: the last row would repeat it
+		shown = shown[:len(shown)-1]
+	}
+	for _, f := range shown {
 		row := []string{f.name}
 		for i := range g.Flows {
 			row = append(row, doc.OrDash(f.of(&g.Flows[i])))
@@ -38,9 +42,6 @@ func figures(g *report.Gist) doc.Table {
 		if slices.ContainsFunc(row[1:], func(s string) bool { return s != "-" }) {
 			t.Rows = append(t.Rows, row)
 		}
-	}
-	if n := len(t.Rows); n > 0 && len(g.Why) == len(g.Flows) { // each finding has its direction
-		t.Rows = t.Rows[:n-1]
 	}
 	return t
 }
