@@ -130,12 +130,13 @@ lint: ## check format, vet for SYSTEMS (linux freebsd windows), staticcheck
 	@for os in $(SYSTEMS); do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags bench,interop,faults,long,tuning,vmlab ./... || exit 1; done
 	$(PLAIN) $(GO) run $(STATICCHECK) -tags bench,interop,faults,long,tuning,vmlab ./...
 
-# The linker prints what it keeps for which reason, and marks functions that may call any method.
+# The linker prints what it keeps for which reason, and marks functions that may call any method. Go repeats what a
+# linker printed for the same main package: one flag more makes that of cross another than that of build.
 cross: bin/slim.mod ## build for every system, and hold the binary to its size and to methods that the linker knows; CROSS=linux/amd64 chooses
 	@mkdir -p dist
 	@for target in $(CROSS); do \
 		echo "build $$target"; \
-		GOOS=$${target%/*} GOARCH=$${target#*/} $(BUILD:-s=-dumpdep -s) -o dist/thru-$${target%/*}-$${target#*/} ./cmd/thru 2>bin/kept || { grep -v -e ' -> ' bin/kept; exit 1; }; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} $(BUILD:-s=-dumpdep -s) -gcflags=thru/cmd/thru=-e -o dist/thru-$${target%/*}-$${target#*/} ./cmd/thru 2>bin/kept || { grep -v -e ' -> ' bin/kept; exit 1; }; \
 		grep -v -e ' -> ' bin/kept; \
 		any=$$(sed -n 's/^\([^ ]*\) <ReflectMethod> -> .*/\1/p' bin/kept | grep -v '^reflect\.' | sort -u); rm bin/kept; \
 		test -z "$$any" || { echo "the linker keeps every exported method, megabytes of them, since a method is called by a name that it does not know (reflect, text/template), in:"; echo "$$any"; exit 1; }; \

@@ -1,5 +1,6 @@
 # Reads `go test -v`, shows what plain `go test` shows, and ends with the
-# tests that were skipped and why. A package that failed is shown in full.
+# tests that were skipped and why, and with those that failed and the line of
+# a script at which they did. A package that failed is shown in full.
 #
 # go test -v writes "=== RUN NAME" (or NAME, CONT), then what the test says,
 # indented, then its closing "--- SKIP: NAME" line, and last the line of the
@@ -25,6 +26,8 @@ function show(  i) { for (i = 1; i <= lines; i++) print text[i] }
 building || /^go: / { print; next }
 
 /^ *--- SKIP: / { if (said[$3] != "") skipped[++count] = $3 ": " said[$3]; next }
+/^ *--- FAIL: / { failed[++bad] = $3 }
+/^ +FAIL: [^ ]+:[0-9]+: / { sub(/^ +FAIL: /, ""); failed[++bad] = $0; $0 = "        FAIL: " $0 }
 /^ *--- PASS: / || /^PASS$/ || /^FAIL$/ { next }
 
 {
@@ -36,4 +39,6 @@ END {
     show() # of a package that never closed: the run was cut short
     print (count ? count : "no") " tests were skipped" (count ? ":" : "")
     for (i = 1; i <= count; i++) print "  " skipped[i]
+    if (bad) print "what failed:"
+    for (i = 1; i <= bad; i++) print "  " failed[i]
 }
