@@ -90,10 +90,13 @@ func fileKeys() []string {
 // Parse reads a plan file. Its errors are usage errors that begin with NAME:LINE:COLUMN and have a hint. It
 // reports all independent mistakes, joined.
 func Parse(name string, text []byte) (*File, error) {
-	f := &File{source: &source{name: name}, base: plan.Request{OneWay: true, EndPoints: 1}}
+	f := &File{source: &source{name, "plan"}, base: plan.Request{OneWay: true, EndPoints: 1}}
 	root, err := f.parseTree(trimMark(string(text)))
 	if err != nil {
 		return nil, err
+	}
+	if root == nil {
+		return nil, f.errorf(&node{line: 1, col: 1}, starterHint, "the plan is empty")
 	}
 	f.root = root
 	unknown := f.keysOf(root, "the plan", fileKeys()...)

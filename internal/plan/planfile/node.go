@@ -60,7 +60,7 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// parseTree reads YAML into a tree.
+// parseTree reads YAML into a tree; nil: the file is empty.
 func (s *source) parseTree(text string) (root *node, err error) {
 	if err := s.bounds(text); err != nil {
 		return nil, err
@@ -81,26 +81,23 @@ func (s *source) parseTree(text string) (root *node, err error) {
 			continue
 		}
 		if root != nil {
-			return nil, s.errorf(at(doc.Body.GetToken()), "write one plan per file: remove what follows `---`", "there is a second document")
+			return nil, s.errorf(at(doc.Body.GetToken()), "write one "+s.noun+" per file: remove what follows `---`", "there is a second document")
 		}
 		if root, err = t.convert(doc.Body, 0); err != nil {
 			return nil, err
 		}
 	}
-	if root == nil {
-		return nil, s.errorf(&node{line: 1, col: 1}, starterHint, "the plan is empty")
-	}
 	return root, nil
 }
 
-// bounds refuses a text that cannot be a plan.
+// bounds refuses a text that no file needs.
 func (s *source) bounds(text string) error {
 	here := &node{line: 1, col: 1}
 	if len(text) > MaxBytes {
-		return s.errorf(here, "a `match` names many hosts in one line", "the file has more than %s, which is the most of a plan", unit.Size(MaxBytes))
+		return s.errorf(here, "a `match` of a plan names many hosts in one line", "the file has more than %s, which is the most of a %s", unit.Size(MaxBytes), s.noun)
 	}
 	if i := strings.IndexByte(text, 0); i >= 0 {
-		return s.errorf(here, "save it as UTF-8; "+starterHint, "this is not a text file")
+		return s.errorf(here, "save it as UTF-8", "this is not a text file")
 	}
 	open, markers := 0, 0
 	col := 0
@@ -122,7 +119,7 @@ func (s *source) bounds(text string) error {
 			}
 		}
 		if here.col = col; open > maxNesting || markers > maxNesting {
-			return s.errorf(here, "a plan needs few levels", "brackets or dashes are nested too deep")
+			return s.errorf(here, "a "+s.noun+" needs few levels", "brackets or dashes are nested too deep")
 		}
 	}
 	return nil
@@ -165,10 +162,10 @@ func (t *tree) convert(a ast.Node, depth int) (*node, error) {
 	}
 	n := at(a.GetToken())
 	if t.nodes++; t.nodes > maxNodes {
-		return nil, t.errorf(n, "leave out what aliases repeat", "the plan has more than %d values", maxNodes)
+		return nil, t.errorf(n, "leave out what aliases repeat", "the %s has more than %d values", t.noun, maxNodes)
 	}
 	if depth > maxDepth {
-		return nil, t.errorf(n, "a plan needs few levels", "values are nested too deep")
+		return nil, t.errorf(n, "a "+t.noun+" needs few levels", "values are nested too deep")
 	}
 	switch v := a.(type) {
 	case *ast.MappingNode:
@@ -217,7 +214,7 @@ func (t *tree) scalar(n *node, a ast.Node) (*node, error) {
 			n.text = v.Value.Value
 		}
 	default:
-		return nil, t.errorf(n, "write the value without it", "a plan has no %s", strings.ToLower(a.Type().YAMLName()))
+		return nil, t.errorf(n, "write the value without it", "a %s has no %s", t.noun, strings.ToLower(a.Type().YAMLName()))
 	}
 	return n, nil
 }
@@ -226,7 +223,7 @@ func (t *tree) mapping(n *node, values []*ast.MappingValueNode, depth int) (*nod
 	n.kind = mapNode
 	for i, v := range values {
 		if _, merge := v.Key.(*ast.MergeKeyNode); merge {
-			return nil, t.errorf(at(v.Key.GetToken()), "write the keys out, or give the whole value an alias", "a plan has no merge keys (<<)")
+			return nil, t.errorf(at(v.Key.GetToken()), "write the keys out, or give the whole value an alias", "a %s has no merge keys (<<)", t.noun)
 		}
 		key, err := t.convert(v.Key, depth+1)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 const starterHint = "`thru plan new mesh` writes a plan to start from; `thru help plan` describes each key"
 
 // source is the file being read. Its errors contain the position.
-type source struct{ name string }
+type source struct{ name, noun string }
 
 // errorf returns an error at a node: "plan.yaml:12:5: what is wrong".
 func (s *source) errorf(n *node, hint, format string, args ...any) error {
