@@ -20,8 +20,8 @@ RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Packages that start nothing beside themselves (arch_test.go): no race can be in them. truth simulates with these.
 SEQUENTIAL  := internal/stat internal/cause internal/cause/knob internal/compare internal/plan/planfile internal/report internal/nets internal/capture/trace truth
 # Package archives and programs of Debian that the lab and the browser tests use.
-CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind
-CI_PACKAGES := iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind
+CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind zsh fish mandoc
+CI_PACKAGES := iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind zsh fish mandoc
 # The virtual machines want an emulator too, which is large: only where CI runs them.
 ifeq ($(THRU_VMLAB),1)
 CI_PROGRAMS += qemu-system-x86_64 busybox
@@ -29,7 +29,7 @@ CI_PACKAGES += qemu-system-x86 busybox-static
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-all lab interop faults captures tunes vmlab truth bench bench-packages pprof perf fuzz lint cross ci-deps clean
+.PHONY: help build man-completions test test-all lab interop faults captures tunes vmlab truth bench bench-packages pprof perf fuzz lint cross ci-deps clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ bin/slim.mod: go.mod go.sum .ci/slim
 
 build: bin/slim.mod ## build bin/thru, one static binary
 	$(BUILD) -o bin/thru ./cmd/thru
+
+man-completions: build ## write the manual pages to dist/man, and the completions of the shells to dist/completions
+	bin/thru completion --write dist
 
 # One go test of programs like the released one, built once: packages that wait leave the CPUs to others. The
 # command line takes longest and comes first. More memory for less garbage collection. TESTS='-count=1' passes flags on.

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log"
 	"os"
 	"os/signal"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +22,8 @@ import (
 
 	"thru/internal/cli/console"
 	"thru/internal/cli/iperf3"
+	"thru/internal/cli/settings"
+	"thru/internal/cli/shell"
 	"thru/internal/control"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
@@ -57,8 +61,12 @@ type grammar struct {
 	Report    reportCmd    `cmd:"" help:"Show a stored result as text, page, Markdown, CSV or JSON; check who signed a page."`
 	History   historyCmd   `cmd:"" help:"List, export, import and remove stored results."`
 	Compare   compareCmd   `cmd:"" help:"Show what changed between results: figures with their uncertainty, and facts of the hosts. A regression ends with exit code 3."`
+	Config    configCmd    `cmd:"" help:"Show which flags files and variables set, and where."`
 	Help      helpCmd      `cmd:"" help:"Print a page of the documentation; without a topic, the list of pages by question."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
+	Support   supportCmd   `cmd:"" help:"Write one file for a bug report, without names, addresses and secrets."`
+
+	Completion completionCmd `cmd:"" help:"Print the completion of bash, zsh, fish or PowerShell."`
 }
 
 // env is the environment of a command.
@@ -67,6 +75,9 @@ type env struct {
 	archive library.Archive // where the result is stored
 	network *remote.Network // connects end points
 	line    *kong.Context   // the parsed command line
+
+	settings *settings.Settings // nil: the command does without
+	resolver *resolver          // what they set
 }
 
 // AfterApply implements kong.AfterApply.
@@ -103,6 +114,9 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	serve := e.command
 	if len(args) > 0 && args[0] == remote.AttendVerb {
 		serve = e.attend
+	}
+	if len(args) > 0 && args[0] == shell.Verb {
+		serve = e.completeFor
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -198,16 +212,16 @@ func run(ctx context.Context, e *env) (err error) {
 	if err := misread(args); err != nil {
 		return err
 	}
-	k, err := parse(e, args)
+	wrong := e.loadSettings(args[0])
+	k, err := parse(e, args) // it prints the help in spite of wrong settings
 	if err != nil {
 		return usage(e.Args, err)
 	}
-	if err := refuseEmpty(k); err != nil {
+	e.line, e.Typed = k, typedFlags(k)
+	if err := cmp.Or(wrong, e.takeSettings(k), refuseEmpty(k)); err != nil {
 		return err
 	}
-	e.Typed = typedFlags(k)
 	dropRepeats(k)
-	e.line = k
 	err = option.Spelled(k.Selected().Target.Addr().Interface().(command).Run(ctx, e), option.AsFlag)
 	if clash := (*fault.Clash)(nil); errors.As(err, &clash) {
 		*clash = clash.Typed(e.Typed)
@@ -239,20 +253,28 @@ func parse(e *env, args []string) (*kong.Context, error) {
 func othersThan(name string) string {
 	var others []string
 	known := false
-	for f := range reflect.TypeFor[grammar]().Fields() {
-		if _, isCommand := f.Tag.Lookup("cmd"); !isCommand {
-			continue
-		}
-		if cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name)) == name {
+	for command, field := range commands() {
+		if command == name {
 			known = true
 		} else {
-			others = append(others, f.Name)
+			others = append(others, field)
 		}
 	}
 	if !known || name == "help" {
 		return ""
 	}
 	return `^grammar\.(` + strings.Join(others, "|") + ")$"
+}
+
+// commands yields the names of all commands with their fields of grammar.
+func commands() iter.Seq2[string, string] {
+	return func(yield func(command, field string) bool) {
+		for f := range reflect.TypeFor[grammar]().Fields() {
+			if _, is := f.Tag.Lookup("cmd"); is && !yield(cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name)), f.Name) {
+				return
+			}
+		}
+	}
 }
 
 // parserOf builds kong's parser of the command line into g.
@@ -266,6 +288,10 @@ func parserOf(e *env, g *grammar, more ...kong.Option) (*kong.Kong, error) {
 		kong.NamedMapper("place", kong.MapperFunc(placeFlag)), kong.NamedMapper("size", above(unit.ParseSize)),
 		kong.NamedMapper("rate", above(unit.ParseRate)), kong.NamedMapper("time", above(unit.ParseDuration)),
 		kong.PostBuild(withOptions), kong.Bind(e),
+	}
+	if e.settings.Any() {
+		e.resolver = &resolver{Settings: e.settings, lenient: slices.Contains(strings.Fields(without), e.Verb())}
+		options = append(options, kong.Resolvers(e.resolver))
 	}
 	parser, err := kong.New(g, append(options, more...)...)
 	if err != nil {
@@ -322,6 +348,9 @@ func (e *env) printError(err error) {
 		iperf3.Fail(e.Console, err)
 	}
 	e.ErrorLines(err)
+	if fault.Code(err) == fault.Usage {
+		e.noteSettings()
+	}
 }
 
 // document returns an empty document of this command.
@@ -330,12 +359,4 @@ func (e *env) document() *measure.Document {
 		Schema: measure.Schema, Thru: e.Version, Command: e.Verb(), Arguments: e.Arguments(), StartedAt: time.Now(),
 		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
 	}
-}
-
-type versionCmd struct{}
-
-// Run prints the version.
-func (versionCmd) Run(_ context.Context, e *env) error {
-	_, err := fmt.Fprintf(e.Out, "thru %s\n", e.Version)
-	return err
 }

@@ -108,7 +108,7 @@ func isEmpty(v reflect.Value) bool {
 // typedFlags returns the flags of a command line in order, each once, by their short names if they have one.
 func typedFlags(k *kong.Context) (names []string) {
 	for _, p := range k.Path {
-		if p.Flag == nil {
+		if p.Flag == nil || p.Resolved {
 			continue
 		}
 		if name := flagName(p.Flag); !slices.Contains(names, name) {
@@ -185,7 +185,7 @@ type iperf3Cmd struct {
 
 // Run runs iperf3's command line.
 func (c *iperf3Cmd) Run(ctx context.Context, e *env) error {
-	e.archive = archiveOf(keepFlags{})
+	e.archive = archiveOf(e.storeSettings())
 	return iperf3.Run(ctx, e.asIPerf3(), c.Args)
 }
 

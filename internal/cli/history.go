@@ -115,7 +115,7 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	list, none := historyList{Results: append([]store.Entry{}, found...), More: more}, errors.Is(err, fs.ErrNotExist)
-	if len(found) == 0 && f.Text != "" && (!none || c.Store == "") {
+	if len(found) == 0 && f.Text != "" && (!none || !e.isTyped("--store")) {
 		err := fault.Usagef("list all results with thru history; thru report ID shows one", "no result matches %q", fault.Short(f.Text))
 		if !c.JSON {
 			return err
@@ -149,7 +149,7 @@ func (c *historyListCmd) addWords(f *store.Filter, now time.Time) error {
 
 // print writes the table, or why it is empty.
 func (c *historyListCmd) print(e *env, found []store.Entry, more, none bool, now time.Time) error {
-	if none && c.Store != "" {
+	if none && e.isTyped("--store") {
 		return fault.Failf("leave --store out for the default file", "%s has no results", c.Store)
 	}
 	if none || len(found) == 0 && len(c.Words) == 0 && c.none() {
@@ -276,6 +276,9 @@ func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
+// notRemoved is what happens without a yes.
+const notRemoved = "nothing was removed"
+
 // historyRmCmd removes results.
 type historyRmCmd struct {
 	IDs []string `arg:"" name:"id" help:"Id of thru history, or its first 6 or more characters if they are unique; last, last~1."`
@@ -326,7 +329,7 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 			count.DryRun = true
 			n, err := s.Prune(ctx, count)
 			if err == nil && n > 0 {
-				err = e.Confirm(ctx, fmt.Sprintf("Remove the oldest %s?", unit.Plural(n, "result")))
+				err = e.Confirm(ctx, fmt.Sprintf("Remove the oldest %s?", unit.Plural(n, "result")), notRemoved)
 			}
 			if err != nil {
 				return err
@@ -351,7 +354,7 @@ func (e *env) remove(ctx context.Context, s store.Store, going []store.Entry, ye
 		named = strings.Join(ids[:3], ", ") + ", ..."
 	}
 	if !yes {
-		if err := e.Confirm(ctx, fmt.Sprintf("Remove %s (%s)?", unit.Plural(len(ids), "result"), named)); err != nil {
+		if err := e.Confirm(ctx, fmt.Sprintf("Remove %s (%s)?", unit.Plural(len(ids), "result"), named), notRemoved); err != nil {
 			return err
 		}
 	}

@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"thru/internal/fault"
 	"thru/internal/library"
@@ -37,7 +36,7 @@ func (f storeFlags) AfterApply(e *env) error {
 	if err != nil {
 		return err
 	}
-	if f.NoStore && len(labels) > 0 {
+	if f.NoStore && len(labels) > 0 && !e.isSetting("--no-store") {
 		return fault.Usagef("leave one of them out", "--label needs a stored result, and --no-store stores none")
 	}
 	e.archive = archiveOf(f.keepFlags)
@@ -74,9 +73,20 @@ func readLabels(words []string) (map[string]string, error) {
 	return labels, nil
 }
 
-// archiveOf returns the archive that the flags, or else the environment, choose.
+// storeSettings returns what the settings say about the store, for a command that does not have its flags.
+func (e *env) storeSettings() (f keepFlags) {
+	if found := e.settings.Find("store"); len(found) > 0 {
+		f.Store = kong.ExpandPath(found[0].Text())
+	}
+	if found := e.settings.Find("no-store"); len(found) > 0 {
+		f.NoStore = isOn(found[0].Text())
+	}
+	return f
+}
+
+// archiveOf returns the archive that the flags choose.
 func archiveOf(f keepFlags) library.Archive {
-	return library.Archive{Path: cmp.Or(f.Store, os.Getenv("THRU_STORE")), Off: f.NoStore || !slices.Contains([]string{"", "0", "no", "false"}, os.Getenv("THRU_NO_STORE"))}
+	return library.Archive{Path: f.Store, Off: f.NoStore}
 }
 
 // store stores the printed result and prints its id. A failure to store changes neither figures nor exit

@@ -162,7 +162,7 @@ func (e *env) print(doc *measure.Document, f forms) error {
 		return errors.Join(err, report.JSON(e.Out, doc))
 	}
 	show := report.Text
-	if len(e.TypedOf("--all")) == 0 {
+	if !e.isGiven("all") {
 		show = func(w io.Writer, d *measure.Document, o report.TextOptions) error {
 			return short.Text(w, d, o, e.showAll(f.read))
 		}

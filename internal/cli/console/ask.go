@@ -10,9 +10,9 @@ import (
 	"thru/internal/fault"
 )
 
-// Confirm asks a yes/no question at the terminal. Any answer but yes is an error, and so is a missing
+// Confirm asks a yes/no question at the terminal. Any answer but yes is the error otherwise, and so is a missing
 // terminal.
-func (c *Console) Confirm(ctx context.Context, question string) error {
+func (c *Console) Confirm(ctx context.Context, question, otherwise string) error {
 	if !IsTerminal(c.In) {
 		return fault.Usagef("--yes does it without asking", "there is no terminal to ask at: %s", question)
 	}
@@ -29,7 +29,7 @@ func (c *Console) Confirm(ctx context.Context, question string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return fault.Failf("", "nothing was removed")
+	return fault.Failf("", "%s", otherwise)
 }
 
 // IsYes reports whether an answer is y or yes.

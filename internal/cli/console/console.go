@@ -20,6 +20,7 @@ type Console struct {
 	Color    string   // auto, always, never
 	Version  string
 	Password *string // of THRU_PASSWORD; nil: not set
+	AsJSON   bool    // a setting, not the command line, asks for --json
 }
 
 // Arguments returns the arguments of the command line for a document, without secrets.
@@ -83,8 +84,8 @@ func (c *Console) Warn(what string, err error) {
 // marks, and secrets are removed.
 func (c *Console) Line(text string) { fmt.Fprintln(c.Err, fault.Printable(fault.Unsecret(text))) }
 
-// WantsJSON reports whether --json is among the raw arguments: it must work when parsing the flags fails.
-func (c *Console) WantsJSON() bool { return slices.Contains(c.Args, "--json") }
+// WantsJSON reports whether --json is among the raw arguments, since it must work when parsing the flags fails, or set.
+func (c *Console) WantsJSON() bool { return c.AsJSON || slices.Contains(c.Args, "--json") }
 
 // Verb returns the typed command; "" if the first argument is a flag.
 func (c *Console) Verb() string {

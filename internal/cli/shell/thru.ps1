@@ -1,0 +1,14 @@
+# PowerShell completion of thru
+Register-ArgumentCompleter -Native -CommandName thru -ScriptBlock {
+    param($word, $ast, $cursor)
+    $line = $ast.ToString()
+    if ($line.Length -gt $cursor) { $line = $line.Substring(0, $cursor) }
+    if ($word -eq '') { $line += ' ' }
+    $kind, $lines = & $ast.CommandElements[0].Value VERB powershell $line 2>$null
+    if ($kind -ne 'words' -and $kind -ne 'more') { return } # PowerShell completes the names of files
+    foreach ($one in $lines) {
+        $text, $help = $one -split "`t", 2
+        if (-not $help) { $help = $text }
+        [System.Management.Automation.CompletionResult]::new($text, $text, 'ParameterValue', $help)
+    }
+}
