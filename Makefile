@@ -41,7 +41,7 @@ build: bin/slim.mod ## build bin/thru, one static binary
 	$(BUILD) -o bin/thru ./cmd/thru
 
 man-completions: build ## write the manual pages to dist/man, and the completions of the shells to dist/completions
-	bin/thru completion --write dist
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} bin/thru completion --write dist
 
 # One go test of programs like the released one, built once: packages that wait leave the CPUs to others. The
 # command line takes longest and comes first. More memory for less garbage collection. TESTS='-count=1' passes flags on.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,6 +78,9 @@ func (c *completionCmd) write(e *env) error {
 // manual returns what the manual says beside the flags.
 func manual(b build) manpage.Manual {
 	day, _, _ := strings.Cut(cmp.Or(b.CommitAt, "1970-01-01"), "T") // equal builds have equal pages
+	if at, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+		day = time.Unix(at, 0).UTC().Format(time.DateOnly)
+	}
 	return manpage.Manual{Version: b.Thru, Date: day, Described: description, Sections: []manpage.Section{
 		{Title: "EXIT STATUS", Text: strings.TrimPrefix(strings.TrimSpace(exitCodes), "Exit codes: ")},
 		{Title: "FILES", Text: "/etc/thru/config.yaml and $XDG_CONFIG_HOME/thru/config.yaml set flags, and so do variables such as THRU_STORE. thru config shows them, and thru help config describes them."},

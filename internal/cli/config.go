@@ -285,12 +285,13 @@ func refusedKeys(unknown []settings.Setting, all []settable) error {
 
 // meantKey returns the hint for an unknown key.
 func meantKey(key string, all []settable) string {
+	first, _, _ := strings.Cut(key, ".")
 	last := key[strings.LastIndex(key, ".")+1:]
 	var names, below []string
 	for _, x := range all {
 		names = append(names, x.keys()...)
-		if last == x.flag.Name && last == key {
-			below = append(below, x.own...)
+		if last == x.flag.Name && len(x.own) > 0 && (last == key || strings.HasPrefix(x.own[0], first+".")) {
+			below = append(below, x.own[0])
 		}
 	}
 	switch near := fault.Nearest(key, names); {

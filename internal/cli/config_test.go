@@ -122,6 +122,7 @@ func TestRefusedSettings(t *testing.T) {
 		"unknown below":     {"serve:\n  prot: 1", "", "serve", `:2:3: there is no setting "serve.prot"`, "did you mean serve.port?"},
 		"unknown command":   {"sevre: {port: 1}", "", "test", `there is no setting "sevre.port"`, "did you mean serve.port?"},
 		"below its command": {"max-rate: 1G", "", "test", `there is no setting "max-rate"`, "below its command: serve.max-rate"},
+		"below the second":  {"history: {limit: 7}", "", "history", `no setting "history.limit"`, "below its command: history.list.limit"},
 		"an action":         {"serve: {rotate: true}", "", "serve", `no setting "serve.rotate"`, "only a flag"},
 		"no number":         {"serve: {port: x}", "", "serve", `:1:9: -p does not take "x"`, "-p PORT: Control port"},
 		"of an option":      {"streams: 0", "", "test", ":1:1: -P 0: not a whole number", "-P takes 1 to 128"},

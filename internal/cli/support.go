@@ -190,7 +190,7 @@ type draft struct {
 func (c *supportCmd) collect(ctx context.Context, e *env, out *supported) (parts []support.Part) {
 	r := &support.Redactor{KeepAddresses: c.KeepAddresses}
 	r.Name(ownNames()...)
-	drafts := []draft{{name: "version.json", value: newBuild(e.Version)}, {name: "facts.json", value: host.New().Facts()}, settingsPart(out)}
+	drafts := []draft{{name: "version.json", value: newBuild(e.Version)}, {name: "facts.json", value: host.New().Facts()}, settingsPart(r, out)}
 	drafts = append(drafts, c.results(ctx, e, out)...)
 	if text, err := journal(ctx); err != nil {
 		out.Missing = append(out.Missing, "journal.txt: "+fault.Plain(err.Error()))
@@ -248,11 +248,21 @@ func ownNames() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "root" || name == "." || name == "/" })
 }
 
+// namedFlags are flags whose values are names.
+const namedFlags = "name label controller end-point host pair plan username vm agent operator registry nats hypervisor from to"
+
 // settingsPart returns what the files and variables set.
-func settingsPart(out *supported) draft {
+func settingsPart(r *support.Redactor, out *supported) draft {
 	s, err := settings.Load(settings.Paths(), os.Environ())
 	if err != nil {
 		out.Missing = append(out.Missing, "some settings: "+fault.Plain(err.Error()))
+	}
+	for _, one := range s.Written {
+		if flag := one.Key[strings.LastIndex(one.Key, ".")+1:]; slices.Contains(strings.Fields(namedFlags), flag) {
+			for _, value := range one.Values {
+				r.Name(value[strings.Index(value, "=")+1:])
+			}
+		}
 	}
 	all := map[string]any{"files": s.Files, "variables": s.Variables(), "written": s.Written}
 	return draft{name: "settings.json", value: all}

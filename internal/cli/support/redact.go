@@ -5,6 +5,7 @@ package support
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -31,32 +32,50 @@ type Redactor struct {
 
 // Keys of a document with names of machines, people and places, and keys of lists whose entries have a name.
 const (
-	namedKeys  = "hostname host_name guest guest_name uuid instance_uuid serial folder network datacenter cluster datastore resource_pool port_group switch url title server_fingerprint"
+	namedKeys  = "hostname host_name guest guest_name uuid instance_uuid serial folder network datacenter cluster datastore resource_pool port_group switch url server_fingerprint"
 	namedLists = "end_points guests hosts switches port_groups datastores plan"
 	// sameKeys are keys of thru's own words.
 	sameKeys = "schema thru_version command protocol engine io kind cause gate knob unit os arch kernel driver code"
 )
 
+// plainWords are no names of anybody.
+const plainWords = "local localhost none root http https"
+
 // leastName is how many letters a name has at least to be replaced within a text, where shorter ones are words.
 const leastName = 3
 
-// Name adds names to replace.
+// Name adds names to replace, with the hosts in them: of ssh://root@web7:22, FLEET/web7 and web7.example.com.
 func (r *Redactor) Name(names ...string) {
 	if r.names == nil {
-		r.names, r.addresses = map[string]string{}, map[string]string{}
+		r.names = map[string]string{}
 	}
 	for _, name := range names {
 		key := strings.ToLower(strings.TrimSpace(name))
 		_, known := r.names[key]
-		_, err := netip.ParseAddr(key)
-		if known || err == nil || slices.Contains([]string{"", "local", "localhost", "none"}, key) {
+		_, err := netip.ParseAddr(strings.Trim(key, "[]"))
+		if known || err == nil || strings.Trim(key, "0123456789") == "" || has(plainWords, key) {
 			continue
 		}
 		r.names[key], r.pattern = fmt.Sprintf("name-%d", len(r.names)+1), nil
-		if short, _, domain := strings.Cut(key, "."); domain && !strings.ContainsAny(key, "/ ") {
-			r.Name(short)
+		r.Name(hosts(key)...)
+	}
+}
+
+// hosts returns the parts of an end point's name that are names too.
+func hosts(name string) []string {
+	if _, rest, url := strings.Cut(name, "://"); url {
+		name = rest
+	}
+	parts := strings.FieldsFunc(name, func(c rune) bool { return c == '/' || c == '@' })
+	for i, part := range parts {
+		if host, _, err := net.SplitHostPort(part); err == nil {
+			parts[i] = host
+		}
+		if short, _, domain := strings.Cut(parts[i], "."); domain {
+			parts = append(parts, short)
 		}
 	}
+	return parts
 }
 
 // Learn adds the names of a JSON value: the value of a document, before any part is redacted.
@@ -122,7 +141,6 @@ func (r *Redactor) Text(text string, n *Removed) string {
 	if clean != text {
 		n.Secrets++
 	}
-	clean = user().ReplaceAllStringFunc(clean, func(string) string { n.Names++; return "user@" })
 	clean = home().ReplaceAllStringFunc(clean, func(s string) string { n.Names++; return s[:strings.LastIndexAny(s, `/\`)+1] + "user" })
 	if len(r.names) > 0 {
 		clean = r.forms().ReplaceAllStringFunc(clean, func(s string) string {
@@ -130,6 +148,7 @@ func (r *Redactor) Text(text string, n *Removed) string {
 			return r.names[strings.ToLower(s)]
 		})
 	}
+	clean = user().ReplaceAllStringFunc(clean, func(string) string { n.Names++; return "user@" })
 	if r.KeepAddresses {
 		return clean
 	}

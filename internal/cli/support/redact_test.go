@@ -18,6 +18,8 @@ func TestText(t *testing.T) {
 		"10.1.2.3:5200 and 10.1.2.3":            "198.18.0.2:5200 and 198.18.0.2",
 		"[fd00::7]:5200, fe80::1%eth0":          "[2001:db8::3]:5200, 2001:db8::4%eth0",
 		"52:54:00:AB:cd:ef at 12:34:56":         "02:00:00:00:00:01 at 12:34:56",
+		"ssh://root@esx2 -> fleet/kvm3":         "name-4 -> name-6", // hosts of them: esx2, fleet, kvm3
+		"esx2: kvm3 of fleet, root@esx2":        "name-5: name-8 of name-7, user@name-5",
 		"127.0.0.1, ::1, 0.0.0.0, 224.0.0.1":    "127.0.0.1, ::1, 0.0.0.0, 224.0.0.1",
 		"/home/ann/x.html, /var/log":            "/home/user/x.html, /var/log",
 		"ssh ann@web1":                          "ssh user@name-1",
@@ -26,7 +28,7 @@ func TestText(t *testing.T) {
 		"kernel 6.12.1, 2.5G, a.b.c, 300.1.1.1": "kernel 6.12.1, 2.5G, a.b.c, 300.1.1.1",
 	} {
 		r := &Redactor{}
-		r.Name("web1", "db.example.com", "local", "", "10.9.9.9")
+		r.Name("web1", "db.example.com", "local", "", "10.9.9.9", "ssh://root@esx2", "fleet/kvm3")
 		r.Text("10.1.2.3 fd00::7 fe80::1 52:54:00:ab:cd:ef", &Removed{}) // numbers them
 		if got := r.Text(text, &Removed{}); got != want {
 			t.Errorf("%s\n got %s\nwant %s", text, got, want)
