@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"thru/internal/bus"
@@ -57,6 +58,7 @@ type Ended struct {
 // Agent implements the agent's side of bus.
 type Agent struct {
 	conf     Config
+	set      atomic.Pointer[settings]
 	turns    turns
 	baseline baseline
 	facts    facts
@@ -82,12 +84,27 @@ type Agent struct {
 
 // New returns an agent that has no clients yet.
 func New(c Config) *Agent {
-	return &Agent{
+	a := &Agent{
 		conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{},
 		jobs: map[string]work{}, proved: map[string][]netip.Addr{}, over: map[string][]Ended{},
 		publish: func(string, bus.Event) {}, busy: func() {},
 	}
+	a.Set(c.Limits, c.Labels)
+	return a
 }
+
+// settings are those that change while the agent serves.
+type settings struct {
+	limits bus.Limits
+	labels map[string]string
+}
+
+// Set replaces the limits, which apply to sessions that open from now on, and the labels.
+func (a *Agent) Set(limits bus.Limits, labels map[string]string) {
+	a.set.Store(&settings{limits, labels})
+}
+
+func (a *Agent) limits() bus.Limits { return a.set.Load().limits }
 
 // Publisher sets the function that sends events to the clients.
 func (a *Agent) Publisher(p bus.Publish) {
@@ -103,10 +120,10 @@ func (a *Agent) Hello(ctx context.Context, _ string, _ bus.HelloRequest) (bus.He
 		WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: a.conf.Version, ID: a.id,
 		Hostname: a.conf.Name, DataAddrs: a.conf.DataAddrs,
 		DataPorts:  bus.PortRange{First: a.conf.Listen.First, Last: a.conf.Listen.Last},
-		Limits:     a.conf.Limits,
+		Limits:     a.limits(),
 		Privileges: bus.Granted(ctx),
 		NoCapture:  a.noCapture(),
-		Labels:     a.conf.Labels,
+		Labels:     a.set.Load().labels,
 	}
 	if a.conf.Addrs != nil {
 		r.Addrs = a.conf.Addrs()

@@ -25,7 +25,7 @@ func (a *Agent) BeginDisk(ctx context.Context, client string, m bus.DiskStart) (
 	}
 	c := disk.Config{Path: m.Path, Host: a.conf.Host, Spec: m.Spec}
 	if !own {
-		if longest := a.conf.Limits.DurationNs; m.Spec.RunNs > longest {
+		if longest := a.limits().DurationNs; m.Spec.RunNs > longest {
 			return bus.JobReply{}, fault.Failf(fmt.Sprintf("use at most -t %.0f there", time.Duration(longest).Seconds()), "agent: a step of %v exceeds this end point's limit", time.Duration(m.Spec.RunNs))
 		}
 		c.MaxBytes = a.conf.Files.most()

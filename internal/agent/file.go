@@ -53,9 +53,9 @@ func (a *Agent) BeginFile(ctx context.Context, client string, m bus.FileStart) (
 		end.drop()
 		return bus.FileReply{}, fmt.Errorf("agent: %s: %w", doing, err)
 	}
-	x := &fileMove{job: newJob(client, movingFiles), door: door, end: end, rate: a.conf.Limits.RateBps, silence: fileSilence}
+	x := &fileMove{job: newJob(client, movingFiles), door: door, end: end, rate: a.limits().RateBps, silence: fileSilence}
 	if x.bytes.Store(end.size()); !bus.IsOwn(ctx) {
-		x.longest = time.Duration(a.conf.Limits.DurationNs)
+		x.longest = time.Duration(a.limits().DurationNs)
 	}
 	mctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	x.stop = func() { cancel(errFileEnded) }

@@ -37,7 +37,7 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.PrepareRequest
 	}
 	end := engine.End{
 		Name: a.conf.Name, Spec: m.Spec, Sends: m.Sends, Dials: m.Dials,
-		Targets: m.Targets, Token: m.Token, PeerPorts: [2]int{m.Ports.First, m.Ports.Last}, Listen: listen, MaxRate: a.conf.Limits.RateBps,
+		Targets: m.Targets, Token: m.Token, PeerPorts: [2]int{m.Ports.First, m.Ports.Last}, Listen: listen, MaxRate: a.limits().RateBps,
 	}
 	if l := m.Login; l != nil {
 		end.Login = engine.Login{User: l.User, Password: l.Password, PublicKey: l.PublicKey, PKCS1: l.PKCS1}
@@ -63,7 +63,7 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.PrepareRequest
 
 // admit enforces the limits that Hello reports to a client.
 func (a *Agent) admit(s measure.Spec) error {
-	l := a.conf.Limits
+	l := a.limits()
 	if s.Streams > l.Streams {
 		return fault.Failf(fmt.Sprintf("use at most -P %d there", l.Streams), "agent: %d streams exceed this end point's limit", s.Streams)
 	}

@@ -143,9 +143,9 @@ func (a *Agent) enter(client, doing string) (engine.Listen, error) {
 	if a.measuresDisk() {
 		return listen, fault.Failf("try again when the disk test has ended", "agent: %s: a disk test runs here", doing)
 	}
-	if len(a.sessions)+a.opening+a.moving() >= a.conf.Limits.Sessions {
+	if len(a.sessions)+a.opening+a.moving() >= a.limits().Sessions {
 		return listen, fault.Failf("wait for other tests to end, or measure fewer pairs there at once; thru serve --max-sessions N allows more",
-			"agent: %s: %d sessions are running, the limit of this end point", doing, a.conf.Limits.Sessions)
+			"agent: %s: %d sessions are running, the limit of this end point", doing, a.limits().Sessions)
 	}
 	a.opening++
 	listen.Offset = a.opened % (listen.Last - listen.First + 1)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -63,6 +64,7 @@ type Post struct {
 	answers  *dispatcher
 	instance string
 	started  time.Time
+	labels   atomic.Pointer[map[string]string]
 
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
@@ -131,7 +133,7 @@ func newPost(c AttachConfig, h Handler) (*Post, error) {
 		conf: c, uplink: t, instance: newID(), started: time.Now(), closed: make(chan struct{}), wake: make(chan struct{}, 1), delivers: make(chan struct{}, 1),
 		posted: map[string]*posting{}, acks: map[string]chan ackMessage{}, news: make(chan Status, 1),
 	}
-	p.conf.Labels = maps.Clone(c.Labels)
+	p.labels.Store(new(maps.Clone(c.Labels)))
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.answers = newDispatcher(h.Answers(), h.Gone, p.send)
 	return p, nil
@@ -179,6 +181,12 @@ func (p *Post) ID() string { return p.uplink.id.pub }
 // Status returns a channel of link changes; an unread change is replaced by the
 // newest. The channel is never closed.
 func (p *Post) Status() <-chan Status { return p.news }
+
+// Relabel replaces the labels of the host.
+func (p *Post) Relabel(labels map[string]string) {
+	p.labels.Store(new(maps.Clone(labels)))
+	p.Announce()
+}
 
 // Announce reports a change of busy or spool to the fleet at once.
 func (p *Post) Announce() {

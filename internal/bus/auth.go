@@ -35,7 +35,7 @@ func (d agentAuth) Check(c nats.ClientAuthentication) bool {
 
 // admit accepts a client on one of our links.
 func (d agentAuth) admit(id uint64, client, secret string) error {
-	privileges := d.s.conf.grants(secret)
+	privileges := d.s.grants(secret)
 	if len(privileges) == 0 {
 		return fmt.Errorf("bus: admitting a client: %w", ErrSecret)
 	}
@@ -47,14 +47,15 @@ func (d agentAuth) admit(id uint64, client, secret string) error {
 
 // grants returns the privileges of a client with this secret; none: it may not log
 // in. The secret of a privilege that is no longer allowed grants measuring only.
-func (c ServerConfig) grants(secret string) []string {
+func (s *Server) grants(secret string) []string {
+	c, state := s.conf, s.state.Load()
 	for _, name := range sets() {
-		if c.State.secretOf(name).matches(secret) {
+		if state.secretOf(name).matches(secret) {
 			allowed := slices.DeleteFunc(splitPrivileges(name), func(p string) bool { return !slices.Contains(c.Allow, p) })
 			return append([]string{PrivilegeMeasure}, allowed...)
 		}
 	}
-	if c.NoAuth || c.State.Secret.matches(secret) {
+	if c.NoAuth || state.Secret.matches(secret) {
 		return []string{PrivilegeMeasure}
 	}
 	return nil

@@ -66,7 +66,7 @@ func Memory() (*Server, error) { return newServer(ServerConfig{NoAuth: true}, ag
 func (s *Server) Client() (*Client, error) {
 	ours, theirs := net.Pipe()
 	s.wg.Go(func() { s.serve(theirs, nil) })
-	c, err := connect(ours, s.conf.State.Secret, startTime)
+	c, err := connect(ours, s.state.Load().Secret, startTime)
 	if err != nil {
 		return nil, fmt.Errorf("bus: connecting to the agent of this process: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -30,10 +31,11 @@ const (
 
 // HubConfig configures the listener of `thru control`.
 type HubConfig struct {
-	Addrs  []string // HOST:PORT to listen at; ":5200" means all addresses
-	Device string   // device or VRF to bind to (Linux)
-	State  *State   // identity; nil: a fresh one in memory
-	Name   string   // put into join strings; may be empty
+	Addrs  []string       // HOST:PORT to listen at; ":5200" means all addresses
+	Device string         // device or VRF to bind to (Linux)
+	State  *State         // identity; nil: a fresh one in memory
+	Name   string         // put into join strings; may be empty
+	Passed []net.Listener // open already, by systemd: used instead of Addrs
 }
 
 // Hub is the bus of a fleet: an embedded NATS server to which agents and operators
@@ -45,7 +47,7 @@ type Hub struct {
 // OpenHub starts a hub. The context bounds only the start. Addresses that cannot be
 // used are warnings if another one can, else an error with a hint.
 func OpenHub(ctx context.Context, c HubConfig) (*Hub, []string, error) {
-	conf := ServerConfig{Addrs: c.Addrs, Device: c.Device, State: c.State, Name: c.Name}
+	conf := ServerConfig{Addrs: c.Addrs, Passed: c.Passed, Device: c.Device, State: c.State, Name: c.Name}
 	f := front{
 		auth:        func(s *Server) nats.Authentication { return hubAuth{s} },
 		connections: hubConnections, handshakes: hubHandshakes, subs: hubSubs, pending: hubPending, pingsOut: pingsOut,
@@ -64,6 +66,9 @@ func (h *Hub) Join(privilege string) (Join, error) {
 	}
 	return h.server.JoinFor(privilege, nil), nil
 }
+
+// Reload reads secrets and certificate again, as Server.Reload does.
+func (h *Hub) Reload() error { return h.server.Reload() }
 
 // Close ends all connections. All goroutines of the hub have ended when it returns.
 func (h *Hub) Close() { h.server.Close() }
@@ -98,10 +103,10 @@ func (d hubAuth) Check(c nats.ClientAuthentication) bool {
 // admit checks secret and signature, and returns the permissions of the key.
 func (d hubAuth) admit(id uint64, given *nats.ClientOpts, nonce []byte) (allowed, error) {
 	known := given.Username == PrivilegeAgent || given.Username == PrivilegeOperate
-	if !known || !d.s.conf.State.secretOf(given.Username).matches(given.Password) {
+	if !known || !d.s.state.Load().secretOf(given.Username).matches(given.Password) {
 		return allowed{}, fmt.Errorf("bus: admitting: %w", ErrSecret)
 	}
-	if err := verify(given.Nkey, d.s.conf.State.CertSHA256(), nonce, given.Sig); err != nil {
+	if err := verify(given.Nkey, d.s.state.Load().CertSHA256(), nonce, given.Sig); err != nil {
 		return allowed{}, fmt.Errorf("bus: admitting: %w: %w", ErrSecret, err)
 	}
 	l, err := d.s.note(id, given.Nkey, given.Username)

@@ -89,6 +89,15 @@ func listen(ctx context.Context, addrs []string, device string) ([]net.Listener,
 	return open, warnings, nil
 }
 
+// optimize sets the options of control connections on an open listener, whose connections inherit them.
+func optimize(l net.Listener) {
+	if t, ok := l.(*net.TCPListener); ok {
+		if raw, err := t.SyscallConn(); err == nil {
+			_ = socketControl("")("tcp", l.Addr().String(), raw) // without them control is slower on a path with loss
+		}
+	}
+}
+
 func listenHint(err error) string {
 	if own := fault.Hint(err); own != "" { // of the device
 		return own

@@ -41,7 +41,7 @@ func (p *Post) announce() {
 func (p *Post) presence(leaving bool) Presence {
 	c := p.conf
 	m := Presence{
-		Instance: p.instance, StartedNs: p.started.UnixNano(), Name: c.Name, Labels: c.Labels, Thru: c.Version,
+		Instance: p.instance, StartedNs: p.started.UnixNano(), Name: c.Name, Labels: *p.labels.Load(), Thru: c.Version,
 		WireMajor: WireMajor, WireMinor: WireMinor, Addrs: c.Addrs, DataAddrs: c.DataAddrs, CPUs: c.CPUs, Leaving: leaving,
 	}
 	if c.Busy != nil && !leaving {

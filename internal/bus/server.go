@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	nats "github.com/nats-io/nats-server/v2/server"
@@ -29,12 +30,13 @@ const alpn = "thru"
 
 // ServerConfig configures the listener of an agent's control plane.
 type ServerConfig struct {
-	Addrs  []string // HOST:PORT to listen at; ":5200" means all addresses
-	Device string   // device or VRF to bind to (Linux)
-	State  *State   // identity; nil: a fresh one in memory
-	NoAuth bool     // admits every client to measure, for a closed lab
-	Allow  []string // of Privileges: granted by their join strings
-	Name   string   // put into join strings; may be empty
+	Addrs  []string       // HOST:PORT to listen at; ":5200" means all addresses
+	Passed []net.Listener // open already, by systemd: used instead of Addrs
+	Device string         // device or VRF to bind to (Linux)
+	State  *State         // identity; nil: a fresh one in memory
+	NoAuth bool           // admits every client to measure, for a closed lab
+	Allow  []string       // of Privileges: granted by their join strings
+	Name   string         // put into join strings; may be empty
 }
 
 // Server is the control plane of an agent: an embedded NATS server without its own
@@ -43,6 +45,7 @@ type Server struct {
 	conf        ServerConfig
 	nats        *nats.Server
 	tls         *tls.Config
+	state       atomic.Pointer[State] // identity, which Reload replaces
 	front       front
 	agentUser   string
 	agentSecret Secret
@@ -69,7 +72,13 @@ func Listen(ctx context.Context, c ServerConfig) (*Server, []string, error) {
 
 // open starts a server with its listeners.
 func open(ctx context.Context, c ServerConfig, f front) (*Server, []string, error) {
-	listeners, warnings, err := listen(ctx, c.Addrs, c.Device)
+	listeners, warnings, err := c.Passed, []string(nil), error(nil)
+	for _, l := range listeners {
+		optimize(l)
+	}
+	if len(listeners) == 0 {
+		listeners, warnings, err = listen(ctx, c.Addrs, c.Device)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -118,8 +127,9 @@ func newServer(c ServerConfig, f front) (*Server, error) {
 		places: make(chan struct{}, f.connections), preAuth: newPreAuthLimiter(f.handshakes),
 		links: map[uint64]*link{}, logins: map[string]*login{},
 	}
+	s.state.Store(c.State)
 	s.tls = &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{c.State.cert},
+		MinVersion: tls.VersionTLS13, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &s.state.Load().cert, nil },
 		NextProtos: []string{alpn}, SessionTicketsDisabled: true,
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -139,7 +149,7 @@ func newServer(c ServerConfig, f front) (*Server, error) {
 // options returns those of the embedded server: only messaging is enabled.
 func (s *Server) options() *nats.Options {
 	return &nats.Options{
-		ServerName: "thru-" + s.conf.State.ID,
+		ServerName: "thru-" + s.state.Load().ID,
 		DontListen: true, NoLog: true, NoSigs: true, NoSystemAccount: true,
 		MaxPayload: payloadBytes, MaxControlLine: maxControlLine, MaxSubs: s.front.subs, MaxPending: s.front.pending,
 		PingInterval: pingEvery, MaxPingsOut: s.front.pingsOut,
@@ -156,12 +166,26 @@ func (s *Server) Join(data []string) Join { return s.JoinFor(PrivilegeMeasure, d
 func (s *Server) JoinFor(privilege string, data []string) Join {
 	j := Join{
 		Name: s.conf.Name, Control: reachable(s.listeners, s.conf.Device), Data: data,
-		CertSHA256: s.conf.State.CertSHA256(), Privilege: privilege,
+		CertSHA256: s.state.Load().CertSHA256(), Privilege: privilege,
 	}
 	if !s.conf.NoAuth || privilege != PrivilegeMeasure {
-		j.Secret = s.conf.State.secretOf(privilege)
+		j.Secret = s.state.Load().secretOf(privilege)
 	}
 	return j
+}
+
+// Reload reads secrets and certificate again, which `thru serve --rotate` may have replaced. Clients that are connected
+// stay; new ones need the new join string.
+func (s *Server) Reload() error {
+	dir := s.state.Load().Dir()
+	if dir == "" {
+		return nil
+	}
+	fresh, err := OpenState(dir)
+	if err == nil {
+		s.state.Store(fresh)
+	}
+	return err
 }
 
 // Close ends all connections and the embedded server. All their goroutines have ended

@@ -62,7 +62,7 @@ func NewState() (*State, error) {
 // are missing. It refuses a file that others can read.
 func OpenState(dir string) (*State, error) {
 	if err := makePrivateDir(dir); err != nil {
-		return nil, err
+		return nil, unwritable(err)
 	}
 	s := &State{path: filepath.Join(dir, stateFile)}
 	err := s.read()
@@ -74,9 +74,17 @@ func OpenState(dir string) (*State, error) {
 		return nil, err
 	}
 	if err := s.write(doc, false); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+		return nil, unwritable(err)
 	}
 	return s, s.read() // the file counts, even if another process was faster
+}
+
+// unwritable adds a hint to an error about the state folder that has none.
+func unwritable(err error) error {
+	if fault.Hint(err) != "" {
+		return err
+	}
+	return fault.Failf("name a folder that this user can write: --state DIR", "%w", err)
 }
 
 // HasState reports whether a folder has an identity.
