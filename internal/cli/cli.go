@@ -33,6 +33,7 @@ import (
 	"thru/internal/plan/option"
 	"thru/internal/remote"
 	"thru/internal/report"
+	"thru/internal/service"
 	"thru/internal/unit"
 )
 
@@ -51,6 +52,7 @@ type grammar struct {
 	Run       runCmd       `cmd:"" help:"Run a plan: sweeps, matrices and many hosts at once, from a file."`
 	Plan      planCmd      `cmd:"" help:"Write a plan file to start from, or check one."`
 	Serve     serveCmd     `cmd:"" help:"Make this host an end point that others can measure with."`
+	Service   serviceCmd   `cmd:"" help:"Run thru serve or thru control as a service of this system: install, remove, status."`
 	IPerf3    iperf3Cmd    `cmd:"" name:"iperf3" passthrough:"" help:"The command line and output of iperf3, for old scripts: alias iperf3='thru iperf3'."`
 	Join      joinCmd      `cmd:"" help:"Store a join string (from stdin) under a name."`
 	Control   controlCmd   `cmd:"" help:"Run the controller of a fleet: hosts connect to it, and operators find them there."`
@@ -78,6 +80,7 @@ type env struct {
 
 	settings *settings.Settings // nil: the command does without
 	resolver *resolver          // what they set
+	hangUp   chan os.Signal     // asks a service to read its settings again
 }
 
 // AfterApply implements kong.AfterApply.
@@ -120,11 +123,27 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // nohup(1) ignores it
+	serves := slices.Contains([]string{"serve", "control"}, c.Verb())
+	switch {
+	case signal.Ignored(syscall.SIGHUP): // nohup(1) ignores it
+	case serves && !console.HasTerminal():
+		e.hangUp = make(chan os.Signal, 1)
+		signal.Notify(e.hangUp, syscall.SIGHUP)
+		defer signal.Stop(e.hangUp)
+	default:
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	defer signal.Stop(signals)
-	return untilTwice(signals, serve)
+	if !serves {
+		return untilTwice(signals, serve)
+	}
+	log, ended := service.Attach(c.Verb(), signals)
+	if log != nil {
+		c.Out, c.Err = log, log
+	}
+	code := untilTwice(signals, serve)
+	ended(code)
+	return code
 }
 
 // untilTwice runs a command. The first signal cancels it; the second ends the program at once. It handles

@@ -28,6 +28,8 @@ type controlCmd struct {
 	Results string   `name:"results" type:"path" placeholder:"DIR" help:"Folder for results that hosts deliver (default: results in the state folder)."`
 	Rotate  bool     `name:"rotate" help:"Make new secrets and a new certificate first; old join strings no longer work."`
 	JSON    bool     `name:"json" help:"Print one JSON line when ready, and one for each event."`
+	Print   string   `name:"print-join" enum:",agent,operate" default:"" placeholder:"agent|operate" help:"Print the join string for hosts (agent) or for operators (operate) of the thru control that runs on this host, and exit."`
+	logFlags
 	natsFlags
 	permitFlags
 }
@@ -60,7 +62,14 @@ func (c *controlCmd) Run(ctx context.Context, e *env) error {
 		return c.keys(e)
 	case c.NATSConfig:
 		return c.permits(e)
+	case c.Print != "":
+		return printJoin(ctx, e, c.State, "control", c.Print, c.JSON)
 	}
+	c.JSON = c.begin(e, c.JSON)
+	return reported(c.control(ctx, e))
+}
+
+func (c *controlCmd) control(ctx context.Context, e *env) error {
 	nats, err := c.natsFlags.config()
 	if err != nil {
 		return err
@@ -81,13 +90,17 @@ func (c *controlCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	if nats == nil {
-		hub, warnings, err := bus.OpenHub(ctx, bus.HubConfig{Addrs: controlAddrs(c.Bind, c.Port), Device: c.BindDev, State: state, Name: c.Name})
+		passed, err := passedSockets(e)
+		if err != nil {
+			return err
+		}
+		hub, warnings, err := bus.OpenHub(ctx, bus.HubConfig{Addrs: controlAddrs(c.Bind, c.Port), Device: c.BindDev, State: state, Name: c.Name, Passed: passed})
 		if err != nil {
 			return err
 		}
 		defer hub.Close()
 		conf.Hub, s.Warnings = hub, warnings
-		if err := s.invite(hub, state); err != nil {
+		if err := s.invite(hub); err != nil {
 			return err
 		}
 	} else {
@@ -98,7 +111,20 @@ func (c *controlCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer registry.Close()
-	c.announce(e, s)
+	if err := keepJoin(state, s); err != nil {
+		return err
+	}
+	defer forgetJoin(state)
+	c.announce(e, s, state)
+	defer e.supervise(ctx, c.status(s), func() { registry.Hosts() }, func(command) error {
+		if conf.Hub == nil {
+			return nil
+		}
+		if err := conf.Hub.Reload(); err != nil {
+			return err
+		}
+		return errors.Join(s.invite(conf.Hub), keepJoin(state, s))
+	})()
 	roll{events: events}.follow(ctx, registry.Hosts)
 	return nil
 }
@@ -181,7 +207,7 @@ func (c *controlCmd) openState() (*bus.State, func(), error) {
 }
 
 // invite adds the join strings and addresses for hosts and operators.
-func (s *controlling) invite(hub *bus.Hub, state *bus.State) error {
+func (s *controlling) invite(hub *bus.Hub) error {
 	s.Joins = map[string]string{}
 	for p := range remote.Purposes {
 		j, err := hub.Join(p)
@@ -189,32 +215,44 @@ func (s *controlling) invite(hub *bus.Hub, state *bus.State) error {
 			return err
 		}
 		s.Joins[p], s.Control = j.String(), j.Control
+		s.Cert = fmt.Sprintf("%x", j.CertSHA256)
 	}
-	s.Cert = fmt.Sprintf("%x", state.CertSHA256())
 	return nil
 }
 
-// announce prints the join strings and that the controller is ready.
-func (c *controlCmd) announce(e *env, s controlling) {
-	if c.JSON {
-		json.NewEncoder(e.Out).Encode(s)
-		return
-	}
-	for _, w := range s.Warnings {
-		fmt.Fprintf(e.Err, "warning: %s\n", w)
-	}
+// status describes the controller in one line.
+func (c *controlCmd) status(s controlling) string {
 	where := "over " + s.NATS
 	if s.NATS == "" {
 		where = "at " + strings.Join(s.Control, " ")
 	}
-	fmt.Fprintf(e.Out, "thru %s is the controller %s; results that hosts deliver go to %s\n", e.Version, where, s.Results)
-	if s.Joins != nil {
+	return fmt.Sprintf("is the controller %s; results that hosts deliver go to %s", where, s.Results)
+}
+
+// announce prints the join strings and that the controller is ready.
+func (c *controlCmd) announce(e *env, s controlling, state *bus.State) {
+	if c.JSON {
+		if e.Log.Journal {
+			s.Joins = nil // others may read the journal
+		}
+		json.NewEncoder(e.Out).Encode(s)
+		return
+	}
+	for _, w := range s.Warnings {
+		e.Say(console.Warning, e.Err, "warning: "+w)
+	}
+	e.Say(console.Info, e.Out, "thru "+e.Version+" "+c.status(s))
+	switch {
+	case s.Joins == nil || !e.Logs(console.Info):
+	case e.Log.Journal:
+		e.Say(console.Info, e.Out, "join strings: thru control --print-join agent --state "+state.Dir()+", and operate")
+	default:
 		fmt.Fprintf(e.Out, "on each host run `thru join %s`, paste this line (it allows serving here, nothing else), then `thru serve --controller %s`:\n%s\n",
 			c.Name, c.Name, s.Joins[bus.PrivilegeAgent])
 		fmt.Fprintf(e.Out, "as operator run `thru join %s`, paste this line (it allows measuring between all hosts), then `thru hosts %s`:\n%s\n",
 			c.Name, c.Name, s.Joins[bus.PrivilegeOperate])
 	}
-	fmt.Fprintf(e.Out, "ready %s\n", time.Now().Format("15:04:05"))
+	e.ready()
 }
 
 // roll reports hosts that join and leave.

@@ -310,7 +310,7 @@ func (f natsFlags) config() (*bus.NATSConfig, error) {
 }
 
 // controllerGiven returns the route to the controller that --controller names: a stored name, the join string
-// itself, or - for a string on stdin. It also returns a name, which is never the string.
+// itself, a file with it, or - for a string on stdin. It also returns a name, which is never the string.
 func (e *env) controllerGiven(text string) (string, remote.Route, error) {
 	const ask = "ask for the string that `thru control` prints for agents"
 	var err error
@@ -319,6 +319,12 @@ func (e *env) controllerGiven(text string) (string, remote.Route, error) {
 		b, rerr := io.ReadAll(io.LimitReader(e.In, maxJoin))
 		if rerr != nil {
 			return "", remote.Route{}, fmt.Errorf("cli: reading the join string: %w", rerr)
+		}
+		text = string(b)
+	case strings.ContainsAny(text, `/\`): // no name or string has these
+		b, rerr := bus.ReadKey(text)
+		if rerr != nil {
+			return "", remote.Route{}, fault.Usagef("name the file with the join string for hosts", "--controller: %w", rerr)
 		}
 		text = string(b)
 	case !strings.HasPrefix(text, "thru") || len(text) <= remote.MostName: // a string is longer than any name

@@ -19,7 +19,7 @@ import (
 
 // memberFlags let an agent serve under a controller.
 type memberFlags struct {
-	Controller string   `group:"Fleet" name:"controller" placeholder:"NAME" help:"Serve under this controller, which this host dials: a name of thru join, the join string itself, or - to read it from stdin. Without -p and --bind no control port is open here."`
+	Controller string   `group:"Fleet" name:"controller" placeholder:"NAME" help:"Serve under this controller, which this host dials: a name of thru join, a file with its join string, the string itself, or - for stdin. Without -p and --bind no control port is open here."`
 	Name       string   `group:"Fleet" name:"name" help:"Name in the fleet (default: that of the host)."`
 	Label      []string `group:"Fleet" name:"label" sep:"none" placeholder:"KEY=VALUE" help:"Label that plans select hosts by, such as site=east. Can be repeated."`
 	natsFlags
@@ -182,19 +182,22 @@ func (m *member) status(s bus.Status, ready bool) bool {
 	if s.Err != nil {
 		as["error"], as["hint"] = fault.Unsecret(s.Err.Error()), fault.Unsecret(fault.Hint(s.Err))
 	}
+	kind, text := "disconnected", "waits for "+where+": "+fault.WithHint(s.Err)
+	serves := s.Connected && s.Err == nil
 	switch {
-	case s.Connected && s.Err == nil:
-		m.events.Once("link", "connected", fmt.Sprintf("serves under %s as %s; ready", where, m.conf.Name), as)
-		m.spool.Wake()
-		return true
+	case serves:
+		kind, text = "connected", fmt.Sprintf("serves under %s as %s; ready", where, m.conf.Name)
 	case s.Connected:
-		m.events.Once("link", "refused", "is refused: "+fault.WithHint(s.Err), as)
+		kind, text = "refused", "is refused: "+fault.WithHint(s.Err)
 	case ready:
-		m.events.Once("link", "disconnected", "disconnected, retrying: "+fault.WithHint(s.Err), as)
-	default:
-		m.events.Once("link", "disconnected", "waits for "+where+": "+fault.WithHint(s.Err), as)
+		text = "disconnected, retrying: " + fault.WithHint(s.Err)
 	}
-	return ready
+	m.events.Once("link", kind, text, as)
+	showStatus(text)
+	if serves {
+		m.spool.Wake()
+	}
+	return ready || serves
 }
 
 // deliver sends one document to the controller.

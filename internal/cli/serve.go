@@ -17,6 +17,7 @@ import (
 	"thru/internal/agent"
 	"thru/internal/bus"
 	"thru/internal/cause/knob"
+	"thru/internal/cli/console"
 	"thru/internal/disk"
 	"thru/internal/engine"
 	"thru/internal/engine/worker"
@@ -46,6 +47,8 @@ type serveCmd struct {
 	MaxTime     time.Duration `name:"max-time" type:"time" like:"60s or 1h" default:"24h" placeholder:"TIME" help:"Upper bound of a test's measured time."`
 	MaxSessions int           `name:"max-sessions" default:"32" help:"Upper bound of simultaneous flow ends of all clients."`
 	JSON        bool          `name:"json" help:"Print one JSON line when ready, and one for each test."`
+	PrintJoin   bool          `name:"print-join" help:"Print the join string of the thru serve that runs on this host, and exit; with --json all of them."`
+	logFlags
 	memberFlags
 	iperfFlags
 	keepFlags
@@ -72,6 +75,14 @@ type serving struct {
 
 // Run serves until SIGTERM or SIGINT.
 func (c *serveCmd) Run(ctx context.Context, e *env) error {
+	if c.PrintJoin {
+		return printJoin(ctx, e, c.State, "serve", bus.PrivilegeMeasure, c.JSON)
+	}
+	c.JSON = c.begin(e, c.JSON)
+	return reported(c.serve(ctx, e))
+}
+
+func (c *serveCmd) serve(ctx context.Context, e *env) error {
 	limits, listen, err := c.parse()
 	if err != nil {
 		return err
@@ -100,7 +111,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	server, warnings, err := c.listen(ctx, state, place)
+	server, warnings, err := c.listen(ctx, e, state, place)
 	if err != nil {
 		return err
 	}
@@ -112,21 +123,29 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	warnings = slices.Concat(warnings, more, node.Recovered(tuner))
 	lines := newTestLines(e, c.JSON)
 	a := node.NewAgent(e.Version, node.Hostname(), calls.Engines(prog), limits, c.DataAddr, listen, place.config, node.TunedBy(tuner), files, func(c *agent.Config) { c.Ended = lines.flows })
-	service, err := bus.Serve(server, a)
+	answering, err := bus.Serve(server, a)
 	if err != nil {
 		return err
 	}
-	a.Publisher(service.Publish)
+	a.Publisher(answering.Publish)
 	busy, err := busyPorts(listen)
 	if err != nil {
 		return err
 	}
-	c.announce(e, server, state, calls, place, slices.Concat(warnings, busy, c.inVain()))
+	s := c.serving(e, server, calls, place, slices.Concat(warnings, busy, c.inVain()))
+	if err := keepJoin(state, s); err != nil {
+		return err
+	}
+	defer forgetJoin(state)
+	c.announce(e, s, state)
 	if place != nil {
-		if err := place.attach(ctx, a, service.Publish); err != nil {
+		if err := place.attach(ctx, a, answering.Publish); err != nil {
 			return err
 		}
 	}
+	defer e.supervise(ctx, c.status(s), func() { a.Busy() }, func(now command) error {
+		return c.reload(now.(*serveCmd), a, server, place, state, &s) // the same line names the same command
+	})()
 	r := &node.Reception{Version: e.Version, Connect: server.Client, Keep: c.results(state), Archive: archiveOf(c.keepFlags).AtMost(library.MostResults), Warn: e.Warn, OnResult: lines.call, Most: limits.Sessions - limits.Sessions/4}
 	err = calls.Serve(ctx, func(call engine.Call) { r.Take(ctx, call) })
 	if place != nil {
@@ -136,19 +155,23 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	}
 	r.Wait()
 	place.leave()
-	service.Close()
+	answering.Close()
 	a.Close()
 	return err
 }
 
 // listen opens the control plane for clients that connect here. Under a controller it opens none, unless
 // flags name an address or a port.
-func (c *serveCmd) listen(ctx context.Context, state *bus.State, place *member) (*bus.Server, []string, error) {
-	if place != nil && len(c.Bind) == 0 && c.Port == 0 {
+func (c *serveCmd) listen(ctx context.Context, e *env, state *bus.State, place *member) (*bus.Server, []string, error) {
+	passed, err := passedSockets(e)
+	if err != nil {
+		return nil, nil, err
+	}
+	if place != nil && len(c.Bind) == 0 && c.Port == 0 && len(passed) == 0 {
 		server, err := bus.Memory()
 		return server, nil, err
 	}
-	return bus.Listen(ctx, bus.ServerConfig{Device: c.BindDev, State: state, NoAuth: c.NoAuth, Allow: c.Allow, Addrs: controlAddrs(c.Bind, c.Port)})
+	return bus.Listen(ctx, bus.ServerConfig{Device: c.BindDev, State: state, NoAuth: c.NoAuth, Allow: c.Allow, Addrs: controlAddrs(c.Bind, c.Port), Passed: passed})
 }
 
 // known refuses unknown privileges.
@@ -302,16 +325,25 @@ func busyPorts(l engine.Listen) ([]string, error) {
 	return []string{"data ports in use by others, left out: " + strings.Join(busy, " ")}, nil
 }
 
-// announce prints the join strings, and that the agent is ready unless it waits for a controller.
-func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls node.Answering, place *member, warnings []string) {
+// serving describes this agent.
+func (c *serveCmd) serving(e *env, server *bus.Server, calls node.Answering, place *member, warnings []string) serving {
 	j := server.Join(c.DataAddr)
 	s := serving{
 		Ready: place == nil, Thru: e.Version, Control: append([]string{}, j.Control...), DataAddrs: c.DataAddr, DataPorts: c.DataPorts,
-		Cert: fmt.Sprintf("%x", j.CertSHA256), Warnings: warnings, IPerf: calls.List(), More: map[string]string{},
+		Warnings: warnings, IPerf: calls.List(),
 	}
-	listens := len(j.Control) > 0
+	if place != nil {
+		s.Controller, s.Name, s.Labels = place.under, place.conf.Name, place.conf.Labels
+	}
+	return c.invited(s, server)
+}
+
+// invited adds the certificate and the join strings of the moment.
+func (c *serveCmd) invited(s serving, server *bus.Server) serving {
+	s.Cert, s.More = fmt.Sprintf("%x", server.Join(nil).CertSHA256), map[string]string{}
+	listens := len(s.Control) > 0
 	if !c.NoAuth && listens {
-		s.JoinString = j.String()
+		s.JoinString = server.Join(c.DataAddr).String()
 	}
 	for _, p := range c.Allow {
 		if listens {
@@ -321,29 +353,42 @@ func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls 
 	if all := bus.Together(c.Allow); listens && all != "" {
 		s.More[all] = server.JoinFor(all, c.DataAddr).String()
 	}
-	if place != nil {
-		s.Controller, s.Name, s.Labels = place.under, place.conf.Name, place.conf.Labels
+	return s
+}
+
+// status describes the agent in one line.
+func (c *serveCmd) status(s serving) string {
+	where := "as " + s.Name
+	if len(s.Control) > 0 {
+		where = "at " + strings.Join(s.Control, " ")
 	}
+	return fmt.Sprintf("serves measuring %s; data ports %s", where, c.DataPorts)
+}
+
+// announce prints the join strings, and that the agent is ready unless it waits for a controller.
+func (c *serveCmd) announce(e *env, s serving, state *bus.State) {
 	if c.JSON {
+		if e.Log.Journal {
+			s.JoinString, s.More = "", nil // others may read the journal
+		}
 		json.NewEncoder(e.Out).Encode(s)
 		return
 	}
-	for _, w := range warnings {
-		fmt.Fprintf(e.Err, "warning: %s\n", w)
+	for _, w := range s.Warnings {
+		e.Say(console.Warning, e.Err, "warning: "+w)
 	}
-	where := "as " + s.Name
-	if listens {
-		where = "at " + strings.Join(s.Control, " ")
-	}
-	fmt.Fprintf(e.Out, "thru %s serves measuring %s; data ports %s\n", e.Version, where, c.DataPorts)
+	e.Say(console.Info, e.Out, "thru "+e.Version+" "+c.status(s))
 	if len(s.IPerf) > 0 {
-		fmt.Fprintf(e.Out, "answers %s; results go to %s\n", strings.Join(s.IPerf, ", "), c.results(state))
+		e.Say(console.Info, e.Out, fmt.Sprintf("answers %s; results go to %s", strings.Join(s.IPerf, ", "), c.results(state)))
 	}
-	if listens {
+	switch listens := len(s.Control) > 0; {
+	case listens && e.Log.Journal:
+		e.Say(console.Info, e.Out, "join string: thru serve --print-join --state "+state.Dir())
+	case listens && e.Logs(console.Info):
 		c.invite(e, s)
 	}
 	if s.Ready {
-		fmt.Fprintf(e.Out, "ready %s\n", time.Now().Format("15:04:05"))
+		e.ready()
 	}
 }
 

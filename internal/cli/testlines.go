@@ -3,13 +3,12 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net"
 	"strings"
 	"sync"
-	"time"
 
 	"thru/internal/agent"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/engine"
 	"thru/internal/fault"
@@ -21,7 +20,7 @@ import (
 
 // callLine returns the line about an iperf client's test, for people.
 func callLine(call engine.Call, doc *measure.Document, path string, err error) string {
-	line := time.Now().Format("15:04:05 ") + call.Name
+	line := call.Name
 	if call.Program != "" {
 		line += " (" + call.Program + ")"
 	}
@@ -79,11 +78,12 @@ func newTestLines(e *env, asJSON bool) *testLines { return &testLines{e: e, asJS
 func (t *testLines) print(line string, record callRecord) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.asJSON {
+	switch {
+	case !t.asJSON:
+		t.e.Event(console.Info, t.e.Out, line)
+	case t.e.Logs(console.Info):
 		json.NewEncoder(t.e.Out).Encode(record)
-		return
 	}
-	fmt.Fprintln(t.e.Out, line)
 }
 
 // call prints the test of an iperf client.
@@ -138,5 +138,5 @@ func (t *testLines) flows(all []agent.Ended) {
 		r.Error = &measure.Error{Message: fault.Plain(why), ExitCode: fault.Failed}
 		line += "; " + fault.Plain(why)
 	}
-	t.print(time.Now().Format("15:04:05 ")+host+": "+line, r)
+	t.print(host+": "+line, r)
 }

@@ -11,7 +11,7 @@ import (
 // packages are the packages whose errors begin with their name. arch_test.go checks that each folder of internal/ is listed here.
 var packages = strings.Fields(`advise agent bus bustest capture cause clients cli compare console control diagnose disk engine enginetest esx fault frame
 	ftp gate host hypervisor hypervisortest iperf2 iperf3 iperfdoc knob kvm library live loopback manpage measure runner native nfs node option own path pcapfile pcie place plan
-	planfile platform published pump remote report rsync runs servers session settings sftp shell smb sock stage stat store
+	planfile platform published pump remote report rsync runs servers service session settings sftp shell smb sock stage stat store
 	support token trace transfer transfertest tree tune unit vsphere web worker`)
 
 // ours matches the name of a package at the beginning of an error or of a part of it.

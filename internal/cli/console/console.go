@@ -21,6 +21,7 @@ type Console struct {
 	Version  string
 	Password *string // of THRU_PASSWORD; nil: not set
 	AsJSON   bool    // a setting, not the command line, asks for --json
+	Log      Log
 }
 
 // Arguments returns the arguments of the command line for a document, without secrets.
@@ -49,6 +50,10 @@ const mostErrors = 20
 func (c *Console) ErrorLines(err error) {
 	all := eachOf(err)
 	for i, one := range all {
+		if c.Log.JSON || c.Log.Journal {
+			c.logError(one)
+			continue
+		}
 		if i == mostErrors {
 			c.Line(fmt.Sprintf("thru: and %d more", len(all)-i))
 			return
@@ -74,6 +79,9 @@ func eachOf(err error) (all []error) {
 
 // Warn prints a warning about something other than the figures, and the hint of the error.
 func (c *Console) Warn(what string, err error) {
+	if !c.Logs(Warning) {
+		return
+	}
 	c.Line("warning: " + what + ": " + fault.Plain(err.Error()))
 	if h := fault.Hint(err); h != "" {
 		c.Line("hint: " + h)
@@ -82,7 +90,9 @@ func (c *Console) Warn(what string, err error) {
 
 // Line writes a line to stderr. Control characters in file names and in text of other hosts become question
 // marks, and secrets are removed.
-func (c *Console) Line(text string) { fmt.Fprintln(c.Err, fault.Printable(fault.Unsecret(text))) }
+func (c *Console) Line(text string) {
+	fmt.Fprintln(c.Err, c.Log.mark(Warning)+fault.Printable(fault.Unsecret(text)))
+}
 
 // WantsJSON reports whether --json is among the raw arguments, since it must work when parsing the flags fails, or set.
 func (c *Console) WantsJSON() bool { return c.AsJSON || slices.Contains(c.Args, "--json") }

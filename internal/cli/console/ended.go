@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -45,5 +44,5 @@ func VerdictError(v *measure.Verdict) error {
 
 // Refused prints which client was turned away before a test, and why.
 func (c *Console) Refused(addr string, reason error) {
-	fmt.Fprintf(c.Err, "%s%s: %v\n", time.Now().Format("15:04:05 "), addr, reason)
+	c.Event(Warning, c.Err, fmt.Sprintf("%s: %v", addr, reason))
 }

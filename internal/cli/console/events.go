@@ -2,7 +2,6 @@ package console
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -51,17 +50,29 @@ func (l *EventLog) Forget(topic string) {
 func (l *EventLog) Warn(text string) { l.Notify("warning", text, nil) }
 
 func (l *EventLog) write(kind, text string, more map[string]any) {
-	now := time.Now()
+	level := levelOf(kind)
 	text = fault.Unsecret(text)
 	if l.JSON {
-		line := map[string]any{"event": kind, "at": now, "text": text}
+		if !l.On.Logs(level) {
+			return
+		}
+		line := map[string]any{"event": kind, "at": time.Now(), "text": text}
 		maps.Copy(line, more)
 		json.NewEncoder(l.On.Out).Encode(line)
 		return
 	}
 	if text = fault.Printable(text); kind == "warning" {
-		fmt.Fprintf(l.On.Err, "%s warning: %s\n", now.Format("15:04:05"), text)
+		l.On.Event(level, l.On.Err, "warning: "+text)
 		return
 	}
-	fmt.Fprintf(l.On.Out, "%s %s\n", now.Format("15:04:05"), text)
+	l.On.Event(level, l.On.Out, text)
+}
+
+// levelOf returns the level of a kind of event.
+func levelOf(kind string) Level {
+	switch kind {
+	case "warning", "refused", "disconnected", "problem":
+		return Warning
+	}
+	return Info
 }

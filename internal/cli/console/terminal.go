@@ -33,6 +33,15 @@ func (c *Console) Terminal() (width int, colour bool) {
 	return width, ok && !plain && os.Getenv("TERM") != "dumb"
 }
 
+// HasTerminal reports whether this process belongs to a terminal: its hang-up is sent when that is closed.
+func HasTerminal() bool {
+	f, err := os.Open("/dev/tty")
+	if err == nil {
+		f.Close()
+	}
+	return err == nil
+}
+
 // IsTerminal reports whether r is a terminal.
 func IsTerminal(r io.Reader) bool {
 	f, ok := r.(*os.File)
