@@ -1,7 +1,8 @@
 # The targets of thru. `make` lists them. POSIX sh and awk, GNU make.
 
 GO          ?= go
-VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+VERSION     ?= $(shell .ci/version)
+VERSION     := $(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 20s
 # The linux binary must stay under this many megabytes of 10^6 bytes.
@@ -13,6 +14,9 @@ PLAIN       := CGO_ENABLED=0 GOFLAGS=-trimpath
 BUILD       := $(PLAIN) $(GO) build -modfile bin/slim.mod -ldflags '$(LDFLAGS)'
 # Systems that thru is built for.
 CROSS       := linux/amd64 linux/arm64 freebsd/amd64 windows/amd64 darwin/arm64 solaris/amd64 illumos/amd64
+# Where release writes to, and who answers for the packages.
+DIST        ?= dist
+MAINTAINER  ?= $(shell git log -1 --format='%an <%ae>')
 # Systems that lint looks at.
 SYSTEMS     := linux freebsd windows
 # The race detector needs cgo; without a C compiler test-all runs without it.
@@ -29,7 +33,7 @@ CI_PACKAGES += qemu-system-x86 busybox-static
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build man-completions test test-all lab interop faults captures tunes vmlab truth bench bench-packages pprof perf fuzz lint cross ci-deps clean
+.PHONY: help build man-completions test test-all lab interop faults captures tunes vmlab truth bench bench-packages pprof perf fuzz lint cross release release-check packages ci-deps clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -146,6 +150,28 @@ cross: bin/slim.mod ## build for every system, and hold the binary to its size a
 	done
 	@size=$$(wc -c < dist/thru-linux-amd64); echo "linux/amd64: $$size bytes of $(SIZE_BUDGET)000000"; \
 	test $$size -le $(SIZE_BUDGET)000000 || { echo "over the size budget"; exit 1; }
+
+# The files depend on the commit alone: its time is that of all files. SOURCE_DATE_EPOCH sets another.
+release: bin/slim.mod ## write packages, archives, an image, bills of materials, checksums and notes to dist; RELEASE_KEY=file signs them (an SSH key)
+	@rm -rf $(DIST) bin/release
+	@for target in $(CROSS); do \
+		echo "build $$target"; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} $(BUILD) -o bin/release/$${target%/*}-$${target#*/}/ ./cmd/thru || exit 1; \
+	done
+	@bin/release/$$($(GO) env GOHOSTOS)-$$($(GO) env GOHOSTARCH)/thru completion --write bin/release/share
+	@$(PLAIN) $(GO) build -C release -o ../bin/releaser .
+	@MAINTAINER='$(MAINTAINER)' bin/releaser -dist $(DIST) -version '$(VERSION)' -at $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} -key '$(RELEASE_KEY)'
+
+# What differs between two builders differs here: folder, time, time zone, rights of new files.
+release-check: ## build the committed sources in two folders, and compare the releases byte for byte; CROSS=linux/amd64 chooses
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; one=$$folder/one other=$$folder/an/other; \
+	git clone -q . $$one && $(MAKE) --no-print-directory -C $$one release && \
+	(umask 077; git clone -q . $$other && TZ=Asia/Tokyo $(MAKE) --no-print-directory -C $$other release) && \
+	diff -r $$one/dist $$other/dist && echo "two builds, the same bytes: $$(ls $$one/dist | wc -l) files"
+
+# mmdebstrap fetches the packages of a small Debian.
+packages: ## install, upgrade, run and remove the packages of linux/amd64 in a clean Debian, and run the image; needs root, mmdebstrap, rpm, lintian, umoci, runc; RUN=TestImage chooses
+	cd release && $(GO) test -tags packages -count=1 -v -timeout 20m -run '$(or $(RUN),.)' .
 
 ci-deps: ## install what the lab needs (Debian, root); for machines that may be changed
 	@missing=; for p in $(CI_PROGRAMS); do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
