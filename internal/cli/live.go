@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -116,7 +117,8 @@ func (v *watch) Live(l control.Live) {
 	if v.W == nil || v.trial || l.Event.Kind != bus.EventProgress {
 		return
 	}
-	n := (l.Event.AtNs + l.Event.SpanNs) / int64(max(v.interval, time.Millisecond))
+	half := max(v.interval, time.Millisecond) / 2 // the ramp may have a figure within an interval
+	n := int64(math.Floor(float64(l.Event.AtNs+l.Event.SpanNs) / float64(half)))
 	v.rows[n] = append(v.rows[n], l)
 	if len(v.rows[n]) < v.each*len(v.specs) {
 		return

@@ -17,7 +17,7 @@ import (
 // time.
 func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended <-chan *stream) error {
 	interval := max(time.Duration(w.cmd.Spec.Interval), measure.MinInterval)
-	nextInterval := w.intervalBefore(interval)
+	nextInterval := firstInterval(time.Until(w.mark), interval, !w.cmd.Spec.EachStream)
 	favourThread()
 	w.avoidDataCPUs()
 	nextBin := time.Duration(0)
@@ -37,7 +37,7 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 		var why byte
 		if next >= nextInterval {
 			why |= atInterval
-			nextInterval += interval
+			nextInterval = intervalAfter(nextInterval, interval)
 		}
 		switch {
 		case next == 0:
@@ -122,9 +122,25 @@ func after(next, now, step time.Duration) time.Duration {
 	return next
 }
 
-// intervalBefore returns the first time of the live figures: they run through the ramp so that one of them falls on the mark.
-func (w *worker) intervalBefore(interval time.Duration) time.Duration {
-	return -(time.Until(w.mark) / interval) * interval
+// earlyShare is the share of an interval before the mark at which a ramp without a whole interval shows a figure.
+const earlyShare = 0.6
+
+// firstInterval returns the first time of the live figures: they run through the ramp so that one of them falls on the mark. A short ramp has an early one,
+// where the intervals need not be equal.
+func firstInterval(ramp, interval time.Duration, early bool) time.Duration {
+	first := -(ramp / interval) * interval
+	if at := time.Duration(earlyShare * float64(interval)); early && first == 0 && ramp > at {
+		return -at
+	}
+	return first
+}
+
+// intervalAfter returns the next time of the live figures.
+func intervalAfter(at, interval time.Duration) time.Duration {
+	if at < 0 && at > -interval {
+		return 0
+	}
+	return at + interval
 }
 
 // pollEvery is the polling interval of the sleeping sampler. It sleeps in the kernel, on its own thread: with many busy threads a timer of Go would have to
