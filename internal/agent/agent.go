@@ -157,7 +157,10 @@ func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.Fa
 		r.Facts = unidentified(r.Facts)
 	}
 	if m.LoadNs > 0 {
+		var idle sync.WaitGroup // a test that follows needs the idle host too
+		idle.Go(func() { a.baseline.get(ctx, a.conf.Host, a.isIdle, 0) })
 		a.load(ctx, &r.Facts, time.Duration(m.LoadNs))
+		idle.Wait()
 	}
 	if m.Peer != "" {
 		r.Route, _ = a.route(m.Peer, "")

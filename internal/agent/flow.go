@@ -107,7 +107,7 @@ func (a *Agent) Collect(ctx context.Context, client string, m bus.CollectRequest
 	if err != nil {
 		return bus.CollectReply{}, err
 	}
-	r := s.evidence(ctx)
+	r := s.evidence(ctx, time.Duration(m.IdleAgeNs))
 	s.collected.Store(true)
 	a.prove(client, r.Evidence.PeerAddr)
 	return r, nil

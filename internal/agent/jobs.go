@@ -167,6 +167,18 @@ func (a *Agent) leave(id string) {
 func (a *Agent) isQuiet() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.opening == 0 && a.movesNothing()
+}
+
+// isIdle reports whether no session moves data: the path may be probed meanwhile.
+func (a *Agent) isIdle() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.movesNothing()
+}
+
+// movesNothing is called with the lock held.
+func (a *Agent) movesNothing() bool {
 	for _, s := range a.sessions {
 		select {
 		case <-s.over:
@@ -174,5 +186,5 @@ func (a *Agent) isQuiet() bool {
 			return false
 		}
 	}
-	return a.opening == 0 && !a.measuresDisk() && a.moving() == 0
+	return !a.measuresDisk() && a.moving() == 0
 }

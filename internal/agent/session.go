@@ -122,12 +122,13 @@ func (s *session) noteEnd() {
 	}
 }
 
-// evidence returns the engine's evidence with the host's counters.
-func (s *session) evidence(ctx context.Context) bus.CollectReply {
+// evidence returns the engine's evidence with the host's counters. Its reading of the
+// idle host may be idleAge old.
+func (s *session) evidence(ctx context.Context, idleAge time.Duration) bus.CollectReply {
 	e := s.inner.Evidence()
 	var base *measure.HostSpan
 	if len(e.Bins) > 0 {
-		base = s.agent.baseline.get(ctx, s.agent.conf.Host, s.agent.isQuiet)
+		base = s.agent.baseline.get(ctx, s.agent.conf.Host, s.agent.isQuiet, idleAge)
 	}
 	return s.seen(e, base)
 }

@@ -183,7 +183,8 @@ type StartRequest struct {
 // CollectRequest asks for the evidence of a session after its Done event, or for the
 // evidence so far.
 type CollectRequest struct {
-	Session string `json:"session"`
+	Session   string `json:"session"`
+	IdleAgeNs int64  `json:"idle_age_ns,omitempty"` // age up to which an earlier reading of the idle host is enough; 0: the agent's own limit
 }
 
 // CollectReply has the evidence.

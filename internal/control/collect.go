@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cause/diagnose"
 	"thru/internal/measure"
 )
 
@@ -26,7 +27,7 @@ func (r *Runner) collect(flows []*flow, within time.Duration) {
 	got := map[*side]*measure.Evidence{}
 	var mu sync.Mutex
 	atMost(len(sides), width, func(i int) {
-		e := sides[i].evidence(within)
+		e := sides[i].evidence(within, r.idleAge())
 		mu.Lock()
 		defer mu.Unlock()
 		got[sides[i]] = e
@@ -52,7 +53,18 @@ func (f *flow) nameFar() {
 	}
 }
 
-func (s *side) evidence(within time.Duration) *measure.Evidence {
+// experimentIdle is the age up to which a reading of the idle hosts serves an
+// experiment: only its rate is compared with the base.
+const experimentIdle = time.Minute
+
+func (r *Runner) idleAge() time.Duration {
+	if r.experiment == "" || r.experiment == diagnose.Base {
+		return 0
+	}
+	return experimentIdle
+}
+
+func (s *side) evidence(within, idleAge time.Duration) *measure.Evidence {
 	if s.session == "" {
 		return nil
 	}
@@ -64,7 +76,7 @@ func (s *side) evidence(within time.Duration) *measure.Evidence {
 	defer leave()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	reply, err := bus.Call(ctx, s.end.Client, bus.Collect, bus.CollectRequest{Session: s.session})
+	reply, err := bus.Call(ctx, s.end.Client, bus.Collect, bus.CollectRequest{Session: s.session, IdleAgeNs: int64(idleAge)})
 	if err != nil {
 		s.unread = fmt.Errorf("control: fetching the evidence of %s: %w", s.end.Name, err)
 		return s.seen.evidence(s)

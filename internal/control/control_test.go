@@ -33,6 +33,7 @@ type fakeAgent struct {
 	rates    []int64 // requested by Prepare, in order
 	captures []int64 // requested by Prepare, in order
 	packets  func(bus.CaptureRequest) (bus.CaptureReply, error)
+	idleAges []time.Duration // allowed by Collect, in order
 }
 
 func newAgent(name string) *fakeAgent {
@@ -126,6 +127,9 @@ func (f *fakeAgent) Start(_ context.Context, _ string, m bus.StartRequest) (bus.
 
 func (f *fakeAgent) Collect(_ context.Context, _ string, m bus.CollectRequest) (bus.CollectReply, error) {
 	f.called("collect " + m.Session)
+	f.mu.Lock()
+	f.idleAges = append(f.idleAges, time.Duration(m.IdleAgeNs))
+	f.mu.Unlock()
 	if !slices.ContainsFunc(f.asked(), func(s string) bool { return strings.HasPrefix(s, "start "+m.Session) }) {
 		return bus.CollectReply{}, nil
 	}
