@@ -138,6 +138,48 @@ func TestNextLeavesOut(t *testing.T) {
 	}
 }
 
+// TestNextRareLoss: where a loss is likely, datagrams run until enough of them should be lost: a rare loss goes to ten
+// times the rate at once. A rate that fell with losses needs no longer run before.
+func TestNextRareLoss(t *testing.T) {
+	falls := func(d *measure.Document) {
+		e := d.Cells[0].Runs[0].Flows[0].Receiver
+		e.Bins = nil
+		for i, share := range []float64{3, 2, 1, 0.5, 0.5} {
+			e.Bins = append(e.Bins, measure.StreamBin{At: int64(i) * 1e9, Span: 1e9, Bytes: int64(share * d.Cells[0].Goodput.Value / 8)})
+		}
+	}
+	for _, x := range []struct {
+		name string
+		of   made
+		then map[string]time.Duration // 0: not tried
+	}{
+		{"one in a thousand", with(lossy(), func(m *made) { m.againPct = 0.1 }), map[string]time.Duration{diagnose.UdpThrice: 3 * time.Second, diagnose.UdpTenfold: 2 * time.Second}},
+		{"one in ten thousand", with(lossy(), func(m *made) { m.bps, m.againPct = 60*mb, 0.01 }), map[string]time.Duration{diagnose.UdpThrice: 0, diagnose.UdpTenfold: 3 * time.Second}},
+		{"one in twenty thousand", with(lossy(), func(m *made) { m.bps, m.againPct = 60*mb, 0.005 }), map[string]time.Duration{diagnose.UdpThrice: 0, diagnose.UdpTenfold: 6 * time.Second}},
+	} {
+		d := x.of.document()
+		falls(d)
+		Diagnose(d)
+		if got := outcomeOf(d.Cells[0].Diagnosis, "loss"); got != measure.Likely {
+			t.Fatalf("%s: a loss is %q", x.name, got)
+		}
+		took := map[string]time.Duration{}
+		var made []string
+		for trial, more := Next(d, 0, nil); more; trial, more = Next(d, 0, made) {
+			made = append(made, trial.Name())
+			took[trial.ID] = time.Duration(trial.Spec.Duration)
+		}
+		for id, want := range x.then {
+			if took[id] != want {
+				t.Errorf("%s: %s for %v, want %v", x.name, id, took[id], want)
+			}
+		}
+		if made[0] != diagnose.UdpBelow {
+			t.Errorf("%s: %q", x.name, made)
+		}
+	}
+}
+
 // TestDatagramBounds: an experiment does not flood a link of known rate.
 func TestDatagramBounds(t *testing.T) {
 	d := with(policed(), func(m *made) { m.link = 200 * mb }).document(datagramTrial(diagnose.UdpBelow, 28*mb, 0, 0))

@@ -72,8 +72,15 @@ func TestTokenBucket(t *testing.T) {
 		{"of the other way", "no", "one level", edits{rate(1e9), loaded(40), counts("bw_in_allowance_exceeded")}},
 		{"of tracked connections", "no", "one level", edits{rate(1e9), loaded(40), counts("conntrack_allowance_exceeded")}},
 		{"it counts, and the link is full", "likely beside", "", edits{counts("bw_out_allowance_exceeded")}},
+		{"ten times as much passes", "no", "datagrams at 1.90 Gb/s pass", edits{rate(180e6), seconds(0.5, 0.1, 0.1, 0.1, 0.1), passing(diagnose.UdpTenfold, 1.9e9)}},
+		{"three times as much passes", "missing", "", edits{rate(180e6), seconds(0.5, 0.1, 0.1, 0.1, 0.1), passing(diagnose.UdpThrice, 0.54e9)}},
 		{"no evidence", "missing", "", edits{noEvidence}},
 	})
+}
+
+// passing adds an experiment whose datagrams all pass.
+func passing(id string, bps float64) func(*measure.Document) {
+	return try(id, bps, func(c *measure.Cell) { c.Datagrams = datagramTrial(id, bps, 0, 0).Datagrams })
 }
 
 // lasts adds an experiment whose seconds have these rates in Gb/s.

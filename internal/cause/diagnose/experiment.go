@@ -106,11 +106,11 @@ func (t Trial) takes() float64 {
 }
 
 // lengthen asks for a longer run before all other experiments if the rate fell within the base: the baseline of
-// the others is not steady.
+// the others is not steady. A likely loss explains the fall, and datagrams show it sooner.
 func (f *Flow) lengthen(made []string) (Trial, bool) {
 	x, _ := ExperimentOf(Longer)
 	s := quick(f.Cell.Spec, x)
-	if slices.Contains(made, Longer) || !f.Falls() || !f.staysLow() || !f.mayExplain("token-bucket") || !f.passes(x) || !x.Vary(f, &s) {
+	if slices.Contains(made, Longer) || f.judged("loss").Confidence == measure.Likely || !f.Falls() || !f.staysLow() || !f.mayExplain("token-bucket") || !f.passes(x) || !x.Vary(f, &s) {
 		return Trial{}, false
 	}
 	return Trial{Experiment: x, Spec: s, Causes: []string{"token-bucket"}, Cell: -1}, true

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -188,6 +189,12 @@ func varyUDP(times float64) func(*Flow, *measure.Spec) bool {
 		if times > 1 && (f.UdpPassed() >= rate || f.offersNoMore() || times < 2 && f.mostQueued() > slowToFill) { // as much, or all that the sender can send, has passed
 			return false
 		}
+		if need, likely := f.lossTime(rate); likely && times >= 2 {
+			if times < rareTimes && need > 2*ShortTrial {
+				return false
+			}
+			s.Duration = int64(min(max(need, ShortTrial), mostLossTime))
+		}
 		s.Protocol, s.Streams, s.IO, s.Congestion, s.MSS = measure.UDP, 1, measure.IOBatch, "", 0
 		if rate > batchRate && f.judged("broken-tso").State != Holds { // a call for each 44 datagrams costs less than one for each
 			s.IO = measure.IOGSO
@@ -197,6 +204,24 @@ func varyUDP(times float64) func(*Flow, *measure.Spec) bool {
 		s.DontFragment = true
 		return true
 	}
+}
+
+// A rare loss shows soonest at the multiple rareTimes of the goodput; longer than mostLossTime is not worth it.
+const (
+	rareTimes    = 10
+	mostLossTime = 6 * time.Second
+)
+
+// lossTime returns for how long to send datagrams at a rate until a loss that is likely loses enough of them to be
+// certain.
+func (f *Flow) lossTime(bps float64) (need time.Duration, likely bool) {
+	const enough = 1.5 * FewEvents
+	again, known := f.AgainPct()
+	perSecond := again / 100 * bps / 8 / float64(f.datagram())
+	if !known || perSecond <= 0 || f.judged("loss").Confidence != measure.Likely {
+		return 0, false
+	}
+	return time.Duration(min(math.Ceil(enough/perSecond), 60)) * time.Second, true
 }
 
 // datagram returns the payload of a datagram that fills a packet of the path.

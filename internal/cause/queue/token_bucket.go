@@ -32,7 +32,10 @@ func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 	x, found := f.TwoLevels()
 	long := f.Experiment(diagnose.Longer)
 	flat, seen := f.Flatness()
-	switch {
+	bps, _ := f.Goodput()
+	switch passed := f.UdpPassed(); {
+	case bps > 0 && passed > farAbove*bps:
+		return diagnose.No("datagrams at %s pass: a bucket that this run had emptied would drop them", unit.Rate(passed))
 	case !found && long == nil && seen && flat > 2*diagnose.FlatBar && !f.HasQueue() && !f.Falls():
 		return diagnose.No("the rate varies by %s from second to second, and no queue is full: the path does not hold it at a level", unit.Percent(flat))
 	case !found && len(f.Bins()) < 2*stat.LeastBins-4 && long == nil: // two levels of three seconds
@@ -64,6 +67,10 @@ func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	return o.Then("the same test after some idle minutes: a token bucket has filled again, and passes as many bytes before the rate falls")
 }
+
+// farAbove is the multiple of the goodput at which the datagrams of an experiment need more tokens than a bucket
+// gets between the runs.
+const farAbove = 9
 
 // overAllowance judges by the cloud allowance counters. They include bursts of any flow of the instance, so the
 // outcome is certain only for bits per second, if they count much and this flow was most of what passed.
