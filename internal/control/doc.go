@@ -10,7 +10,7 @@
 //     (the end that runs the command, so firewalls see one direction): its worker opens all connections, has the
 //     other end prove on each that it holds the token, and measures the idle RTT on the first.
 //  3. start at the receiver, then at the sender. A receiver's clock begins with its first byte, so no clocks need to agree. The ramp (20 RTT, at
-//     least 1 s) is not counted; both ends count the measured time in bins of 1 s. With a capture, the dialling end's ring (capture/live)
+//     least 1 s, in an explanation 0.4 s) is not counted; both ends count the measured time in bins of 1 s. With a capture, the dialling end's ring (capture/live)
 //     opens before the connections, that of the listening end once its port is known. control fetches both captures after the traffic
 //     (CapturePart) and analyses their connections in one place (capture/trace).
 //  4. The receiver reports the end of its time: on stream 0, or on the control connection of the streams (docs/data.md). Until

@@ -107,8 +107,12 @@ func (x *explanation) look(ctx context.Context, how Probing, planned measure.Spe
 
 // measure measures the base traffic of each direction.
 func (x *explanation) measure(ctx context.Context, p plan.Plan) error {
+	rtt, known := x.pathRTT()
 	for _, step := range p.Steps {
 		begin := time.Now()
+		if known {
+			step = plan.BaseTraffic(step, rtt)
+		}
 		n := x.add(step, diagnose.Base)
 		err := x.run(ctx, n, step)
 		if err != nil && (ctx.Err() != nil || x.gone() || !began(&x.doc.Cells[n])) {
@@ -123,6 +127,17 @@ func (x *explanation) measure(ctx context.Context, p plan.Plan) error {
 		x.addStep(s)
 	}
 	return nil
+}
+
+// pathRTT returns the round-trip time of the probed path; 0 within one host.
+func (x *explanation) pathRTT() (rtt time.Duration, known bool) {
+	if len(x.Ends) == 1 {
+		return 0, true
+	}
+	if len(x.doc.Paths) == 0 || x.doc.Paths[0].RTT == nil {
+		return 0, false
+	}
+	return time.Duration(x.doc.Paths[0].RTT.P50), true
 }
 
 // began reports whether a failed run opened connections, so that there is

@@ -87,6 +87,27 @@ func explain(t *testing.T) {
 	}
 }
 
+// On a path with a short round-trip time the base ramps as long as its experiments, and only those are content with
+// an older reading of the idle hosts.
+func TestExplainRamp(t *testing.T) {
+	r, p, local, _ := explainer(t, &quiet{})
+	local.path.Path.RTT = &measure.PathRTT{P50: int64(time.Millisecond)}
+	doc, err := r.Explain(t.Context(), p, Probing{}, time.Hour)
+	if err != nil || len(doc.Cells) < 3 {
+		t.Fatalf("%v, %d cells", err, len(doc.Cells))
+	}
+	for _, s := range local.asked() {
+		if strings.HasPrefix(s, "start ") && !strings.HasSuffix(s, " 400ms") {
+			t.Errorf("a ramp is not of 20 round trips, 0.4 s at least: %q", s)
+		}
+	}
+	for i, age := range local.idleAges {
+		if base := i < 2; base != (age == 0) { // both directions
+			t.Errorf("run %d takes a reading of the idle host up to %v old", i, age)
+		}
+	}
+}
+
 // A cause that is certain from the start needs no experiment: a requested window that
 // is full.
 func TestExplainCertain(t *testing.T) {

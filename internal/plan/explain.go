@@ -7,12 +7,25 @@ import (
 	"thru/internal/measure"
 )
 
-// Limits of the ramp of an experiment: experiments are only compared with the base, and long ramps use up the
-// time budget. Within the least one, slow start reaches the largest window at an RTT of up to 20 ms.
+// Limits of the ramps of an explanation. Within the least one, slow start reaches the largest window at an RTT of
+// up to 20 ms. Experiments are only compared with the base, and longer ramps would use up the time budget.
 const (
 	leastExplainRamp = 400 * time.Millisecond
 	mostExplainRamp  = 3 * time.Second
 )
+
+// BaseTraffic returns a step of the plan that Explain made, with the ramp of an experiment where that is shorter
+// than the usual one. rtt is the round-trip time of the idle path.
+func BaseTraffic(s Step, rtt time.Duration) Step {
+	ramp := max(rampRTTs*rtt, leastExplainRamp)
+	s.Specs = slices.Clone(s.Specs)
+	for i := range s.Specs {
+		if x := &s.Specs[i]; x.Ramp == 0 && !x.NoRamp && ramp < leastRamp {
+			x.Ramp = int64(ramp)
+		}
+	}
+	return s
+}
 
 // Explain returns the plan of the base traffic of `thru explain`: each direction by itself, with one stream
 // by default, since one stream shows best what limits it.

@@ -58,3 +58,25 @@ func TestExperimentRamp(t *testing.T) {
 		}
 	}
 }
+
+// TestBaseTraffic: on a path with a short round-trip time the base ramps as its experiments do; what the user set,
+// and a long path's ramp, stay.
+func TestBaseTraffic(t *testing.T) {
+	for _, tt := range []struct {
+		spec measure.Spec
+		rtt  time.Duration
+		want time.Duration // 0: left to the round trip of the connection
+	}{
+		{measure.Spec{}, 0, 400 * time.Millisecond},
+		{measure.Spec{}, 30 * time.Millisecond, 600 * time.Millisecond},
+		{measure.Spec{}, 50 * time.Millisecond, 0},
+		{measure.Spec{Ramp: int64(5 * time.Second)}, time.Millisecond, 5 * time.Second},
+		{measure.Spec{NoRamp: true}, time.Millisecond, 0},
+	} {
+		before := Step{Specs: []measure.Spec{tt.spec}}
+		s := BaseTraffic(before, tt.rtt)
+		if got := time.Duration(s.Specs[0].Ramp); got != tt.want || s.Specs[0].NoRamp != tt.spec.NoRamp || before.Specs[0].Ramp != tt.spec.Ramp {
+			t.Errorf("%+v at %v: %v, want %v", tt.spec, tt.rtt, got, tt.want)
+		}
+	}
+}

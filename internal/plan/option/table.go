@@ -64,7 +64,7 @@ var amounts = []Option{
 		Flags: []Flag{flag(ofAmounts, "-l --length --len", "SIZE", "Bytes per send and receive call, or SEND/RECEIVE (default 128K).")},
 		IPerf: []Flag{reads(oneSize(func(r *plan.Request) *measure.Pair { return &r.Length }), "-l --length", "SIZE", "of a block or a datagram")}},
 	{ID: "ramp", Key: OfTraffic, Value: boundedTime("2s or 0.5", 0, measure.MaxRamp, func(r *plan.Request, d time.Duration) { r.Ramp, r.RampSet = d, true }),
-		Flags: []Flag{flag(ofAmounts, "-O --omit", "SECONDS", "Ramp that is not counted (default: 20 round trips, at least 1 s).")},
+		Flags: []Flag{flag(ofAmounts, "-O --omit", "SECONDS", "Ramp that is not counted (default: 20 round trips, at least 1 s; explain: 0.4 s).")},
 		IPerf: []Flag{flag("", "-O --omit", "SECONDS", "at the beginning that are not counted")}},
 	{ID: "repeat", Key: OfPlan, Value: whole(1, 1000, func(r *plan.Request) *int { return &r.Repeat }), Flags: []Flag{orNone(flag(ofAmounts, "--repeat", "N", "Runs of each cell (default 1)."))}},
 	{ID: "precision", Key: OfPlan, Value: parsed("2.5%", share, func(r *plan.Request, pct float64) { r.PrecisionPct = pct }), Flags: []Flag{orNone(flag(ofAmounts, "--precision", "PCT", "Repeat until the 95% interval is this narrow, such as 2.5%: 5 to 15 runs."))}},
