@@ -33,11 +33,19 @@ func TestChildConnections(t *testing.T) {
 	if !littleEndianHost() {
 		t.Skip("the tables are those of a little-endian machine")
 	}
-	if got, err := h.ChildConnections(10); err != nil || !slices.Equal(got, want) {
+	known := map[uint32]bool{}
+	if got, err := h.ChildConnections(10, known); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
+	if got, err := h.ChildConnections(10, known); err != nil || len(got) != 0 {
+		t.Errorf("connections that are known: %v, %v", got, err)
+	}
+	delete(known, 1004)
+	if got, err := h.ChildConnections(10, known); err != nil || !slices.Equal(got, want[1:2]) {
+		t.Errorf("after another process has connected: %v, %v", got, err)
+	}
 	for _, pid := range []int{40, 99} {
-		if got, err := h.ChildConnections(pid); err != nil || len(got) != 0 {
+		if got, err := h.ChildConnections(pid, known); err != nil || len(got) != 0 {
 			t.Errorf("%d: %v, %v", pid, got, err)
 		}
 	}
@@ -51,7 +59,7 @@ func littleEndianHost() bool {
 func FuzzConnectionsOf(f *testing.F) {
 	f.Add([]byte(tcpTable))
 	f.Add([]byte(tcp6Table))
-	read := connectionsOf(map[uint32]bool{1002: true, 1004: true})
+	read := connectionsOf(map[uint32]bool{1002: true, 1004: true}, map[uint32]bool{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		all, _ := read(string(b))
 		for _, c := range all {

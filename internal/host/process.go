@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -189,21 +190,26 @@ func parseUp(line string) (time.Duration, error) {
 // mostDescendants limits how many processes are read.
 const mostDescendants = 64
 
-// ChildConnections returns the TCP connections of all descendants of a
-// process, in this network namespace.
-func (h *Host) ChildConnections(pid int) ([]measure.Addresses, error) {
+// ChildConnections returns the TCP connections of the descendants of a
+// process, in this network namespace, and adds their inodes to known. It looks
+// only for those of a process that has sockets and none of the known ones: the
+// kernel reads its whole table for that, which takes some ten milliseconds.
+func (h *Host) ChildConnections(pid int, known map[uint32]bool) (all []measure.Addresses, err error) {
 	inodes := map[uint32]bool{}
 	for _, child := range h.fs.descendants(pid) {
-		for _, inode := range h.fs.socketsOf(child) {
+		sockets := h.fs.socketsOf(child)
+		if slices.ContainsFunc(sockets, func(inode uint32) bool { return known[inode] }) {
+			continue
+		}
+		for _, inode := range sockets {
 			inodes[inode] = true
 		}
 	}
 	if len(inodes) == 0 {
 		return nil, nil
 	}
-	var all []measure.Addresses
 	for _, file := range []string{"tcp", "tcp6"} {
-		found, err := tree.Parsed(h.fs.net, file, connectionsOf(inodes))
+		found, err := tree.Parsed(h.fs.net, file, connectionsOf(inodes, known))
 		if unlessAbsent(err) != nil { // a system without IPv6 has no tcp6
 			return nil, fmt.Errorf("host: reading the connections of a program: %w", err)
 		}
@@ -232,8 +238,8 @@ func (f FS) descendants(pid int) []int {
 }
 
 // connectionsOf returns a parser of /proc/net/tcp or tcp6 (proc_pid_net(5))
-// for the established connections of the given sockets.
-func connectionsOf(inodes map[uint32]bool) func(string) ([]measure.Addresses, error) {
+// for the established connections of the given sockets, which it adds to known.
+func connectionsOf(inodes, known map[uint32]bool) func(string) ([]measure.Addresses, error) {
 	const established = "01"
 	return func(text string) (all []measure.Addresses, err error) {
 		for line := range strings.Lines(text) {
@@ -248,7 +254,7 @@ func connectionsOf(inodes map[uint32]bool) func(string) ([]measure.Addresses, er
 			local, ok1 := hexAddr(f[1])
 			peer, ok2 := hexAddr(f[2])
 			if ok1 && ok2 {
-				all = append(all, measure.Addresses{Local: local.String(), Peer: peer.String()})
+				known[uint32(inode)], all = true, append(all, measure.Addresses{Local: local.String(), Peer: peer.String()})
 			}
 		}
 		return all, nil

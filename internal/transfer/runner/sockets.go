@@ -26,6 +26,7 @@ type Dialer struct {
 
 	mu    sync.Mutex
 	conns []*watched
+	known map[uint32]bool // inodes of programs' connections
 }
 
 // watched is a connection with its readings.
@@ -105,15 +106,17 @@ func (d *Dialer) Sample() {
 // Adopt adds the connections of programs that this process has started, which
 // dial by themselves.
 func (d *Dialer) Adopt() {
-	all, err := host.New().ChildConnections(os.Getpid())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known == nil {
+		d.known = map[uint32]bool{}
+	}
+	all, err := host.New().ChildConnections(os.Getpid(), d.known)
 	if err != nil {
 		return // not known on this system
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	for _, c := range all {
-		known := slices.ContainsFunc(d.conns, func(w *watched) bool { return w.series.Local == c.Local && w.series.Peer == c.Peer })
-		if !known && len(d.conns) < mostWatched {
+		if len(d.conns) < mostWatched {
 			w := &watched{series: sock.Series{Local: c.Local, Peer: c.Peer}}
 			w.series.Begin(true)
 			d.conns = append(d.conns, w)
