@@ -7,6 +7,7 @@
 package rsync
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"thru/internal/fault"
@@ -57,7 +59,21 @@ func (c *client) Open(ctx context.Context) (transfer.Session, error) {
 	if strings.ContainsAny(c.cfg.User, "@:/") {
 		return nil, fault.Usagef("give a user name without @ : /", "rsync: invalid user %q", c.cfg.User)
 	}
-	if err := s.find(ctx); err != nil {
+	// The program says its version while the daemon greets.
+	var protocol string
+	var greeted error
+	var greeting sync.WaitGroup
+	watched, stop := context.WithCancel(ctx)
+	defer stop()
+	greeting.Go(func() { protocol, greeted = s.greeting(watched) })
+	err := s.find(ctx)
+	if err != nil {
+		stop()
+	}
+	if greeting.Wait(); greeted != nil {
+		greeted = fmt.Errorf("rsync: opening %s: %w", c.cfg.Host, greeted)
+	}
+	if err = cmp.Or(err, greeted); err != nil {
 		return nil, err
 	}
 	if c.cfg.User != "" && c.cfg.Password != nil {
@@ -66,10 +82,6 @@ func (c *client) Open(ctx context.Context) (transfer.Session, error) {
 			return nil, fmt.Errorf("rsync: reading the password: %w", err)
 		}
 		s.password = password
-	}
-	protocol, err := s.greeting(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("rsync: opening %s: %w", c.cfg.Host, err)
 	}
 	s.describe(protocol)
 	return s, nil
@@ -173,30 +185,33 @@ func (s *session) timeout() time.Duration {
 }
 
 // call runs the program for one file or a listing.
-func (s *session) call(ctx context.Context, denied error, progress func(int64), args ...string) (string, error) {
+func (s *session) call(ctx context.Context, w want, args ...string) (string, error) {
 	// The daemon gets it too. The daemon must not give up first: a connection
 	// that it closes looks broken here, not silent.
 	seconds := int(math.Ceil(2 * s.timeout().Seconds()))
-	all := []string{"--no-motd", "--no-human-readable", "--outbuf=L", fmt.Sprintf("--timeout=%d", seconds), fmt.Sprintf("--contimeout=%d", seconds)}
+	// Without it the program's small messages would wait for acknowledgements
+	// (Nagle).
+	options := "TCP_NODELAY"
 	if s.cfg.Buffer > 0 {
-		all = append(all, fmt.Sprintf("--sockopts=SO_SNDBUF=%d,SO_RCVBUF=%d", s.cfg.Buffer, s.cfg.Buffer))
+		options += fmt.Sprintf(",SO_SNDBUF=%d,SO_RCVBUF=%d", s.cfg.Buffer, s.cfg.Buffer)
 	}
-	return s.run(ctx, denied, progress, append(all, args...)...)
+	all := []string{"--no-motd", "--no-human-readable", "--outbuf=L", fmt.Sprintf("--timeout=%d", seconds), fmt.Sprintf("--contimeout=%d", seconds), "--sockopts=" + options}
+	return s.run(ctx, w, append(all, args...)...)
 }
 
 // list requests one file, and reports whether the module has it.
 func (s *session) list(ctx context.Context, p string) (e entry, found bool, err error) {
-	// Without it the program's small messages would wait for acknowledgements
-	// (Nagle).
-	out, err := s.call(ctx, transfer.ErrDenied, nil, "--list-only", "--sockopts=TCP_NODELAY", "--", s.target(p))
-	switch {
-	case errors.Is(err, errNoFile):
-		return entry{}, false, nil
-	case err != nil:
-		return entry{}, false, err
+	// The program and the daemon would wait for each other a tenth of a second
+	// more.
+	answered := func(text string) bool {
+		_, ok := parseEntry(text)
+		return ok || strings.Contains(text, noFile)
 	}
-	e, found = parseEntry(out)
-	if !found {
+	out, err := s.call(ctx, want{denied: transfer.ErrDenied, answered: answered}, "--list-only", "--", s.target(p))
+	switch e, found = parseEntry(out); {
+	case found, errors.Is(err, errNoFile), strings.Contains(out, noFile):
+		return e, found, nil
+	case err == nil:
 		err = errors.New("the program's listing cannot be read")
 	}
 	return e, found, err
@@ -260,7 +275,7 @@ func (s *session) take(ctx context.Context, p, to string, progress func(int64), 
 		}
 	}
 	args = append(args, "--whole-file", "--info=progress2", whole, "--", s.target(p), to)
-	out, err := s.call(ctx, transfer.ErrDenied, count, args...)
+	out, err := s.call(ctx, want{denied: transfer.ErrDenied, progress: count}, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -369,7 +384,7 @@ func (s *session) send(ctx context.Context, local, p string, overwrite bool, pro
 	if !overwrite {
 		args = append(args, "--ignore-existing") // a file created there since the check
 	}
-	out, err := s.call(ctx, transfer.ErrReadOnly, progress, append(args, "--", local, s.target(p))...)
+	out, err := s.call(ctx, want{denied: transfer.ErrReadOnly, progress: progress}, append(args, "--", local, s.target(p))...)
 	if _, moved := parseWhole(out); err == nil && !moved {
 		err = transfer.ErrExists
 	}
@@ -397,6 +412,6 @@ func (s *session) remove(ctx context.Context, p string) (err error) {
 	}
 	defer func() { err = errors.Join(err, empty.Close()) }()
 	dir, name := path.Split(p)
-	_, err = s.call(ctx, transfer.ErrReadOnly, nil, "--recursive", "--delete", "--include=/"+name, "--exclude=*", "--", empty.Path+"/", s.target(dir))
+	_, err = s.call(ctx, want{denied: transfer.ErrReadOnly}, "--recursive", "--delete", "--include=/"+name, "--exclude=*", "--", empty.Path+"/", s.target(dir))
 	return err
 }

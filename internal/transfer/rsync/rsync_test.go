@@ -160,6 +160,26 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestAnswered: a listing ends with the answer, not with the program.
+func TestAnswered(t *testing.T) {
+	for script, want := range map[string]struct {
+		entry
+		found bool
+	}{
+		"echo '-rw-r--r--  7 2026/11/22 21:12:54 name'": {entry{'-', 7}, true},
+		"echo 'link_stat failed: " + noFile + "' >&2":   {},
+	} {
+		program := filepath.Join(t.TempDir(), "program")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\nexec sleep 100\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s := session{program: program, cfg: transfer.Config{Host: "h", Timeout: 50 * time.Second}}
+		if e, found, err := s.list(t.Context(), "data/name"); e != want.entry || found != want.found || err != nil {
+			t.Errorf("%s: %+v, %t, %v", script, e, found, err)
+		}
+	}
+}
+
 func TestProgress(t *testing.T) {
 	for line, want := range map[string]int64{
 		"              0   0%    0.00kB/s    0:00:00  ":                   0,
@@ -175,11 +195,13 @@ func TestProgress(t *testing.T) {
 		}
 	}
 	var heard []int64
-	text := follow(strings.NewReader("hello\n  0   0%  a\r  5  10%  a\r  3  10%\r\n  9 100%\nbye"), func(n int64) { heard = append(heard, n) })
-	if text != "hello\nbye\n" || !slices.Equal(heard, []int64{5, 9}) {
-		t.Errorf("%q, %d", text, heard)
+	var lines []string
+	line := func(s string) { lines = append(lines, s) }
+	text := follow(strings.NewReader("hello\n  0   0%  a\r  5  10%  a\r  3  10%\r\n  9 100%\nbye"), line, func(n int64) { heard = append(heard, n) })
+	if text != "hello\nbye\n" || !slices.Equal(lines, []string{"hello", "bye"}) || !slices.Equal(heard, []int64{5, 9}) {
+		t.Errorf("%q, %q, %d", text, lines, heard)
 	}
-	if text := follow(strings.NewReader(strings.Repeat("a", 1<<20)), nil); len(text) > saidMost {
+	if text := follow(strings.NewReader(strings.Repeat("a", 1<<20)), line, nil); len(text) > saidMost {
 		t.Errorf("%d bytes are kept", len(text))
 	}
 }
@@ -291,7 +313,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q", got)
 		}
 		last := int64(0)
-		kept := follow(strings.NewReader(text), func(n int64) {
+		kept := follow(strings.NewReader(text), func(string) {}, func(n int64) {
 			if n <= last {
 				t.Errorf("%d after %d", n, last)
 			}

@@ -24,11 +24,20 @@ const (
 	saidMost = 16 << 10
 )
 
+// want is what a caller wants of a run of the program.
+type want struct {
+	denied   error                  // for a file that may not be accessed
+	progress func(int64)            // gets the progress, beginning with 0 at the start of the program; nil: nothing does
+	answered func(text string) bool // whether a text of the program is the answer, so that run kills the program and returns it; nil: it ends by itself
+}
+
+// errAnswered ends a program whose answer is there.
+var errAnswered = errors.New("rsync: the answer is there")
+
 // run runs the program and returns its standard output without progress
-// lines, which go to progress, beginning with 0 at the start of the program.
-// denied is the error for a file that may not be accessed. When ctx ends, or
-// nothing moves for the allowed time, run kills the program and its children.
-func (s *session) run(ctx context.Context, denied error, progress func(int64), args ...string) (string, error) {
+// lines, with an answer also its error output. When ctx ends, or nothing moves for the allowed time, run kills the
+// program and its children.
+func (s *session) run(ctx context.Context, w want, args ...string) (string, error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(s.timeout(), func() { cancel(transfer.ErrSilent) })
@@ -42,7 +51,12 @@ func (s *session) run(ctx context.Context, denied error, progress func(int64), a
 	runtime.LockOSThread() // the starting thread must live until the program has ended
 	defer runtime.UnlockOSThread()
 	cmd.WaitDelay = drain
-	said := &tail{}
+	text := func(text string) {
+		if w.answered != nil && w.answered(text) {
+			cancel(errAnswered)
+		}
+	}
+	said := &tail{wrote: text}
 	cmd.Stderr = said
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -51,35 +65,37 @@ func (s *session) run(ctx context.Context, denied error, progress func(int64), a
 	if err := cmd.Start(); err != nil {
 		return "", errors.Join(context.Cause(watched), err)
 	}
-	if progress != nil {
-		progress(0)
+	if w.progress != nil {
+		w.progress(0)
 	}
 	begun := false
-	text := follow(out, func(n int64) {
+	printed := follow(out, text, func(n int64) {
 		begun = true
 		silence.Reset(s.timeout())
-		if progress != nil {
-			progress(n)
+		if w.progress != nil {
+			w.progress(n)
 		}
 	})
 	err = cmd.Wait()
 	switch {
+	case errors.Is(context.Cause(watched), errAnswered):
+		return printed + said.String(), nil
 	case watched.Err() != nil:
 		// Until all of them have ended, one may still create the file that it
 		// was about to.
 		for end := time.Now().Add(drain); !transfer.Gone(cmd) && time.Now().Before(end); {
 			time.Sleep(5 * time.Millisecond)
 		}
-		return text, context.Cause(watched)
+		return printed, context.Cause(watched)
 	case err != nil:
-		return text, meaning(cmd.ProcessState.ExitCode(), said.String(), denied, begun)
+		return printed, meaning(cmd.ProcessState.ExitCode(), said.String(), w.denied, begun)
 	}
-	return text, nil
+	return printed, nil
 }
 
 // follow reads until the end, and returns the beginning of the output without
-// progress.
-func follow(out io.Reader, progress func(int64)) (text string) {
+// progress, of which text gets each line.
+func follow(out io.Reader, text func(string), progress func(int64)) (printed string) {
 	last := int64(0)
 	lines := bufio.NewScanner(out)
 	lines.Split(scanLines)
@@ -89,16 +105,19 @@ func follow(out io.Reader, progress func(int64)) (text string) {
 		case ok && n > last:
 			last = n
 			progress(n)
-		case !ok && len(text) < saidMost && lines.Text() != "":
-			text += lines.Text() + "\n"
+		case !ok && len(printed) < saidMost && lines.Text() != "":
+			printed += lines.Text() + "\n"
+			text(lines.Text())
 		}
 	}
 	_, _ = io.Copy(io.Discard, out) // after a line that is too long
-	return text
+	return printed
 }
 
 // tail keeps the beginning of the program's error output.
 type tail struct {
+	wrote func(text string) // gets all that is kept
+
 	mu sync.Mutex
 	b  strings.Builder
 }
@@ -108,6 +127,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.b.Write(b[:min(len(b), max(0, saidMost-t.b.Len()))])
+	t.wrote(t.b.String())
 	return len(b), nil
 }
 
@@ -125,6 +145,9 @@ const (
 	exitSilent     = 30
 	exitSilentOpen = 35
 )
+
+// noFile is the kernel's text for a missing file.
+const noFile = "No such file or directory (2)"
 
 // errNoFile means that the module exists and the file does not.
 var errNoFile = fmt.Errorf("%w in the module", transfer.ErrMissing)
@@ -144,7 +167,7 @@ var phrases = []struct {
 	{"No space left on device (28)", transfer.ErrFull},
 	{"Disk quota exceeded (122)", transfer.ErrFull},
 	{"read errors mapping", transfer.ErrShort}, // it became shorter meanwhile
-	{"No such file or directory (2)", errNoFile},
+	{noFile, errNoFile},
 	{"Not a directory (20)", errNoFile},
 	{"File name too long (36)", transfer.ErrName},
 	{"Permission denied (13)", nil},
