@@ -5,7 +5,9 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -47,7 +49,7 @@ func TestScripts(t *testing.T) {
 	free := &ports{}
 	t.Cleanup(free.close)
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: scripts(t),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("XDG_CONFIG_HOME", e.WorkDir+"/config")
@@ -62,9 +64,24 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"validjson": validJSON, "waitline": waitLine, "waitport": waitPort, "freeport": free.free, "expand": expand, "keptpath": keptPath, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates, "recorded": recorded,
+			"again": again, "validjson": validJSON, "waitline": waitLine, "waitport": waitPort, "freeport": free.free, "expand": expand, "keptpath": keptPath, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates, "recorded": recorded,
 		},
 	})
+}
+
+// scripts returns the scripts. By and large, parallel tests begin with the last: here with those that take longest.
+func scripts(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	longest := []string{"tune", "transfer", "pair", "local", "iperf", "kinds", "ladder", "fleet", "examples", "run"}
+	slices.SortStableFunc(files, func(a, b string) int {
+		place := func(file string) int { return slices.Index(longest, strings.TrimSuffix(filepath.Base(file), ".txtar")) }
+		return place(a) - place(b)
+	})
+	return files
 }
 
 // TestSignals checks that the first signal cancels a command, and that a second one does not wait for it.

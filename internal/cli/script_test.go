@@ -79,6 +79,18 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s does not come to hold %q:\n%s", args[0], args[1], ts.ReadFile(args[0]))
 }
 
+// again REGEXP COMMAND...: runs the command until it succeeds and its output matches, at most ten times, since a
+// busy machine may delay what a short test measures.
+func again(ts *testscript.TestScript, neg bool, args []string) {
+	want := regexp.MustCompile(args[0])
+	for range 10 {
+		if err := ts.Exec(args[1], args[2:]...); err == nil && want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+	}
+	ts.Fatalf("in none of 10 runs the output matches %q", args[0])
+}
+
 // condition answers [captures]: this process may capture packets, [cpus]: it has several, and [program:NAME]:
 // that program is installed. If the lab is required, both must hold.
 func condition(name string) (bool, error) {
