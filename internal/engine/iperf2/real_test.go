@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -174,8 +175,41 @@ const lastPort = 36799
 // firstPort depends on the process, so that two simultaneous runs seldom try the same.
 func firstPort() int { return 36700 + os.Getpid()%50 }
 
-// realServer starts the real program as a server and returns its port and its output until it ends. next is the port to try first, which no other server gets.
-func realServer(t *testing.T, iperf string, next *atomic.Int64, args ...string) (port int, output func() string) {
+// printed collects what a program prints, and can be read meanwhile.
+type printed struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+func (p *printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+// until waits until the text is as it should be, or the program has ended, and reports whether the text is so.
+func (p *printed) until(ended <-chan struct{}, right func(text string) bool) bool {
+	for timeout := time.After(limit); !right(p.String()); {
+		select {
+		case <-ended:
+			return right(p.String())
+		case <-timeout:
+			return false
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return true
+}
+
+// realServer starts the real program as a server and returns its port, and what it has printed: output waits for lines that are enough, then ends it. next is
+// the port to try first, which no other server gets.
+func realServer(t *testing.T, iperf string, next *atomic.Int64, args ...string) (port int, output func(enough func([]line) bool) string) {
 	t.Helper()
 	for {
 		port = int(next.Add(1))
@@ -185,38 +219,44 @@ func realServer(t *testing.T, iperf string, next *atomic.Int64, args ...string) 
 			continue
 		}
 		cmd := exec.Command(iperf, append([]string{"-s", "-f", "k", "-B", "127.0.0.1", "-p", strconv.Itoa(port)}, args...)...)
-		var out strings.Builder
-		cmd.Stdout, cmd.Stderr = &out, &out
+		out, ended := &printed{}, make(chan struct{})
+		cmd.Stdout, cmd.Stderr = out, out
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		select {
-		case <-ended: // the port is in use
-			if port < lastPort {
+		go func() { defer close(ended); cmd.Wait() }()
+		if !out.until(ended, func(text string) bool { return strings.Contains(text, "listening") }) {
+			cmd.Process.Kill()
+			<-ended
+			if port < lastPort { // the port is in use
 				continue
 			}
-			t.Fatalf("iperf -s: %s", out.String())
-		case <-time.After(300 * time.Millisecond):
+			t.Fatalf("iperf -s: %s", out)
 		}
-		over := false
-		end := func() string {
-			if !over {
-				over = true
-				cmd.Process.Signal(os.Interrupt)
-				select {
-				case <-ended:
-				case <-time.After(3 * time.Second):
-					cmd.Process.Kill()
-					<-ended
-				}
+		t.Cleanup(func() {
+			cmd.Process.Kill()
+			<-ended
+		})
+		return port, func(enough func([]line) bool) string {
+			out.until(ended, func(text string) bool { return enough(lines(text)) })
+			cmd.Process.Signal(os.Interrupt)
+			select {
+			case <-ended:
+			case <-time.After(3 * time.Second):
+				cmd.Process.Kill()
+				<-ended
 			}
 			return out.String()
 		}
-		t.Cleanup(func() { end() })
-		return port, end
 	}
+}
+
+// enough reports whether a server has printed the lines of a test: one a stream in each direction; of datagrams that it sends, none.
+func enough(x measure.Spec, ls []line) bool {
+	udp := x.Protocol == measure.UDP
+	n, _ := of(ls, false, udp)
+	back, _ := of(ls, true, udp)
+	return udp && !x.DialFrom || n >= x.Streams && (back >= x.Streams || !x.Duplex)
 }
 
 // TestRealServer: thru as a client and the real server count the same.
@@ -265,8 +305,7 @@ func TestRealServer(t *testing.T) {
 			port, output := realServer(t, iperf, &next, args...)
 			s := dial(t, program(t), c.spec, port, 0)
 			e := finished(t, s)
-			time.Sleep(300 * time.Millisecond) // for its last line
-			out := output()
+			out := output(func(ls []line) bool { return enough(c.spec, ls) })
 			judgeServer(t, c.spec, s, e, lines(out))
 			if t.Failed() {
 				t.Logf("iperf printed:\n%s", out)
