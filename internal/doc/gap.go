@@ -31,10 +31,17 @@ const mostlyEqual = 40
 // sameWords reports whether two reasons have the same words in another order, as those of the two directions
 // between two hosts do.
 func sameWords(a, b string) bool {
-	words := func(s string) []string {
-		return slices.Sorted(strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune(" ;,", r) }))
+	between := func(r rune) bool { return strings.ContainsRune(" ;,", r) }
+	words := func(s string) []string { return slices.Sorted(strings.FieldsFuncSeq(s, between)) }
+	letters := func(s string) (sum rune) { // spares sorting the words of most pairs
+		for _, r := range s {
+			if !between(r) {
+				sum += r
+			}
+		}
+		return sum
 	}
-	return len(a) == len(b) && slices.Equal(words(a), words(b))
+	return len(a) == len(b) && letters(a) == letters(b) && slices.Equal(words(a), words(b))
 }
 
 // AddGap adds a fact to its reason; it merges reasons that are equal or differ only in order or host names.

@@ -79,10 +79,27 @@ func listenTo() chromedp.Action[chromedp.Void] {
 	})
 }
 
-// TestReportInABrowser: a report opens without network requests and errors; it has a heading, its charts have
-// a size, nothing exceeds a phone's screen, and dark differs from light.
-func TestReportInABrowser(t *testing.T) {
+// TestInABrowser looks at pages in one browser, each test in a tab of its own.
+func TestInABrowser(t *testing.T) {
 	ctx := browser(t)
+	if err := chromedp.Do(ctx); err != nil { // the browser lives as long as the context that starts it
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, context.Context)
+	}{{"report", reportInABrowser}, {"printed", printedReport}, {"worst", theWorstInABrowser}, {"compared", comparedInABrowser}} {
+		t.Run(c.name, func(t *testing.T) {
+			tab, stop := chromedp.NewContext(ctx)
+			defer stop()
+			c.test(t, tab)
+		})
+	}
+}
+
+// reportInABrowser: a report opens without network requests and errors; it has a heading, its charts have
+// a size, nothing exceeds a phone's screen, and dark differs from light.
+func reportInABrowser(t *testing.T, ctx context.Context) {
 	var heard seen
 	if err := chromedp.Listen(ctx, heard.hear); err != nil {
 		t.Fatal(err)
@@ -173,16 +190,16 @@ func onPaper() chromedp.Action[chromedp.Void] {
 	})
 }
 
-// TestPrintedReport: a report becomes a PDF of A4 pages, as many as it needs.
-func TestPrintedReport(t *testing.T) {
-	ctx := browser(t)
-	if err := chromedp.Do(ctx, listenTo()); err != nil { // the browser lives as long as the context that starts it
+// printedReport: a report becomes a PDF of A4 pages, as many as it needs.
+func printedReport(t *testing.T, ctx context.Context) {
+	if err := chromedp.Do(ctx, listenTo()); err != nil {
 		t.Fatal(err)
 	}
+	docs := goldenDocuments()
 	for name, most := range map[string]int{"failed": 1, "verdict": 10, "check": 9, "mesh": 12, "tuned": 12} {
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		var pdf []byte
-		err := chromedp.Do(ctx, chromedp.Navigate("file://"+write(t, name, goldenDocuments()[name])), chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		err := chromedp.Do(ctx, chromedp.Navigate("file://"+write(t, name, docs[name])), chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 			r, err := cdp.Call(ctx, target, printing.PrintToPDF, printing.PrintToPDFParams{PreferCSSPageSize: new(true)})
 			if err == nil {
 				pdf = r.Data
@@ -202,10 +219,9 @@ func TestPrintedReport(t *testing.T) {
 	}
 }
 
-// TestTheWorstInABrowser: pages of the largest and of hostile results run nothing, request nothing and stay
+// theWorstInABrowser: pages of the largest and of hostile results run nothing, request nothing and stay
 // within a screen.
-func TestTheWorstInABrowser(t *testing.T) {
-	ctx := browser(t)
+func theWorstInABrowser(t *testing.T, ctx context.Context) {
 	var heard seen
 	if err := chromedp.Listen(ctx, heard.hear); err != nil {
 		t.Fatal(err)
@@ -213,14 +229,15 @@ func TestTheWorstInABrowser(t *testing.T) {
 	if err := chromedp.Do(ctx, listenTo()); err != nil {
 		t.Fatal(err)
 	}
-	for name, d := range worst() {
+	all := worst()
+	for name, d := range all {
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		lookAt(t, ctx, name, write(t, name, d))
 		stop()
 	}
 	heard.mu.Lock()
 	defer heard.mu.Unlock()
-	if len(heard.asked) != len(worst()) || len(heard.said) > 0 {
+	if len(heard.asked) != len(all) || len(heard.said) > 0 {
 		t.Errorf("asked for %q; the browser says %q", heard.asked, heard.said)
 	}
 }

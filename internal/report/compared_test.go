@@ -291,10 +291,9 @@ func TestComparedHostile(t *testing.T) {
 	}
 }
 
-// TestComparedInABrowser: a comparison opens without network requests, and stays within a screen, a phone and
+// comparedInABrowser: a comparison opens without network requests, and stays within a screen, a phone and
 // a sheet of paper.
-func TestComparedInABrowser(t *testing.T) {
-	ctx := browser(t)
+func comparedInABrowser(t *testing.T, ctx context.Context) {
 	var heard seen
 	if err := chromedp.Listen(ctx, heard.hear); err != nil {
 		t.Fatal(err)
