@@ -21,8 +21,10 @@ MAINTAINER  ?= $(shell git log -1 --format='%an <%ae>')
 SYSTEMS     := linux freebsd windows
 # The race detector needs cgo; without a C compiler test-all runs without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
-# Packages that start nothing beside themselves (arch_test.go): no race can be in them. truth simulates with these.
-SEQUENTIAL  := internal/stat internal/cause internal/cause/knob internal/compare internal/plan/planfile internal/report internal/nets internal/capture/trace truth
+# Packages that start nothing beside themselves (arch_test.go): no race can be in them.
+SEQUENTIAL  := . docs bench interop truth internal/cause/... internal/compare internal/doc/... internal/iperfdoc internal/measure \
+	internal/nets internal/place internal/plan/... internal/published internal/report/... internal/runs internal/stat \
+	internal/capture internal/capture/frame internal/capture/pcapfile internal/capture/trace internal/host/pcie internal/transfer/stage
 # Package archives and programs of Debian that the lab and the browser tests use.
 CI_PROGRAMS := systemd-analyze ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind zsh fish mandoc
 CI_PACKAGES := systemd iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind zsh fish mandoc
@@ -48,28 +50,24 @@ man-completions: build ## write the manual pages to dist/man, and the completion
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} bin/thru completion --write dist
 
 # One go test of programs like the released one, built once: packages that wait leave the CPUs to others. The
-# command line takes longest and comes first. More memory for less garbage collection. TESTS='-count=1' passes flags on.
+# command line takes longest and comes first. Fewer random inputs than test-all: -short. More memory for less garbage
+# collection. TESTS='-count=1' passes flags on.
 test: ## run all tests but the lab's in a few minutes; needs no root, installs nothing, lists what it skipped
 	@mkdir -p bin; rm -f bin/failed; \
-	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -p 3 -parallel 4 -timeout 20m $(TESTS) ./internal/cli $$($(GO) list ./... | grep -v -e '^thru/lab' -e '/internal/cli$$') || touch bin/failed; \
+	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -short -p 4 -parallel 4 -timeout 20m $(TESTS) ./internal/cli $$($(GO) list ./... | grep -v -e '^thru/lab' -e '/internal/cli$$') || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed
 
-# One after the other: the packages, those first that need no race detector; those that
-# keep time with real iperfs, which mostly wait; those that move files with real servers,
-# which wait too but keep no time, so that four run at once; the command line, whose
-# scripts take all CPUs; and the lab alone, since it measures. Three or four tests at
-# once of a package on two CPUs, as most wait. What is built with the race detector
-# sleeps a second before it ends, and the tests run many programs: GORACE.
-test-all: ## run all tests as CI does: with the race detector, and the lab, which needs root
+# Without the race detector where none can be, and in the lab, whose tests run the program that is built. The lab comes
+# last and alone, since it measures; its tests that wait run at once. Programs of the race detector sleep a second before
+# they end, and the tests run many: GORACE.
+test-all: build ## run all tests as CI does: with the race detector, and the lab, which needs root
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
-	mkdir -p bin; rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE"; \
-	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -parallel 3 $(SEQUENTIAL:%=./%) || touch bin/failed; \
-	  $(GO) test -v -vet=off -p 3 -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '^thru/lab$$' -e '^thru/lab/faults$$' -e '/internal/cli$$' -e '/engine/iperf[23]$$' -e '/internal/transfer$$' -e '/internal/transfer/' $(SEQUENTIAL:%=-e 'thru/%$$')) || touch bin/failed; \
-	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/engine/iperf2 ./internal/engine/iperf3 || touch bin/failed; \
-	  $(GO) test -v -vet=off -p 4 -parallel 4 $(RACE) ./internal/transfer/... || touch bin/failed; \
-	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/cli || touch bin/failed; \
-	  $(GO) test -v -vet=off -p 1 -parallel 5 $(RACE) -timeout 10m ./lab ./lab/faults || touch bin/failed; \
+	rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE" THRU_BINARY=$(abspath bin/thru); \
+	$(GO) list $(SEQUENTIAL:%=./%) >bin/sequential; \
+	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -parallel 3 $$(cat bin/sequential) || touch bin/failed; \
+	  $(GO) test -v -vet=off -p 4 -parallel 4 $(RACE) -timeout 20m ./internal/cli $$($(GO) list ./... | grep -vxF -f bin/sequential -e thru/internal/cli -e thru/lab -e thru/lab/faults) || touch bin/failed; \
+	  $(PLAIN) $(GO) test -v -vet=off -p 1 -parallel 6 ./lab ./lab/faults || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed
 

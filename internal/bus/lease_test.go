@@ -35,9 +35,6 @@ func TestLease(t *testing.T) {
 
 // TestLeaseIsKept: a client without requests stays, by its keepalives.
 func TestLeaseIsKept(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes longer than a lease")
-	}
 	t.Parallel()
 	h := bustest.New()
 	c, _ := overTCP(t, h)

@@ -266,9 +266,6 @@ func TestClientCut(t *testing.T) {
 
 // TestSilentCut keeps the connections open and drops all data.
 func TestSilentCut(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes as long as a lease")
-	}
 	t.Parallel()
 	h := bustest.New()
 	c, cut := behindProxy(t, h)
@@ -389,9 +386,6 @@ func TestStuckClients(t *testing.T) {
 	c := dial(t, s)
 	if _, err := c.Hello(t.Context()); err != nil {
 		t.Error(err)
-	}
-	if testing.Short() {
-		return
 	}
 	for name, c := range map[string]net.Conn{"logs in": mute, "speaks": stuck} {
 		c.SetReadDeadline(time.Now().Add(patience))

@@ -50,7 +50,10 @@ func TestFewRarelyFire(t *testing.T) {
 		"two levels": func(r *rand.Rand) float64 { return 0.005*r.NormFloat64() - 0.2*float64(r.IntN(2)) },
 	}
 	for name, next := range shapes {
-		for _, n := range [][2]int{{1, 1}, {1, 3}, {3, 1}, {1, 10}, {5, 1}, {40, 1}, {2, 2}, {2, 3}, {3, 2}, {10, 2}, {2, 10}, {3, 3}, {3, 5}, {5, 3}, {10, 3}, {5, 5}, {10, 5}, {10, 10}} {
+		for i, n := range [][2]int{{1, 1}, {1, 3}, {3, 1}, {1, 10}, {5, 1}, {40, 1}, {2, 2}, {2, 3}, {3, 2}, {10, 2}, {2, 10}, {3, 3}, {3, 5}, {5, 3}, {10, 3}, {5, 5}, {10, 5}, {10, 10}} {
+			if testing.Short() && i%4 != 0 {
+				continue
+			}
 			r := rand.New(rand.NewPCG(uint64(n[0]), uint64(len(name))))
 			below := 0
 			for range trials {
