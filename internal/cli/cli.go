@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log"
+	"maps"
 	"os"
 	"os/signal"
 	"reflect"
@@ -271,30 +271,23 @@ func parse(e *env, args []string) (*kong.Context, error) {
 // othersThan returns an expression for the fields of all commands but one. It is empty if the name is no command, or
 // help, which knows all.
 func othersThan(name string) string {
-	var others []string
-	known := false
-	for command, field := range commands() {
-		if command == name {
-			known = true
-		} else {
-			others = append(others, field)
-		}
-	}
-	if !known || name == "help" {
+	all := commands()
+	if all[name] == "" || name == "help" {
 		return ""
 	}
-	return `^grammar\.(` + strings.Join(others, "|") + ")$"
+	delete(all, name)
+	return `^grammar\.(` + strings.Join(slices.Collect(maps.Values(all)), "|") + ")$"
 }
 
-// commands yields the names of all commands with their fields of grammar.
-func commands() iter.Seq2[string, string] {
-	return func(yield func(command, field string) bool) {
-		for f := range reflect.TypeFor[grammar]().Fields() {
-			if _, is := f.Tag.Lookup("cmd"); is && !yield(cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name)), f.Name) {
-				return
-			}
+// commands returns the fields of grammar by the names of their commands.
+func commands() map[string]string {
+	all := map[string]string{}
+	for f := range reflect.TypeFor[grammar]().Fields() {
+		if _, is := f.Tag.Lookup("cmd"); is {
+			all[cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name))] = f.Name
 		}
 	}
+	return all
 }
 
 // parserOf builds kong's parser of the command line into g.
@@ -368,8 +361,8 @@ func (e *env) printError(err error) {
 		iperf3.Fail(e.Console, err)
 	}
 	e.ErrorLines(err)
-	if fault.Code(err) == fault.Usage {
-		e.noteSettings()
+	if fault.Code(err) == fault.Usage && e.resolver != nil && len(e.resolver.used) > 0 { // one of them may be what is wrong
+		e.Line("not typed but set: " + strings.Join(e.resolver.used, ", "))
 	}
 }
 

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"thru/docs"
 	"thru/internal/bus"
 	"thru/internal/cause"
+	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cli/manpage"
 	"thru/internal/cli/settings"
@@ -35,25 +34,19 @@ type completionCmd struct {
 	Write string `name:"write" hidden:"" type:"path" placeholder:"DIR" help:"Write the completions of all shells and the manual pages below this folder, for packages."`
 }
 
-// Run prints a script, or writes all of them with the manual pages.
+// Run prints a script, or writes man/thru-test.1, completions/bash/thru and so on below a folder.
 func (c *completionCmd) Run(_ context.Context, e *env) error {
-	text, _ := shell.Script(c.Shell)
-	switch {
-	case c.Write != "":
-		return c.write(e)
-	case text == nil:
-		return fault.Usagef("such as `thru completion bash`", "completion takes %s", fault.Or(shell.Shells()))
-	}
-	_, err := e.Out.Write(text)
-	return err
-}
-
-// write writes man/thru-test.1 and completions/bash/thru, and so on.
-func (c *completionCmd) write(e *env) error {
 	files := map[string][]byte{}
 	for _, name := range shell.Shells() {
 		text, file := shell.Script(name)
+		if name == c.Shell {
+			_, err := e.Out.Write(text)
+			return err
+		}
 		files[filepath.Join("completions", name, file)] = text
+	}
+	if c.Write == "" {
+		return fault.Usagef("such as `thru completion bash`", "completion takes %s", fault.Or(shell.Shells()))
 	}
 	parser, err := parserOf(&env{Console: e.Console}, &grammar{})
 	if err != nil {
@@ -89,194 +82,123 @@ func manual(b build) manpage.Manual {
 
 // completeFor is the hidden command of the scripts: it prints what a command line may continue with.
 func (e *env) completeFor(ctx context.Context) int {
-	if len(e.Args) < 3 {
+	parser, err := parserOf(&env{Console: e.Console}, &grammar{})
+	if err != nil || len(e.Args) < 3 {
 		return fault.Usage
 	}
-	words := shell.Read(e.Args[1], e.Args[2:])
-	parser, err := parserOf(&env{Console: e.Console}, &grammar{})
-	if err != nil || len(words) == 0 {
-		return fault.Failed
-	}
 	e.line = &kong.Context{Kong: parser}
-	p := shell.Locate(parser.Model, words)
+	p := shell.Locate(parser.Model, shell.Read(e.Args[1], e.Args[2:]))
 	fmt.Fprint(e.Out, e.offered(ctx, p).Print(e.Args[1], p.Word))
 	return fault.OK
 }
 
 // offered returns what may stand at the cursor.
 func (e *env) offered(ctx context.Context, p shell.Position) shell.Answer {
-	if p.Value == nil || p.Value.Flag == nil {
-		if names := p.Names(); len(names) > 0 {
-			return shell.Answer{Words: names, Kind: shell.Words}
-		}
+	a := shell.Answer{Words: p.Names, Kind: shell.Words}
+	if p.Value == nil || len(a.Words) > 0 {
+		return a
 	}
-	if p.Value == nil {
-		return shell.Answer{Kind: shell.Words}
-	}
-	word := strings.TrimPrefix(p.Word, p.Before)
-	list := ""
-	if p.Value.Target.Kind() == reflect.Slice && p.Value.Flag != nil { // --allow tune,ca
-		list = word[:strings.LastIndex(word, ",")+1]
-	}
-	a := e.valuesOf(ctx, p, strings.TrimPrefix(word, list))
-	for i := range a.Words {
-		a.Words[i].Text = p.Before + list + a.Words[i].Text
-	}
-	return a
-}
-
-// valuesOf returns the values of a flag or an argument.
-func (e *env) valuesOf(ctx context.Context, p shell.Position, word string) shell.Answer {
-	a := shell.Answer{Kind: shell.Words}
-	name, kinds := p.Value.Name, []string{p.Value.Tag.Type}
+	kinds, begin := []string{p.Value.Name, p.Value.Tag.Type}, p.Before
 	if f := p.Value.Flag; f != nil {
-		name = "--" + f.Name
-		kinds = append(kinds, f.PlaceHolder)
+		kinds = []string{"--" + f.Name, f.PlaceHolder, f.Tag.Type}
 		if o := optionOf(p.Node, f); o != nil {
-			a.Words = plain(o.of.Words...)
+			a.Words = plain(o.of.Words)
+		}
+		if f.IsSlice() { // --allow tune,ca
+			begin = p.Word[:max(len(begin), strings.LastIndex(p.Word, ",")+1)]
 		}
 	}
 	if p.Value.Enum != "" {
-		a.Words = plain(slices.DeleteFunc(p.Value.EnumSlice(), func(s string) bool { return s == "" })...)
+		a.Words = plain(p.Value.EnumSlice())
 	}
-	for _, row := range e.sources(ctx, word) {
-		if names := strings.Fields(row.of); !slices.Contains(names, name) && !slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(names, k) }) {
-			continue
+	for _, kind := range kinds {
+		if words, files := e.valuesOf(ctx, kind, strings.TrimPrefix(p.Word, begin)); files != "" {
+			a = shell.Answer{Words: words, Kind: files}
+			break
 		}
-		if row.words != nil {
-			a.Words = append(a.Words, row.words()...)
-		}
-		if row.kind != "" {
-			a.Kind = row.kind
-		}
+	}
+	for i := range a.Words {
+		a.Words[i].Text = begin + a.Words[i].Text
 	}
 	return a
 }
 
-// source is where values of arguments (by name) and of flags (by name, placeholder or type) come from.
-type source struct {
-	of    string
-	words func() []shell.Word
-	kind  string // "": words only
+// valuesOf returns the values of an argument, by its name, or of a flag, by its name, placeholder or type; and what
+// else it takes: files is empty if it is not known here.
+func (e *env) valuesOf(ctx context.Context, of, word string) (words []shell.Word, files string) {
+	switch of {
+	case "end-point", "end-points", "name", "--host", "--end-point":
+		return e.joinedNames(ctx, word), shell.Words
+	case "end-point|file", "end-point|result.json", "end-point|plan":
+		return e.joinedNames(ctx, word), shell.Files
+	case "controller", "--controller":
+		return e.joinedNames(ctx, word), shell.Words
+	case "id":
+		return e.resultIDs(ctx), shell.Words
+	case "result", "before", "after":
+		return e.resultIDs(ctx), shell.Files
+	case "KNOB":
+		return named(knob.Table(), func(k knob.Knob) shell.Word { return shell.Word{Text: k.ID, Help: k.Title} }), shell.Words
+	case "GATE":
+		return named(cause.Gates(), func(g gate.Rule) shell.Word { return shell.Word{Text: g.ID, Help: g.Title} }), shell.Words
+	case "PRIVILEGE":
+		return plain(bus.Privileges()), shell.Words
+	case "COMMAND", "command":
+		return e.commandNames(), shell.Words
+	case "topic":
+		return append(e.commandNames(), plain(slices.Concat(docs.Topics(), docs.IDs()))...), shell.Words
+	case "kind":
+		return plain(planfile.Starters()), shell.Words
+	case "shell":
+		return plain(shell.Shells()), shell.Words
+	case "FILE", "file", "plan", "newfile", "outfile", "nowhere|memory|FILE", "generated|FILE":
+		return nil, shell.Files
+	case "DIR", "path":
+		return nil, shell.Folders
+	}
+	return nil, ""
 }
 
-func (e *env) sources(ctx context.Context, word string) []source {
-	ends := func() []shell.Word { return e.joinedNames(ctx, word, false) }
-	controllers := func() []shell.Word { return e.joinedNames(ctx, word, true) }
-	results := func() []shell.Word { return e.resultIDs(ctx) }
-	return []source{
-		{of: "end-point end-points name --host --end-point", words: ends},
-		{of: "end-point|file end-point|result.json end-point|plan", words: ends, kind: shell.Files},
-		{of: "controller --controller", words: controllers},
-		{of: "id", words: results},
-		{of: "result before after", words: results, kind: shell.Files},
-		{of: "KNOB", words: knobIDs},
-		{of: "GATE", words: gateIDs},
-		{of: "PRIVILEGE", words: func() []shell.Word { return plain(bus.Privileges()...) }},
-		{of: "DEVICE", words: devices},
-		{of: "COMMAND command", words: func() []shell.Word { return e.commandNames() }},
-		{of: "topic", words: func() []shell.Word {
-			return append(e.commandNames(), plain(slices.Concat(docs.Topics(), docs.IDs())...)...)
-		}},
-		{of: "kind", words: func() []shell.Word { return plain(planfile.Starters()...) }},
-		{of: "shell", words: func() []shell.Word { return plain(shell.Shells()...) }},
-		{of: "--pattern", words: func() []shell.Word { return plain("seq-read", "rand-read", "seq-write", "rand-write") }},
-		{of: "--by", words: func() []shell.Word { return plain("fio", "thru") }},
-		{of: "FILE plan file newfile outfile nowhere|memory|FILE generated|FILE", kind: shell.Files},
-		{of: "DIR path", kind: shell.Folders},
+func named[T any](all []T, word func(T) shell.Word) (words []shell.Word) {
+	for _, x := range all {
+		words = append(words, word(x))
 	}
+	return words
 }
 
-func plain(words ...string) (all []shell.Word) {
-	for _, w := range words {
-		all = append(all, shell.Word{Text: w})
-	}
-	return all
+func plain(all []string) []shell.Word {
+	return named(all, func(text string) shell.Word { return shell.Word{Text: text} })
 }
 
-func (e *env) commandNames() (all []shell.Word) {
-	for _, n := range e.line.Model.Children {
-		if !n.Hidden {
-			all = append(all, shell.Word{Text: n.Name, Help: n.Help})
-		}
-	}
-	return all
-}
-
-func knobIDs() (all []shell.Word) {
-	for _, k := range knob.Table() {
-		all = append(all, shell.Word{Text: k.ID, Help: k.Title})
-	}
-	return all
-}
-
-func gateIDs() (all []shell.Word) {
-	for _, g := range cause.Gates() {
-		all = append(all, shell.Word{Text: g.ID, Help: g.Title})
-	}
-	return all
-}
-
-func devices() (all []shell.Word) {
-	found, err := net.Interfaces()
-	if err != nil {
-		return nil
-	}
-	for _, x := range found {
-		all = append(all, shell.Word{Text: x.Name, Help: x.Flags.String()})
-	}
-	return all
+func (e *env) commandNames() []shell.Word {
+	return named(e.line.Model.Children, func(n *kong.Node) shell.Word { return shell.Word{Text: n.Name, Help: n.Help} })
 }
 
 // askTime limits how long a completion waits for a controller.
 const askTime = 2 * time.Second
 
 // joinedNames returns the joined names, and behind CONTROLLER/ the hosts of that fleet.
-func (e *env) joinedNames(ctx context.Context, word string, onlyControllers bool) (all []shell.Word) {
+func (e *env) joinedNames(ctx context.Context, word string) (all []shell.Word) {
 	keys, err := bus.DefaultKeyring()
 	if err != nil {
 		return nil
 	}
 	controllers := remote.Controllers(keys, bus.PrivilegeOperate)
-	if controller, _, below := strings.Cut(word, "/"); below {
-		if slices.Contains(controllers, controller) {
-			return e.fleetHosts(ctx, controller)
-		}
-		return nil
+	if controller, _, below := strings.Cut(word, "/"); below && slices.Contains(controllers, controller) {
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		found, _ := e.network.FleetHosts(ctx, []string{controller}) // without an answer there is nothing to offer
+		return named(found[controller], func(h planfile.Host) shell.Word {
+			return shell.Word{Text: controller + "/" + h.Name, Help: labelsText(store.Entry{Labels: h.Labels}, "")}
+		})
 	}
-	if onlyControllers {
-		return plain(controllers...)
-	}
-	names, err := keys.List()
-	if err != nil {
-		return nil
-	}
-	for _, name := range append(names, control.Local) {
+	names, _ := keys.List() // without a folder there are none
+	for i, name := range names {
 		if slices.Contains(controllers, name) {
-			name += "/"
+			names[i] += "/"
 		}
-		all = append(all, shell.Word{Text: name})
 	}
-	return all
-}
-
-// fleetHosts asks a controller for its hosts.
-func (e *env) fleetHosts(ctx context.Context, controller string) (all []shell.Word) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	fleet, err := e.network.DialFleet(ctx, controller, bus.FleetConfig{})
-	if err != nil {
-		return nil
-	}
-	defer fleet.Close()
-	hosts, err := fleet.Hosts(ctx)
-	if err != nil {
-		return nil
-	}
-	for _, h := range hosts {
-		all = append(all, shell.Word{Text: controller + "/" + h.Name, Help: labelsText(store.Entry{Labels: h.Labels}, "")})
-	}
-	return all
+	return plain(append(names, control.Local))
 }
 
 // mostOffered limits the results that are offered.
@@ -285,16 +207,11 @@ const mostOffered = 30
 // resultIDs returns the ids of the newest results.
 func (e *env) resultIDs(ctx context.Context) []shell.Word {
 	e.settings, _ = settings.Load(settings.Paths(), os.Environ()) // what can be read counts
-	all := plain("last")
-	err := e.withStore(e.storeSettings().storeFile, store.Options{ReadOnly: true}, func(s store.Store) error {
+	all := []shell.Word{{Text: "last"}}
+	_ = e.withStore(e.storeSettings().storeFile, store.Options{ReadOnly: true}, func(s store.Store) error {
 		found, _, err := s.Find(ctx, store.Filter{Limit: mostOffered})
-		for _, x := range found {
-			all = append(all, shell.Word{Text: x.ID, Help: x.Command + ": " + titleText(x)})
-		}
+		all = append(all, named(found, func(x store.Entry) shell.Word { return shell.Word{Text: x.ID, Help: x.Command + ": " + titleText(x)} })...)
 		return err
 	})
-	if err != nil {
-		return nil
-	}
 	return all
 }

@@ -131,14 +131,8 @@ func anys(words []string) (all []any) {
 // resolver gives kong the values of flags that were not typed. It implements kong.Resolver.
 type resolver struct {
 	*settings.Settings
-	used    []used
-	lenient bool // a wrong value sets nothing
-}
-
-// used is a setting in force.
-type used struct {
-	flag string
-	settings.Setting
+	used    []string // "--limit by $THRU_HISTORY_LIST_LIMIT"
+	lenient bool     // a wrong value sets nothing
 }
 
 // Validate implements kong.Resolver.
@@ -155,7 +149,7 @@ func (r *resolver) Resolve(c *kong.Context, at *kong.Path, f *kong.Flag) (any, e
 	if err != nil && r.lenient {
 		return nil, nil
 	}
-	r.used = append(r.used, used{flagName(f), all[0]})
+	r.used = append(r.used, flagName(f)+" by "+all[0].Source.String())
 	return value, err
 }
 
@@ -180,44 +174,24 @@ func (e *env) loadSettings(command string) (err error) {
 	return err
 }
 
-// takeSettings refuses unknown keys at the top of the files and below the command, and notes what the settings set.
+// takeSettings refuses unknown keys at the top of the files and below the command.
 func (e *env) takeSettings(k *kong.Context) error {
 	e.AsJSON = e.isGiven("json")
-	var own []settable
-	command := ""
+	command, own := "", []settable{}
 	for _, p := range k.Path {
 		if n := p.Node(); n != nil {
 			own = append(own, settables(n)...)
-			command = cmp.Or(command, strings.Join(strings.Fields(n.Path()), "."))
+			command = cmp.Or(command, n.Path())
 		}
 	}
-	if slices.Contains(strings.Fields(without), command) {
-		return nil
-	}
-	unknown := unknownKeys(e.settings, own)
-	unknown = slices.DeleteFunc(unknown, func(s settings.Setting) bool {
-		first, _, below := strings.Cut(s.Key, ".")
-		return below && first != command && isCommand(first)
-	})
-	if len(unknown) == 0 {
+	if slices.Contains(strings.Fields(without), command) || len(unknownKeys(e.settings, own, command)) == 0 {
 		return nil
 	}
 	all, err := e.allSettables() // the keys of all commands: kong needs milliseconds for them
 	if err != nil {
 		return err
 	}
-	unknown = slices.DeleteFunc(unknown, func(s settings.Setting) bool { return hasKey(all, s.Key) })
-	return refusedKeys(unknown, all)
-}
-
-// isCommand reports whether a word is the name of a command.
-func isCommand(word string) bool {
-	for name := range commands() {
-		if name == word {
-			return true
-		}
-	}
-	return false
+	return refusedKeys(unknownKeys(e.settings, all, command), all)
 }
 
 // isTyped reports whether a flag is on the command line.
@@ -226,23 +200,6 @@ func (e *env) isTyped(flag string) bool { return len(e.TypedOf(flag)) > 0 }
 // isGiven reports whether a flag without a value is on: typed, or by a setting.
 func (e *env) isGiven(name string) bool {
 	return e.line != nil && slices.ContainsFunc(e.line.Flags(), func(f *kong.Flag) bool { return f.Name == name && f.Target.Bool() })
-}
-
-// isSetting reports whether a setting, not the command line, sets a flag.
-func (e *env) isSetting(flag string) bool {
-	return e.resolver != nil && slices.ContainsFunc(e.resolver.used, func(u used) bool { return u.flag == flag })
-}
-
-// noteSettings prints which flags were not typed but set: one of them may be what is wrong.
-func (e *env) noteSettings() {
-	if e.resolver == nil || len(e.resolver.used) == 0 {
-		return
-	}
-	var all []string
-	for _, u := range e.resolver.used {
-		all = append(all, u.flag+" by "+u.Source.String())
-	}
-	e.Line("not typed but set: " + strings.Join(all, ", "))
 }
 
 // allSettables returns the settings of all commands, in the order of the help.
@@ -265,13 +222,14 @@ func (e *env) allSettables() (all []settable, err error) {
 	return all, err
 }
 
-func hasKey(all []settable, key string) bool {
-	return slices.ContainsFunc(all, func(x settable) bool { return slices.Contains(x.keys(), key) })
-}
-
-// unknownKeys returns what the files have and no flag takes.
-func unknownKeys(s *settings.Settings, all []settable) []settings.Setting {
-	return slices.DeleteFunc(slices.Clone(s.Written), func(one settings.Setting) bool { return hasKey(all, one.Key) })
+// unknownKeys returns what the files have and no flag takes. It leaves out what is below another command than this one, if
+// one is named.
+func unknownKeys(s *settings.Settings, all []settable, command string) []settings.Setting {
+	return slices.DeleteFunc(slices.Clone(s.Written), func(one settings.Setting) bool {
+		first, _, below := strings.Cut(one.Key, ".")
+		return command != "" && below && first != command && commands()[first] != "" ||
+			slices.ContainsFunc(all, func(x settable) bool { return slices.Contains(x.keys(), one.Key) })
+	})
 }
 
 // refusedKeys returns an error for each unknown key.
@@ -338,7 +296,7 @@ func (c *configCmd) Run(_ context.Context, e *env) error {
 		return fault.Usagef("such as `thru config serve`, or another command of thru --help", "%s has no settings", fault.Short(strings.Join(c.Command, " ")))
 	}
 	s, wrong := settings.Load(settings.Paths(), os.Environ())
-	wrong = errors.Join(wrong, refusedKeys(unknownKeys(s, all), all))
+	wrong = errors.Join(wrong, refusedKeys(unknownKeys(s, all, ""), all))
 	out := shownSettings{Files: s.Files, Settings: []shownSetting{}}
 	for _, r := range c.rows(all) {
 		found := s.Find(r.keys...)

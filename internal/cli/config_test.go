@@ -156,7 +156,7 @@ func TestSettingKeys(t *testing.T) {
 				t.Errorf("%s sets %s, and %s too", v, key, before)
 			}
 			of[v] = key
-			if first, _, below := strings.Cut(key, "."); !below && isCommand(first) {
+			if first, _, below := strings.Cut(key, "."); !below && commands()[first] != "" {
 				t.Errorf("%s is a command and a setting of all", key)
 			}
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -18,20 +19,14 @@ type helpCmd struct {
 // Run prints the pages of a topic, or the options of a command without a page.
 func (c *helpCmd) Run(_ context.Context, e *env) error {
 	topic := strings.TrimSuffix(strings.Join(c.Topic, " "), ".md")
-	var commands []string
-	for _, n := range e.line.Model.Children {
-		if !n.Hidden {
-			commands = append(commands, n.Name)
-		}
-	}
 	pages := pagesOf(topic)
-	isCommand := len(c.Topic) > 0 && slices.Contains(commands, c.Topic[0])
+	isCommand := len(c.Topic) > 0 && commands()[c.Topic[0]] != ""
 	if len(pages) == 0 && isCommand {
 		_, err := e.line.Parse(append(c.Topic, "--help"))
 		return err
 	}
 	if len(pages) == 0 {
-		return unknownTopic(topic, slices.Concat(docs.Topics(), commands, docs.IDs()))
+		return unknownTopic(topic, slices.Concat(docs.Topics(), slices.Sorted(maps.Keys(commands())), docs.IDs()))
 	}
 	if isCommand {
 		pages = append(pages, "Its options: thru "+topic+" --help")

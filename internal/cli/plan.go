@@ -66,7 +66,7 @@ func newFileOnly(path string, text []byte) error {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return fault.Usagef("name a file in a writable folder", "writing the plan: %w", err)
+		return fault.Usagef("name a file in a writable folder", "writing the file: %w", err)
 	}
 	return nil
 }

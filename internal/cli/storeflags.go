@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -31,12 +32,12 @@ type storeFlags struct {
 }
 
 // AfterApply implements kong.AfterApply: it checks the flags before anything is connected.
-func (f storeFlags) AfterApply(e *env) error {
+func (f storeFlags) AfterApply(e *env, k *kong.Context) error {
 	labels, err := readLabels(f.Label)
 	if err != nil {
 		return err
 	}
-	if f.NoStore && len(labels) > 0 && !e.isSetting("--no-store") {
+	if f.NoStore && len(labels) > 0 && slices.Contains(typedFlags(k), "--no-store") {
 		return fault.Usagef("leave one of them out", "--label needs a stored result, and --no-store stores none")
 	}
 	e.archive = archiveOf(f.keepFlags)

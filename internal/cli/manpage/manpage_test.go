@@ -35,9 +35,9 @@ func TestPages(t *testing.T) {
 		}
 	}
 	for page, parts := range map[string][]string{
-		"thru.1":         {`.TH THRU 1 "2026-11-28" "thru 1.0\-x"`, "first\n.PP\nsecond word", "\\fBthru sub one\\fR\nThe first.", ".SH FILES\nsome\n", ".BR thru\\-run (1),\n"},
-		"thru-run.1":     {`thru\-run \- Run it`, ".B thru run\n[\\fIflags\\fR]\n\\fIplan\\fR ...\n", "\\&.starts with a dot", ".SS How much", `\fB\-P\fR, \fB\-\-streams\fR=\fIN\fR`, `A back\eslash \- and \(aqquotes\(aq.`},
-		"thru-sub-one.1": {".BR thru\\-sub\\-two (1)\n", ".BR thru (1),\n"},
+		"thru.1":         {`.TH THRU 1 "2026-11-28" "thru 1.0\-x"`, "first\n.PP\nsecond word", "\\fBthru sub one\\fR\nThe first.", ".SH FILES\nsome\n", ".SH SEE ALSO\nthru(1)"},
+		"thru-run.1":     {`thru\-run \- Run it`, ".B thru run <plan> ... [flags]\n", "\\&.starts with a dot", ".SS How much", `\fB\-P\fR, \fB\-\-streams\fR=\fIN\fR`, `A back\eslash \- and \(aqquotes\(aq.`},
+		"thru-sub-one.1": {".TH THRU\\-SUB\\-ONE 1 "},
 		"thru-sub-two.1": nil,
 	} {
 		text, there := pages[page]

@@ -2,9 +2,9 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,39 +99,27 @@ func Load(paths, environ []string) (*Settings, error) {
 	return s, errors.Join(all...)
 }
 
-// read returns the text of a file that only its user and root can change.
+// read returns the text of a file that only its user and root can change; that of a device is empty.
 func read(path string) ([]byte, error) {
 	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeDevice != 0 {
 		return nil, err
-	case err == nil && info.Mode()&fs.ModeNamedPipe != 0:
-		err = fmt.Errorf("%s is a pipe", path)
-	case err == nil && info.Mode().IsRegular():
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file", path)
+	}
+	if err == nil {
 		err = trusted(path, info)
 	}
-	if err != nil {
-		return nil, unread(err)
+	text := []byte(nil)
+	if err == nil {
+		text, err = os.ReadFile(path)
 	}
-	f, err := os.Open(path)
 	if err != nil {
-		return nil, unread(err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, planfile.MaxBytes+1))
-	if err != nil {
-		return nil, unread(err)
+		hint := cmp.Or(fault.Hint(err), "make the file readable, or name another: "+Only+"=FILE; /dev/null has no settings")
+		return nil, fault.Usagef(hint, "settings: %w", err)
 	}
 	return text, nil
-}
-
-// unread returns the error about a file that cannot be read.
-func unread(err error) error {
-	hint := fault.Hint(err)
-	if hint == "" {
-		hint = "make the file readable, or name another: " + Only + "=FILE; /dev/null has no settings"
-	}
-	return fault.Usagef(hint, "settings: %w", err)
 }
 
 // add adds the settings of a file.

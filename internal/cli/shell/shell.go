@@ -103,7 +103,7 @@ func (a Answer) Print(shell, word string) string {
 	}
 	fmt.Fprintln(&out, kind)
 	for _, w := range a.Words {
-		if !strings.HasPrefix(w.Text, word) || strings.ContainsAny(w.Text, "\n\t") {
+		if w.Text == "" || !strings.HasPrefix(w.Text, word) || strings.ContainsAny(w.Text, "\n\t") {
 			continue
 		}
 		help, _, _ := strings.Cut(w.Help, "\n")
@@ -122,126 +122,99 @@ func (a Answer) Print(shell, word string) string {
 // Position is where the cursor stands on a command line.
 type Position struct {
 	Node   *kong.Node
-	Flags  []*kong.Flag // of the command and of those above
-	Value  *kong.Value  // of a flag or an argument; nil: a flag
-	Word   string       // the unfinished word
-	Before string       // "--io=": the part of it before the value
-	Child  bool         // a command may stand here
-	Dash   bool         // a flag may stand here
+	Value  *kong.Value // of a flag or an argument; nil: none may stand here
+	Word   string      // the unfinished word
+	Before string      // "--io=": the part of it before the value
+	Names  []Word      // the commands or flags that may stand here
+	flags  []*kong.Flag
 }
 
-// Locate finds the cursor behind the last word.
+// Locate finds the cursor in the last word.
 func Locate(model *kong.Application, words []string) Position {
-	p := Position{Node: model.Node, Flags: model.Flags, Child: true}
-	p.Word = words[len(words)-1]
-	var waits *kong.Flag // for its value
+	p := Position{Node: model.Node, flags: model.Flags, Word: words[len(words)-1]}
+	var waits *kong.Value // for its text
 	arguments, ended := 0, false
 	for _, w := range words[:len(words)-1] {
-		switch child := p.child(w); {
+		at := slices.IndexFunc(p.Node.Children, func(n *kong.Node) bool { return n.Name == w })
+		switch {
 		case waits != nil:
 			waits = nil
 		case w == "--":
 			ended = true
 		case !ended && len(w) > 1 && w[0] == '-':
-			waits, _ = p.flag(w)
-		case child != nil && arguments == 0:
-			p.Node, p.Flags = child, append(slices.Clone(p.Flags), child.Flags...)
+			waits, _ = p.valueOf(w)
+		case at >= 0 && arguments == 0:
+			p.Node = p.Node.Children[at]
+			p.flags = append(slices.Clone(p.flags), p.Node.Flags...)
 		default:
 			arguments++
 		}
 	}
-	p.Dash = !ended && waits == nil && strings.HasPrefix(p.Word, "-")
-	p.Child = arguments == 0 && !ended && len(p.Node.Children) > 0
+	children := p.Node.Children
 	if d := p.Node.DefaultCmd; d != nil { // history is history list
-		p.Flags = append(slices.Clone(p.Flags), d.Flags...)
+		p.Node, p.flags = d, append(slices.Clone(p.flags), d.Flags...)
 	}
-	flag, value := p.flag(p.Word)
+	_, inside := p.valueOf(p.Word)
 	switch {
 	case waits != nil:
-		p.Value = waits.Value
-	case !ended && flag == nil && value != nil:
-		name, _, _ := strings.Cut(p.Word, "=")
-		p.Value, p.Before = value, name+"="
-	case p.Dash:
+		p.Value = waits
+	case ended || p.Word == "" || p.Word[0] != '-':
+		if p.Value = argument(p.Node.Positional, arguments); arguments == 0 && !ended {
+			p.addCommands(children)
+		}
+	case inside != nil:
+		p.Value, p.Before = inside, p.Word[:strings.Index(p.Word, "=")+1]
 	default:
-		p.Value = p.argument(arguments)
+		p.addFlags()
 	}
 	return p
 }
 
-// child returns a command below this one.
-func (p Position) child(name string) *kong.Node {
-	for _, n := range p.Node.Children {
-		if n.Name == name && !n.Hidden {
-			return n
-		}
-	}
-	return nil
-}
-
-// flag returns the flag whose value follows a word, or the value that is in it behind =.
-func (p Position) flag(word string) (next *kong.Flag, inside *kong.Value) {
-	if name, long := strings.CutPrefix(word, "--"); long {
-		name, _, whole := strings.Cut(name, "=")
-		for _, f := range p.Flags {
-			if (f.Name == name || slices.Contains(f.Aliases, name)) && !f.IsBool() {
-				if whole {
-					return nil, f.Value
-				}
-				return f, nil
-			}
-		}
-		return nil, nil
-	}
+// valueOf returns the value that follows a flag as the next word, or that is inside the word behind =.
+func (p Position) valueOf(word string) (next, inside *kong.Value) {
+	name, _, whole := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	long := strings.HasPrefix(word, "--")
 	for i, letter := range word {
-		for _, f := range p.Flags {
-			if i > 0 && f.Short == letter && !f.IsBool() {
-				if i+1 < len(word) {
-					return nil, nil // the rest is its value
-				}
-				return f, nil
+		for _, f := range p.flags {
+			switch {
+			case f.IsBool():
+			case long && whole && f.Name == name:
+				return nil, f.Value
+			case long && (f.Name == name || slices.Contains(f.Aliases, name)), !long && f.Short == letter && i == len(word)-1:
+				return f.Value, nil
+			case !long && i > 0 && f.Short == letter:
+				return nil, nil // the rest of the word is its value
 			}
 		}
 	}
 	return nil, nil
 }
 
-// argument returns the n-th argument of the command.
-func (p Position) argument(n int) *kong.Value {
-	all := p.Node.Positional
-	if d := p.Node.DefaultCmd; d != nil {
-		all = d.Positional
+// argument returns the n-th of the arguments; the last one may be repeated.
+func argument(all []*kong.Positional, n int) *kong.Value {
+	if last := len(all) - 1; n > last && last >= 0 && all[last].IsSlice() {
+		n = last
 	}
-	switch {
-	case len(all) == 0:
+	if n >= len(all) {
 		return nil
-	case n < len(all):
-		return all[n]
-	case all[len(all)-1].IsSlice():
-		return all[len(all)-1]
 	}
-	return nil
+	return all[n]
 }
 
-// Names returns the commands and flags that may stand at the cursor.
-func (p Position) Names() (all []Word) {
-	if p.Child {
-		for _, n := range p.Node.Children {
-			if !n.Hidden {
-				all = append(all, Word{n.Name, n.Help})
-			}
+func (p *Position) addCommands(all []*kong.Node) {
+	for _, n := range all {
+		p.Names = append(p.Names, Word{n.Name, n.Help})
+	}
+}
+
+func (p *Position) addFlags() {
+	for _, f := range p.flags {
+		if f.Hidden {
+			continue
+		}
+		p.Names = append(p.Names, Word{"--" + f.Name, f.Help})
+		if f.Short != 0 {
+			p.Names = append(p.Names, Word{"-" + string(f.Short), f.Help})
 		}
 	}
-	if p.Dash {
-		for _, f := range p.Flags {
-			if f.Hidden {
-				continue
-			}
-			all = append(all, Word{"--" + f.Name, f.Help})
-			if f.Short != 0 {
-				all = append(all, Word{"-" + string(f.Short), f.Help})
-			}
-		}
-	}
-	return all
 }

@@ -4,16 +4,34 @@
 package support
 
 import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"thru/internal/fault"
 	"thru/internal/unit"
 )
+
+// Part is a file of the archive: a JSON value, or a text.
+type Part struct {
+	Name    string  `json:"name"`
+	Value   any     `json:"-"`
+	Text    []byte  `json:"-"` // after Redact
+	Bytes   int     `json:"size_bytes"`
+	Removed Removed `json:"removed"`
+}
 
 // Removed counts what was replaced.
 type Removed struct {
@@ -24,10 +42,14 @@ type Removed struct {
 
 // Redactor replaces names, addresses and secrets.
 type Redactor struct {
-	KeepAddresses bool
-	names         map[string]string // in lower case
-	addresses     map[string]string
-	pattern       *regexp.Regexp // of the names; nil: not made yet
+	keepAddresses    bool
+	names, addresses map[string]string // with their substitutes, in lower case
+	pattern          *regexp.Regexp    // of the names; nil: not made yet
+}
+
+// New returns a Redactor.
+func New(keepAddresses bool) *Redactor {
+	return &Redactor{keepAddresses: keepAddresses, names: map[string]string{}, addresses: map[string]string{}}
 }
 
 // Keys of a document with names of machines, people and places, and keys of lists whose entries have a name.
@@ -46,9 +68,6 @@ const leastName = 3
 
 // Name adds names to replace, with the hosts in them: of ssh://root@web7:22, FLEET/web7 and web7.example.com.
 func (r *Redactor) Name(names ...string) {
-	if r.names == nil {
-		r.names = map[string]string{}
-	}
 	for _, name := range names {
 		key := strings.ToLower(strings.TrimSpace(name))
 		_, known := r.names[key]
@@ -78,53 +97,62 @@ func hosts(name string) []string {
 	return parts
 }
 
-// Learn adds the names of a JSON value: the value of a document, before any part is redacted.
-func (r *Redactor) Learn(value any) { r.learn(value, "", "") }
-
-// learn reads a value below a key, which is below the key above.
-func (r *Redactor) learn(value any, key, above string) {
-	switch v := value.(type) {
-	case map[string]any:
-		for k, x := range v {
-			r.learn(x, k, key)
+// Redact redacts all parts. It learns the names of all first, since any may have those of another.
+func (r *Redactor) Redact(parts []Part) error {
+	for i := range parts {
+		text, err := json.Marshal(parts[i].Value)
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber() // some have more digits than a float64
+		var plain any // maps and lists, not what Value points to
+		if err = cmp.Or(err, d.Decode(&plain)); err != nil {
+			return fmt.Errorf("support: reading %s: %w", parts[i].Name, err)
 		}
-	case []any:
-		for _, x := range v {
-			r.learn(x, key, above)
-		}
-	case string:
-		if has(namedKeys, key) || above == "labels" || key == "name" && has(namedLists, above) {
-			r.Name(v)
-		}
+		parts[i].Value = plain
+		walk(plain, "", "", func(s, key, above string) string {
+			if has(namedKeys, key) || above == "labels" || key == "name" && has(namedLists, above) {
+				r.Name(s)
+			}
+			return s
+		})
 	}
+	for i := range parts {
+		p := &parts[i]
+		value := walk(p.Value, "", "", func(s, key, _ string) string {
+			if has(sameKeys, key) {
+				return s
+			}
+			return r.Text(s, &p.Removed)
+		})
+		var err error
+		if p.Text = []byte(fmt.Sprint(value)); path.Ext(p.Name) == ".json" {
+			p.Text, err = json.MarshalIndent(value, "", "  ")
+		}
+		if err != nil {
+			return fmt.Errorf("support: writing %s: %w", p.Name, err)
+		}
+		p.Bytes = len(p.Text)
+	}
+	return nil
 }
 
-func has(words, word string) bool { return slices.Contains(strings.Fields(words), word) }
-
-// JSON returns a JSON value with its texts redacted.
-func (r *Redactor) JSON(value any, n *Removed) any { return r.json(value, "", n) }
-
-func (r *Redactor) json(value any, key string, n *Removed) any {
+// walk replaces all texts of a JSON value by what do returns for them, with their key and the key above it.
+func walk(value any, key, above string, do func(s, key, above string) string) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for k, x := range v {
-			v[k] = r.json(x, k, n)
+			v[k] = walk(x, k, key, do)
 		}
 	case []any:
 		for i, x := range v {
-			v[i] = r.json(x, key, n)
+			v[i] = walk(x, key, above, do)
 		}
 	case string:
-		if other, named := r.names[strings.ToLower(v)]; named && !has(sameKeys, key) {
-			n.Names++
-			return other
-		}
-		if !has(sameKeys, key) {
-			return r.Text(v, n)
-		}
+		return do(v, key, above)
 	}
 	return value
 }
+
+func has(words, word string) bool { return slices.Contains(strings.Fields(words), word) }
 
 // Forms of what is replaced in texts.
 var (
@@ -137,6 +165,10 @@ var (
 
 // Text returns a text without names, addresses and secrets.
 func (r *Redactor) Text(text string, n *Removed) string {
+	if other, named := r.names[strings.ToLower(text)]; named {
+		n.Names++
+		return other
+	}
 	clean := fault.Unsecret(text)
 	if clean != text {
 		n.Secrets++
@@ -149,7 +181,7 @@ func (r *Redactor) Text(text string, n *Removed) string {
 		})
 	}
 	clean = user().ReplaceAllStringFunc(clean, func(string) string { n.Names++; return "user@" })
-	if r.KeepAddresses {
+	if r.keepAddresses {
 		return clean
 	}
 	clean = mac().ReplaceAllStringFunc(clean, func(s string) string { return r.address(s, true, n) })
@@ -161,31 +193,15 @@ func (r *Redactor) Text(text string, n *Removed) string {
 
 // forms returns the pattern of all names, the longest first.
 func (r *Redactor) forms() *regexp.Regexp {
-	if r.pattern != nil {
-		return r.pattern
-	}
-	var all []string
-	for name := range r.names {
-		if len(name) >= leastName {
-			all = append(all, name)
+	if r.pattern == nil {
+		names := slices.DeleteFunc(slices.Collect(maps.Keys(r.names)), func(name string) bool { return len(name) < leastName })
+		slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
+		for i, name := range names {
+			names[i] = regexp.QuoteMeta(name)
 		}
+		r.pattern = regexp.MustCompile(`(?i)\b(?:` + strings.Join(names, "|") + `)\b`)
 	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	for i, name := range all {
-		all[i] = regexp.QuoteMeta(name)
-		if letter(name[0]) {
-			all[i] = `\b` + all[i]
-		}
-		if letter(name[len(name)-1]) {
-			all[i] += `\b`
-		}
-	}
-	r.pattern = regexp.MustCompile(`(?i)(?:` + strings.Join(all, "|") + `)`)
 	return r.pattern
-}
-
-func letter(c byte) bool {
-	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
 // address returns the substitute of an address: one for tests (RFC 2544) or for documents (RFC 3849), or a local MAC.
@@ -206,9 +222,23 @@ func (r *Redactor) address(s string, isMAC bool, n *Removed) string {
 	if before, known := r.addresses[key]; known {
 		return before
 	}
-	if r.addresses == nil {
-		r.addresses = map[string]string{}
-	}
 	r.addresses[key] = other
 	return other
+}
+
+// Archive returns the parts as a .tar.gz file, below one folder.
+func Archive(folder string, parts []Part, now time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	w := tar.NewWriter(zip)
+	var all []error
+	for _, p := range parts {
+		err := w.WriteHeader(&tar.Header{Name: folder + "/" + p.Name, Mode: 0o644, Size: int64(len(p.Text)), ModTime: now, Format: tar.FormatPAX})
+		_, werr := w.Write(p.Text)
+		all = append(all, err, werr)
+	}
+	if err := errors.Join(append(all, w.Close(), zip.Close())...); err != nil {
+		return nil, fmt.Errorf("support: packing the parts: %w", err)
+	}
+	return out.Bytes(), nil
 }

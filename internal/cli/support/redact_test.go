@@ -27,14 +27,14 @@ func TestText(t *testing.T) {
 		"thru1." + strings.Repeat("ab", 30):     "thru1.***",
 		"kernel 6.12.1, 2.5G, a.b.c, 300.1.1.1": "kernel 6.12.1, 2.5G, a.b.c, 300.1.1.1",
 	} {
-		r := &Redactor{}
+		r := New(false)
 		r.Name("web1", "db.example.com", "local", "", "10.9.9.9", "ssh://root@esx2", "fleet/kvm3")
 		r.Text("10.1.2.3 fd00::7 fe80::1 52:54:00:ab:cd:ef", &Removed{}) // numbers them
 		if got := r.Text(text, &Removed{}); got != want {
 			t.Errorf("%s\n got %s\nwant %s", text, got, want)
 		}
 	}
-	r := &Redactor{KeepAddresses: true}
+	r := New(true)
 	if got := r.Text("10.1.2.3", &Removed{}); got != "10.1.2.3" {
 		t.Errorf("--keep-addresses: %s", got)
 	}
@@ -44,17 +44,13 @@ func TestText(t *testing.T) {
 func TestJSON(t *testing.T) {
 	const text = `{"schema":"thru.result/2","command":"test","end_points":[{"name":"test","facts":{"hostname":"esx-7","interfaces":[{"name":"eth0","mac":"52:54:00:12:34:56"}]},"labels":{"site":"fra"}}],
 		"cells":[{"from":"local","to":"test"}],"findings":[{"cause":"receive-window","summary":"esx-7 (fra) limits eth0"}],"n":12345678901234567890}`
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
+	parts := []Part{{Name: "note.txt", Value: "seen at fra"}, {Name: "a.json", Value: new(json.RawMessage(text))}}
+	if err := New(false).Redact(parts); err != nil {
 		t.Fatal(err)
 	}
-	r, n := &Redactor{}, Removed{}
-	r.Learn(v)
-	out, err := json.Marshal(r.JSON(v, &n))
-	if err != nil {
-		t.Fatal(err)
+	out, n := bytes.ReplaceAll(parts[1].Text, []byte(`": `), []byte(`":`)), parts[1].Removed
+	if note := string(parts[0].Text); !strings.HasPrefix(note, "seen at name-") {
+		t.Errorf("the note is %q", note)
 	}
 	for _, want := range []string{`"command":"test"`, `"name":"eth0"`, `"from":"local"`, `"n":12345678901234567890`, `"cause":"receive-window"`, `"mac":"02:00:00:00:00:01"`} {
 		if !bytes.Contains(out, []byte(want)) {
@@ -106,7 +102,7 @@ func FuzzText(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r := &Redactor{}
+		r := New(false)
 		r.Name("web1", "a b", "(x)")
 		got := r.Text(text, &Removed{})
 		if strings.Contains(" "+strings.ToLower(got)+" ", " web1 ") {

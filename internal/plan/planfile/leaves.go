@@ -26,39 +26,26 @@ func Leaves(name, noun string, text []byte) ([]Leaf, error) {
 // leaves returns the values below a mapping.
 func (s *source) leaves(n *node, path []string) (all []Leaf, err error) {
 	for i, key := range n.keys {
-		value := n.items[i]
 		at := Leaf{Path: append(slices.Clone(path), key.text), Line: key.line, Col: key.col}
-		switch value.kind {
+		values := n.items[i : i+1]
+		switch n.items[i].kind {
 		case mapNode:
-			below, err := s.leaves(value, at.Path)
+			below, err := s.leaves(n.items[i], at.Path)
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, below...)
 			continue
 		case listNode:
-			at.List = true
-			for _, x := range value.items {
-				if err := s.scalarOf(x, key); err != nil {
-					return nil, err
-				}
-				at.Values = append(at.Values, x.text)
+			at.List, values = true, n.items[i].items
+		}
+		for _, x := range values {
+			if x.kind == nullNode || x.kind >= listNode || x.text == "" {
+				return nil, s.errorf(x, "write a value, or leave the key out", "%s has no value", clip(key.text))
 			}
-		default:
-			if err := s.scalarOf(value, key); err != nil {
-				return nil, err
-			}
-			at.Values = []string{value.text}
+			at.Values = append(at.Values, x.text)
 		}
 		all = append(all, at)
 	}
 	return all, nil
-}
-
-// scalarOf refuses a value that is no text, number, true or false.
-func (s *source) scalarOf(n, key *node) error {
-	if n.kind == nullNode || n.kind >= listNode || n.text == "" {
-		return s.errorf(n, "write a value, or leave the key out", "%s has no value", clip(key.text))
-	}
-	return nil
 }
