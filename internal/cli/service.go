@@ -26,7 +26,8 @@ type roleArg struct {
 }
 
 type serviceInstallCmd struct {
-	Words      []string `arg:"" optional:"" name:"serve|control" help:"serve (the default) or control; after -- its flags, such as -- --label site=east --data-ports 6000-6031."`
+	Role       string   `arg:"" optional:"" help:"serve (the default) or control."`
+	Flags      []string `arg:"" optional:"" help:"Flags of it, after --, such as -- --label site=east --data-ports 6000-6031."`
 	Controller string   `name:"controller" placeholder:"NAME" help:"Serve under this controller: a name of thru join, the join string itself, or - to read it from stdin. The service gets a copy that only root can read."`
 	Restart    bool     `name:"restart" help:"Restart it even if nothing changes, such as after thru itself was replaced."`
 	Yes        bool     `name:"yes" help:"Do not ask."`
@@ -72,9 +73,11 @@ func (c *serviceInstallCmd) Run(ctx context.Context, e *env) error {
 
 // unit reads the flags of the service as the service will read them.
 func (c *serviceInstallCmd) unit(e *env) (service.Unit, error) {
-	u := service.Unit{Role: "serve", Flags: c.Words}
-	if len(c.Words) > 0 && (c.Words[0] == "serve" || c.Words[0] == "control") {
-		u.Role, u.Flags = c.Words[0], c.Words[1:]
+	u := service.Unit{Role: c.Role, Flags: c.Flags}
+	if u.Role != "serve" && u.Role != "control" { // without a role the first flag takes its place
+		if u.Role = "serve"; c.Role != "" {
+			u.Flags = append([]string{c.Role}, c.Flags...)
+		}
 	}
 	k, err := parse(e, append([]string{u.Role}, u.Flags...))
 	if err != nil {

@@ -45,7 +45,14 @@ func (p Plan) Install(ctx context.Context, run Runner, restart bool, did func(st
 	if !changed && len(p.Files) > 0 && p.Runs(ctx, run) {
 		return false, nil
 	}
-	return true, commands(ctx, run, p.Start, did)
+	err := commands(ctx, run, p.Start, did)
+	if err == nil || p.Why == nil {
+		return true, err
+	}
+	if why, werr := run(ctx, p.Why); werr == nil && why != "" {
+		err = fault.Failf("fix that, and run it again; thru service remove undoes it", "service: the service does not start: %s", fault.Printable(why))
+	}
+	return true, err
 }
 
 // Remove stops the service and removes the files. If there is no such service, it changes nothing, and returns false.

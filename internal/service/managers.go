@@ -21,6 +21,7 @@ func systemd(u Unit, root string) Plan {
 		Stop:    [][]string{{"-systemctl", "disable", "--now", socket, unit}},
 		Clean:   [][]string{{"systemctl", "daemon-reload"}, {"-systemctl", "reset-failed", unit}},
 		Running: []string{"systemctl", "is-active", "--quiet", unit},
+		Why:     []string{"systemctl", "show", "--property=StatusText", "--value", unit},
 	}
 	if !exists(root, "/usr/lib/systemd/system/"+unit) && !exists(root, "/lib/systemd/system/"+unit) {
 		p.Files = []File{

@@ -40,6 +40,7 @@ type Plan struct {
 	Start, Stop [][]string // after the files are written; before they are removed
 	Clean       [][]string // after they are removed
 	Running     []string   // succeeds if the service runs
+	Why         []string   // prints why it does not start; nil: the log says it
 	Logs        string     // command that prints the log
 	State       string     // folder that stays when the service is removed
 

@@ -232,6 +232,16 @@ func TestInstallFails(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Unit is masked.") || !strings.Contains(fault.Hint(err), "thru service remove") {
 		t.Errorf("a failing command: %v (%s)", err, fault.Hint(err))
 	}
+	busy := func(_ context.Context, c []string) (string, error) {
+		if c[1] == "show" {
+			return "listening on :5200: address already in use", nil
+		}
+		return "", errors.New("exit status 1")
+	}
+	_, err = planOf(t, u, "linux", rootOf(t, "linux")).Install(context.Background(), busy, false, func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "does not start: listening on :5200") {
+		t.Errorf("a port in use: %v", err)
+	}
 	root = rootOf(t, "linux")
 	if err := os.WriteFile(filepath.Join(root, "etc"), nil, 0o644); err != nil {
 		t.Fatal(err)
