@@ -147,6 +147,8 @@ func (e *env) valuesOf(ctx context.Context, of, word string) (words []shell.Word
 		return e.commandNames(), shell.Words
 	case "topic":
 		return append(e.commandNames(), plain(slices.Concat(docs.Topics(), docs.IDs()))...), shell.Words
+	case "role", "serve|control":
+		return plain([]string{"serve", "control"}), shell.Words
 	case "kind":
 		return plain(planfile.Starters()), shell.Words
 	case "shell":

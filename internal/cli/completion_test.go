@@ -41,6 +41,7 @@ func TestCompletion(t *testing.T) {
 		"history ":                  {shell.Words, "list prune", "local"},
 		"history --ver":             {shell.Words, "--verdict", ""},
 		"history list --verdict ":   {shell.Words, "pass fail", ""},
+		"service status ":           {shell.Words, "serve control", ""},
 		"plan new ":                 {shell.Words, "mesh", "check"},
 		"plan check ":               {shell.Files, "", ""},
 		"help tra":                  {shell.Words, "traffic transfer", ""},

@@ -23,7 +23,7 @@ import (
 // Flags by their names: those that mean the same in every command, so that one setting is enough, beside the options of
 // a test; and those that ask for something to be done once, which a setting would repeat.
 const (
-	everywhere = "color json all store no-store nats nkey creds tls-ca"
+	everywhere = "color json all store no-store log log-level nats nkey creds tls-ca"
 	actions    = "help rotate replace remove list forget watch rollback aa yes script resume dry-run nats-key nats-config verify my-key overwrite write print-join restart undo"
 )
 
@@ -312,7 +312,7 @@ func (c *configCmd) Run(_ context.Context, e *env) error {
 		if len(found) > 0 {
 			shown.Value, shown.Source = fault.Printable(fault.Unsecret(found[0].Text())), &found[0].Source
 		}
-		if len(found) > 0 || c.All {
+		if len(found) > 0 || c.All && !r.also {
 			out.Settings = append(out.Settings, shown)
 		}
 	}
@@ -332,6 +332,7 @@ func (c *configCmd) Run(_ context.Context, e *env) error {
 type settingRow struct {
 	settable
 	keys []string
+	also bool // the keys at the top have a line too
 }
 
 // rows returns the settings of all commands by their keys, or those of one command with all keys that set them.
@@ -341,14 +342,14 @@ func (c *configCmd) rows(all []settable) (rows []settingRow) {
 		switch {
 		case command != "":
 			if len(x.own) == 0 || strings.HasPrefix(x.own[0], command+".") {
-				rows = append(rows, settingRow{x, x.keys()})
+				rows = append(rows, settingRow{x, x.keys(), false})
 			}
 		case len(x.shared) > 0 && !seen[x.shared[0]]:
 			seen[x.shared[0]] = true
-			rows = append(rows, settingRow{x, x.shared})
+			rows = append(rows, settingRow{x, x.shared, false})
 		}
 		if command == "" && len(x.own) > 0 {
-			rows = append(rows, settingRow{x, x.own})
+			rows = append(rows, settingRow{x, x.own, len(x.shared) > 0})
 		}
 	}
 	return rows
