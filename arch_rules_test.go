@@ -77,6 +77,7 @@ func TestRulesFire(t *testing.T) {
 		{"prose", "internal/report/x.go", "import \"strings\"\nfunc f(warning string) bool { return strings.Contains(warning, \"single run\") }", true},
 		{"prose", "internal/report/x.go", "import \"strings\"\nfunc f(c cell) {\n\tfor _, w := range c.Hosts {\n\t\t_ = strings.Contains(w, \"single run\")\n\t}\n}", false},
 		{"prose", "internal/report/x.go", "import \"stat\"\nfunc f(r result) bool { return r.Note == stat.NoteOfRates }", true},
+		{"prose", "internal/report/x.go", "import \"measure\"\nfunc f(g gap) bool { return g.Why == measure.NotInCapture }", true},
 		{"prose", "internal/report/x.go", "func f(r result) bool { return \"equal\" != r.Note }", true},
 		{"prose", "internal/report/x.go", "func f(r, x result) bool { return r.Note != \"\" && r.Note == x.Note }", false},
 		{"size", "internal/unit/x.go", strings.Repeat("\n", 600), true},

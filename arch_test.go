@@ -276,15 +276,14 @@ func isProse(e ast.Expr) bool {
 	return ok && slices.Contains(proseFields(), f.Sel.Name)
 }
 
-// isText reports whether an expression is a text that is not empty, or an exported name of another package. Those
-// of measure are part of the document's vocabulary, and may serve as codes.
+// isText reports whether an expression is a text that is not empty, or an exported name of another package.
 func isText(e ast.Expr) bool {
 	switch x := e.(type) {
 	case *ast.BasicLit:
 		return x.Kind == token.STRING && x.Value != `""`
 	case *ast.SelectorExpr:
 		p, ok := x.X.(*ast.Ident)
-		return ok && p.Obj == nil && p.Name != "measure" && ast.IsExported(x.Sel.Name) && !isProse(x)
+		return ok && p.Obj == nil && ast.IsExported(x.Sel.Name) && !isProse(x)
 	}
 	return false
 }

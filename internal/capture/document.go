@@ -358,6 +358,11 @@ func lack(e *measure.Evidence, fact, why string) {
 	e.Missing = append(e.Missing, measure.NotChecked{Fact: fact, Why: why})
 }
 
+// unseen notes a counter of the end that no capture shows.
+func unseen(e *measure.Evidence, fact, why string) {
+	e.Missing = append(e.Missing, measure.NotChecked{Fact: fact, Why: why, Code: measure.NotInCapture})
+}
+
 // opened returns the distribution of the handshakes' round-trip times; nil
 // where no handshake is in the capture.
 func opened(all []stream) *measure.RTT {

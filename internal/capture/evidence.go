@@ -31,7 +31,7 @@ func (d *draft) senderSide(w direction) *measure.Evidence {
 	for i := range e.Bins {
 		w.roundTrips(&e.Bins[i])
 	}
-	lack(e, "streams.tcp", measure.NotInCapture)
+	unseen(e, "streams.tcp", "a capture does not show it")
 	return e
 }
 
@@ -45,8 +45,8 @@ func (d *draft) receiverSide(w direction) *measure.Evidence {
 		s := &e.Streams[i]
 		s.Local, s.Peer = s.Peer, s.Local
 	}
-	lack(e, "bytes_read", measure.ReadNotInCapture)
-	lack(e, "streams.tcp", measure.NotInCapture)
+	unseen(e, "bytes_read", "a capture shows what was acknowledged, not what the program read")
+	unseen(e, "streams.tcp", "a capture does not show it")
 	return e
 }
 
@@ -97,7 +97,7 @@ func (d *draft) side(f *File, all []stream, tried span, count func(*stream) trac
 	if len(all) == 0 { // no data passed, but the flow may have been opened
 		e.RTTIdle = opened(d.allOf(f, false))
 	}
-	lack(e, "host", measure.NotInCapture)
+	unseen(e, "host", "a capture does not show it")
 	if e.RTTIdle == nil {
 		lack(e, "rtt_idle", "the capture has no handshake with a reliable round trip")
 	}

@@ -271,7 +271,7 @@ func (r *planRun) await(ctx context.Context, x *measure.ManualStep, h *plan.Manu
 // gaveUp returns the error of a state that did not come into force.
 func (r *planRun) gaveUp(ctx context.Context, x *measure.ManualStep, h *plan.ManualStep, last string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return fault.Failf("", "%s while waiting for %s", measure.Interrupted, x.Variant)
+		return fault.Failf("", "%w while waiting for %s", fault.ErrInterrupted, x.Variant)
 	}
 	return fault.Failf("raise wait: in the plan", "cli: %s has not come into force within %s: %s", x.Variant, unit.Duration(int64(h.Wait)), last)
 }

@@ -375,7 +375,7 @@ func (r *planRun) keep(p plan.Plan) error {
 
 // hasFailed reports whether a cell has a run with an error.
 func hasFailed(c measure.Cell) bool {
-	return slices.ContainsFunc(c.Runs, func(x measure.Run) bool { return x.Error != nil && x.Error.Message != measure.Interrupted })
+	return slices.ContainsFunc(c.Runs, func(x measure.Run) bool { return x.Error != nil && !x.Error.Interrupted })
 }
 
 // measure runs the plan until the given number of turns is done; 0: all.

@@ -10,6 +10,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/cause/diagnose"
+	"thru/internal/fault"
 	"thru/internal/measure"
 )
 
@@ -93,7 +94,7 @@ func (s *side) evidence(within, idleAge time.Duration) *measure.Evidence {
 func (f *flow) finish(err error) measure.Run {
 	f.run.Partial = err != nil
 	if errors.Is(err, context.Canceled) {
-		err = errInterrupted
+		err = fault.ErrInterrupted
 	}
 	if err != nil {
 		f.run.Error = Describe(err)

@@ -102,7 +102,7 @@ func TestDiskInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	doc, err := (&Runner{Watch: &quiet{}}).Disk(ctx, e, bus.DiskStart{}, func(measure.DiskTick) { cancel() })
-	if err == nil || err.Error() != measure.Interrupted || len(doc.Disks) != 1 {
+	if err == nil || !errors.Is(err, fault.ErrInterrupted) || len(doc.Disks) != 1 {
 		t.Errorf("%v, %+v", err, doc.Disks)
 	}
 }

@@ -53,7 +53,7 @@ func (r *Runner) Explain(ctx context.Context, p plan.Plan, how Probing, budget t
 		err = x.makeExperiments(ctx)
 	}
 	if ctx.Err() != nil {
-		doc.Ended, err = endedInterrupted, fault.Failf(kept(doc), "interrupted")
+		doc.Ended, err = endedInterrupted, fault.Failf(kept(doc), "%w", fault.ErrInterrupted)
 	}
 	r.fetchCounters(ctx, doc)
 	r.conclude(p, doc)

@@ -245,7 +245,7 @@ func TestHypervisorsInterrupted(t *testing.T) {
 	f := &fakeSource{name: "vsphere://vc", every: time.Second}
 	h := &quiet{step: func(int) { cancel() }}
 	doc, err := (&Runner{Ends: pairOf(local, peer), Watch: h, Hypervisors: []hypervisor.Source{f}}).Run(ctx, p)
-	if err == nil || !strings.Contains(err.Error(), measure.Interrupted) {
+	if err == nil || !errors.Is(err, fault.ErrInterrupted) {
 		t.Fatal(err)
 	}
 	if want := []string{"inventory", "watch", "end", "in time"}; !slices.Equal(f.asked(), want) {

@@ -115,7 +115,7 @@ func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, fact
 		c := &cells[k]
 		c.Runs = append(c.Runs, runs[k])
 		c.Spec.MaxRate = lowest(c.Spec.MaxRate, r.end(c.From).Hello.Limits.RateBps, r.end(c.To).Hello.Limits.RateBps)
-		if c.Error = runs[k].Error; r.goesOn && wasInterrupted(c.Error) {
+		if c.Error = runs[k].Error; r.goesOn && c.Error != nil && c.Error.Interrupted {
 			c.Error = nil // the cell has not failed: the run says how it ended
 		}
 		introduce(doc, runs[k])
@@ -171,9 +171,9 @@ func (r *Runner) resume(p plan.Plan, doc *measure.Document, now time.Time) error
 func interruption(doc *measure.Document) error {
 	hint := kept(doc)
 	if p := doc.Plan; p != nil && p.Steps > 1 {
-		return fault.Failf(hint, "%s after %d of %d steps", measure.Interrupted, p.Done, p.Steps)
+		return fault.Failf(hint, "%w after %d of %d steps", fault.ErrInterrupted, p.Done, p.Steps)
 	}
-	return fault.Failf(hint, measure.Interrupted)
+	return fault.Failf(hint, "%w", fault.ErrInterrupted)
 }
 
 // sameCell reports whether two cells have the same plan.

@@ -188,7 +188,7 @@ func finished(doc *measure.Document, begin time.Time, err error) (*measure.Docum
 
 // Describe turns an error into its form in the document.
 func Describe(err error) *measure.Error {
-	return &measure.Error{Message: fault.Plain(err.Error()), Hint: fault.Hint(err), ExitCode: fault.Code(err)}
+	return &measure.Error{Message: fault.Plain(err.Error()), Hint: fault.Hint(err), ExitCode: fault.Code(err), Interrupted: errors.Is(err, fault.ErrInterrupted)}
 }
 
 // names returns the names of the end points, `local` first.
@@ -295,11 +295,6 @@ func (r *Runner) link(p plan.Plan, step plan.Step) stat.Link {
 	}
 	return link
 }
-
-// errInterrupted is the error of a run that the user interrupted.
-var errInterrupted = errors.New(measure.Interrupted)
-
-func wasInterrupted(e *measure.Error) bool { return e != nil && e.Message == measure.Interrupted }
 
 // namedAtMost is how many names a message lists.
 const namedAtMost = 3

@@ -51,7 +51,7 @@ func (r *Runner) Tune(ctx context.Context, p plan.Plan, how Probing, t Tuning) (
 	interrupted := ctx.Err() != nil
 	undoing := x.finish(ctx, x.unsure || err != nil && !interrupted)
 	if interrupted {
-		x.doc.Ended, err = endedInterrupted, fault.Failf(x.stays(), measure.Interrupted)
+		x.doc.Ended, err = endedInterrupted, fault.Failf(x.stays(), "%w", fault.ErrInterrupted)
 	}
 	if err != nil && x.anyLost() != nil {
 		x.doc.Ended = cmp.Or(x.doc.Ended, endedLost)

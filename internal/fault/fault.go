@@ -19,6 +19,9 @@ const (
 	Verdict      = 3
 )
 
+// ErrInterrupted is the error of what the user ended.
+var ErrInterrupted = errors.New("interrupted")
+
 // Error is an error with a hint and an exit code.
 type Error struct {
 	Code int

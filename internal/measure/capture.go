@@ -2,11 +2,8 @@ package measure
 
 import "time"
 
-// Reasons why a capture leaves a counter of an end unchecked.
-const (
-	NotInCapture     = "a capture does not show it"
-	ReadNotInCapture = "a capture shows what was acknowledged, not what the program read"
-)
+// NotInCapture is the NotChecked.Code of a counter of an end that no capture shows.
+const NotInCapture = "not_in_capture"
 
 // ByCapture is the value of Evidence.Reported where an end is known only by its packets.
 const ByCapture = "a capture"

@@ -59,6 +59,7 @@ func Decode(text []byte) (*Document, error) {
 	nameOffloads(&d)
 	nameNoHypervisor(&d)
 	nameParts(&d)
+	nameReasons(&d)
 	return &d, nil
 }
 

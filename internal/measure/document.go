@@ -45,9 +45,10 @@ type Document struct {
 
 // Error is why a command failed: a line and a hint for people, the exit code of the process for programs.
 type Error struct {
-	Message  string `json:"message"`
-	Hint     string `json:"hint,omitempty"`
-	ExitCode int    `json:"exit_code"`
+	Message     string `json:"message"`
+	Hint        string `json:"hint,omitempty"`
+	ExitCode    int    `json:"exit_code"`
+	Interrupted bool   `json:"interrupted,omitempty"` // the user ended it
 }
 
 // exitVerdict is the exit code of a measurement that is complete but does not pass.
@@ -79,9 +80,6 @@ const Local = "local"
 
 // PairName returns the name of a pair in messages.
 func PairName(from, to string) string { return from + " -> " + to }
-
-// Interrupted is the message of a run that the user ended.
-const Interrupted = "interrupted"
 
 // EndPoint is a host that took part.
 type EndPoint struct {

@@ -6,6 +6,7 @@ import "strings"
 type NotChecked struct {
 	Fact string `json:"fact"`
 	Why  string `json:"why"`
+	Code string `json:"code,omitempty"` // NotInCapture; empty for all other reasons
 }
 
 // Covers reports whether n stands for a fact: for the fact itself, or for something that contains it ("nics.eth0", "nics.eth0.*", "*").

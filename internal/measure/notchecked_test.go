@@ -72,3 +72,19 @@ func TestNoHypervisorOfOlderResults(t *testing.T) {
 		t.Errorf("%q, %q", a, b)
 	}
 }
+
+// TestReasonsOfOlderResults checks that a result of a version that gives reasons only as texts gets their codes.
+func TestReasonsOfOlderResults(t *testing.T) {
+	d, err := Decode([]byte(`{"schema": "` + Schema + `", "cells": [{"runs": [{"error": {"message": "interrupted", "exit_code": 1}, "flows": [{"receiver": {"reported_by": "a capture",
+		"not_checked": [{"fact": "host", "why": "a capture does not show it"}, {"fact": "rtt_idle", "why": "the capture has no handshake"}]}}]}, {"error": {"message": "refused", "exit_code": 1}}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := d.Cells[0].Runs
+	if !runs[0].Error.Interrupted || runs[1].Error.Interrupted {
+		t.Errorf("%+v, %+v", runs[0].Error, runs[1].Error)
+	}
+	if n := runs[0].Flows[0].Receiver.Missing; n[0].Code != NotInCapture || n[1].Code != "" {
+		t.Errorf("%+v", n)
+	}
+}

@@ -121,6 +121,35 @@ func nameParts(d *Document) {
 	}
 }
 
+// nameReasons sets the codes of reasons that earlier versions tell only in texts: that the user ended a run, and that
+// no capture shows a counter.
+func nameReasons(d *Document) {
+	for i := range d.Cells {
+		for k := range d.Cells[i].Runs {
+			r := &d.Cells[i].Runs[k]
+			if e := r.Error; e != nil && e.Message == "interrupted" {
+				e.Interrupted = true
+			}
+			for _, f := range r.Flows {
+				nameUnseen(f.Sender)
+				nameUnseen(f.Receiver)
+			}
+		}
+	}
+}
+
+func nameUnseen(e *Evidence) {
+	if e == nil || e.Reported != ByCapture {
+		return
+	}
+	for i := range e.Missing {
+		switch n := &e.Missing[i]; n.Why {
+		case "a capture does not show it", "a capture shows what was acknowledged, not what the program read":
+			n.Code = NotInCapture
+		}
+	}
+}
+
 // nameNoHypervisor words why no placement is known as today, for results of versions with other words.
 func nameNoHypervisor(d *Document) {
 	for i := range d.EndPoints {

@@ -162,7 +162,7 @@ func explained(files []string, c measure.Cell) *measure.Document {
 		e.PerSec, e.Route = nil, nil
 	}
 	d.Cells, d.Findings = []measure.Cell{c}, c.Findings
-	d.Missing = []measure.NotChecked{{Fact: "cpu_of_each_end", Why: "a capture does not show it"}}
+	d.Missing = []measure.NotChecked{{Fact: "cpu_of_each_end", Why: "a capture does not show it", Code: measure.NotInCapture}}
 	return d
 }
 

@@ -14,40 +14,65 @@ import (
 )
 
 // gaps groups by reason what was not checked of the measurement.
-func gaps(d *measure.Document) []doc.Gap {
-	var out []doc.Gap
-	add := func(missing []measure.NotChecked) {
-		for _, m := range missing {
-			if !m.IsAskedOf() { // a warning explains why a hypervisor did not answer, and what to do
-				out = doc.AddGap(out, inWords(doc.Clean(m.Fact)), doc.Reason(m.Why))
-			}
+func gaps(d *measure.Document) (out []doc.Gap) {
+	for _, m := range missing(d) {
+		out = doc.AddGap(out, inWords(doc.Clean(m.Fact)), doc.Reason(m.Why))
+	}
+	return out
+}
+
+// fileGaps words in few words why facts of capture files were not checked.
+func fileGaps(d *measure.Document) (out []doc.Gap) {
+	unseen := false
+	for _, m := range missing(d) {
+		switch {
+		case m.Code == measure.NotInCapture:
+			unseen = true
+		case m.Fact == "ceiling":
+			out = doc.AddGap(out, "ceiling", "set the link rate with --link-rate")
+		case m.Fact == "rfc6349.transfer_time_ratio", m.Fact == "steady_state": // the ceiling, and a warning, contain them
+		default:
+			out = doc.AddGap(out, inWords(doc.Clean(m.Fact)), doc.Reason(m.Why))
 		}
 	}
-	add(d.Missing)
-	add(unwatched(d))
+	if unseen {
+		out = append(out, doc.Gap{Why: "not visible in packets", Facts: []string{"CPU and memory of both ends", "bytes that the programs read"}})
+	}
+	return out
+}
+
+// missing lists what was not checked of the measurement.
+func missing(d *measure.Document) []measure.NotChecked {
+	out := slices.Concat(d.Missing, unwatched(d))
 	for i := range d.Groups {
-		add(d.Groups[i].Missing)
+		out = append(out, d.Groups[i].Missing...)
 	}
 	for i := range d.Cells {
-		if d.Cells[i].Baseline || result.IsExperiment(&d.Cells[i]) {
-			continue
+		if c := &d.Cells[i]; !c.Baseline && !result.IsExperiment(c) {
+			out = append(out, missingOf(c)...)
 		}
-		add(d.Cells[i].Missing)
-		for _, e := range result.Evidences(&d.Cells[i]) {
-			add(e.Missing)
+	}
+	// A warning explains why a hypervisor did not answer, and what to do.
+	return slices.DeleteFunc(out, measure.NotChecked.IsAskedOf)
+}
+
+// missingOf lists what was not checked of a cell.
+func missingOf(c *measure.Cell) []measure.NotChecked {
+	out := slices.Clone(c.Missing)
+	for _, e := range result.Evidences(c) {
+		out = append(out, e.Missing...)
+	}
+	if r := result.ShownRun(c); r != nil {
+		for _, f := range r.Flows {
+			out = append(out, f.Missing...)
 		}
-		if r := result.ShownRun(&d.Cells[i]); r != nil {
-			for _, f := range r.Flows {
-				add(f.Missing)
-			}
+	}
+	if f := result.CapturedFlow(c); f != nil {
+		for _, x := range f.Captures[:min(len(f.Captures), result.MaxCaptured)] {
+			out = append(out, x.Missing...)
 		}
-		if f := result.CapturedFlow(&d.Cells[i]); f != nil {
-			for _, c := range f.Captures[:min(len(f.Captures), result.MaxCaptured)] {
-				add(c.Missing)
-			}
-			if f.Crossing != nil {
-				add(f.Crossing.Missing)
-			}
+		if f.Crossing != nil {
+			out = append(out, f.Crossing.Missing...)
 		}
 	}
 	return out
@@ -217,24 +242,4 @@ func cellLabel(d *measure.Document, c *measure.Cell) string {
 	default:
 		return result.PathName(c)
 	}
-}
-
-// fileGaps returns in few words why facts of capture files were not checked.
-func fileGaps(all []doc.Gap) (out []doc.Gap) {
-	unseen := false
-	for _, g := range all {
-		switch {
-		case g.Why == measure.NotInCapture, g.Why == measure.ReadNotInCapture:
-			unseen = true
-		case slices.Contains(g.Facts, "ceiling"):
-			out = append(out, doc.Gap{Why: "set the link rate with --link-rate", Facts: []string{"ceiling"}})
-		case slices.Contains(g.Facts, "time ratio"), slices.Contains(g.Facts, "steady state"): // the ceiling, and a warning, contain them
-		default:
-			out = append(out, g)
-		}
-	}
-	if unseen {
-		out = append(out, doc.Gap{Why: "not visible in packets", Facts: []string{"CPU and memory of both ends", "bytes that the programs read"}})
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -77,10 +78,7 @@ func (p *printer) answer(v *view) {
 	case v.Verdict != nil:
 		code = text.Bold + ";" + text.Red
 	}
-	answer := v.Answer
-	if answer == "" {
-		answer = "no complete result"
-	}
+	answer := cmp.Or(v.Answer, "no complete result")
 	for _, s := range []string{answer, v.Back} {
 		if s != "" {
 			p.Loud(code, s)
@@ -128,10 +126,7 @@ func (p *printer) baselines(v *view) {
 
 // baselineText returns a cell in one line.
 func baselineText(c result.Cell) string {
-	figure := result.FigureText(c.Source)
-	if figure == "" {
-		figure = "no result"
-	}
+	figure := cmp.Or(result.FigureText(c.Source), "no result")
 	s := c.Name + ", " + unit.Plural(c.Source.Streams, "stream") + ": " + figure
 	if c.Source.SenderCPU != nil || c.Source.ReceiverCPU != nil {
 		s += ", CPU sender/receiver " + result.MachinePct(c.Source.SenderCPU) + "/" + result.MachinePct(c.Source.ReceiverCPU)
@@ -203,7 +198,7 @@ func (p *printer) filed(v *view) {
 		doc.Print(p, []doc.Block{doc.Pairs{Name: v.Why[i].Direction, Rows: v.Why[i].Others(before, true)}})
 	}
 	left := *v
-	if left.Missing = fileGaps(v.Missing); v.Silent {
+	if left.Missing = v.Unseen; v.Silent {
 		left.Missing = nil // a connection without data lacks no figures
 	}
 	p.lists(&left)

@@ -59,6 +59,7 @@ type view struct {
 	Advice      []string
 	Warnings    []string
 	Missing     []doc.Gap // of the measurement
+	Unseen      []doc.Gap // the same in few words, for a terminal that prints capture files
 	FactGaps    []doc.Gap // of the hosts
 	Error       *measure.Error
 	Thru        string
@@ -111,6 +112,9 @@ func newView(d *measure.Document) *view {
 		tuned.Ending = tuned.HowEnded(v.Ended, v.Elapsed)
 	}
 	v.Blocks = slices.Concat(tuned.Blocks(), transfer.Blocks(v.Moving), transfer.DiskBlocks(d.Disks))
+	if result.OfFiles(d) {
+		v.Unseen = fileGaps(d)
+	}
 	if inventory.Is(d) {
 		v.Blocks = inventory.Blocks(d)
 	} else {
@@ -124,23 +128,21 @@ func newView(d *measure.Document) *view {
 		v.Error = &measure.Error{Message: doc.Reason(d.Error.Message), Hint: doc.Clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
 	}
 	if d.Verdict != nil {
-		v.Verdict = &verdict{Pass: d.Verdict.Pass, Open: d.Verdict.Inconclusive, Do: doc.Clean(d.Verdict.Do), Word: result.VerdictWord(d.Verdict), Reason: doc.Clean(d.Verdict.Reason)}
-		v.Verdict.Reason = unsaid(d, v.Answer, v.Verdict.Reason)
+		v.Verdict = &verdict{Pass: d.Verdict.Pass, Open: d.Verdict.Inconclusive, Do: doc.Clean(d.Verdict.Do), Word: result.VerdictWord(d.Verdict), Reason: addedReason(d)}
 	}
 	v.showCells(d)
 	return v
 }
 
-// unsaid returns what the reason of a verdict adds to the answer of a plan. That of a ladder is shown below
-// its rungs.
-func unsaid(d *measure.Document, answer, reason string) string {
-	if d.Ladder != nil && len(d.Targets) == 0 && result.IsPlanned(d) {
-		return ""
+// addedReason returns what the reason of a verdict adds to the other sections: rungs and targets have tables.
+func addedReason(d *measure.Document) string {
+	switch {
+	case !result.IsPlanned(d) || d.Ladder == nil && len(d.Targets) == 0:
+		return doc.Clean(d.Verdict.Reason)
+	case len(d.Targets) > 0:
+		return doc.Clean(d.Verdict.Undecided)
 	}
-	if said := fleet.TargetsLine(d); said != "" && strings.Contains(answer, said) {
-		reason = strings.TrimLeft(strings.TrimPrefix(reason, said), ";: ")
-	}
-	return reason
+	return ""
 }
 
 // showCells chooses the cells that are shown one by one: of a large plan only the slowest.

@@ -203,7 +203,7 @@ func (t *team) failures(d *measure.Document) {
 	for _, c := range t.cells {
 		bad, last := 0, measure.Failure{From: c.From, To: c.To}
 		for i := range c.Runs {
-			if e := c.Runs[i].Error; e != nil && e.Message == measure.Interrupted {
+			if e := c.Runs[i].Error; e != nil && e.Interrupted {
 				continue
 			}
 			if p := pairOf(c, &c.Runs[i]); !p.complete() {
