@@ -317,7 +317,7 @@ func Lines(text string, first, rest int) (all []string) {
 	return append(all, line)
 }
 
-// Cell breaks text at spaces, and words longer than the width anywhere.
+// Cell breaks text at spaces, and words longer than the width within.
 func Cell(text string, width int) []string {
 	if utf8.RuneCountInString(text) <= width || width < 1 {
 		return []string{text}
@@ -326,11 +326,23 @@ func Cell(text string, width int) []string {
 	for _, line := range Lines(text, width, width) {
 		rest := []rune(line)
 		for len(rest) > width {
-			out, rest = append(out, string(rest[:width])), rest[width:]
+			n := within(rest, width)
+			out, rest = append(out, string(rest[:n])), rest[n:]
 		}
 		out = append(out, string(rest))
 	}
 	return out
+}
+
+// within returns where to break a word longer than the width: after a dot, dash or slash, if that takes no more lines.
+func within(word []rune, width int) int {
+	least := len(word) - width*((len(word)-1)/width)
+	for n := width; n >= least; n-- {
+		if strings.ContainsRune(".-/:", word[n-1]) {
+			return n
+		}
+	}
+	return width
 }
 
 // Pad appends spaces up to n columns.
