@@ -121,11 +121,7 @@ func lost(d *measure.DatagramFigures) string {
 	if d == nil {
 		return ""
 	}
-	s := unit.Percent(d.LossPct)
-	if d.JitterNs != nil {
-		s += ", jitter " + doc.ShortTime(*d.JitterNs)
-	}
-	return s
+	return unit.Percent(d.LossPct) + doc.Known(", jitter %s", d.JitterNs, doc.ShortTime)
 }
 
 // cpu returns the load of the machine, and whether other work causes it.

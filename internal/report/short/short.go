@@ -178,7 +178,7 @@ func first(all []string) string { return strings.Join(doc.FirstOf(all, mostLines
 func hidden(d *measure.Document, g *report.Gist, all string) string {
 	var parts []string
 	if g.Risks {
-		parts = append(parts, "risks")
+		parts = append(parts, "fix has risks")
 	}
 	if n := len(g.Warned); n > 0 && !showsWarned(g) {
 		parts = append(parts, unit.Plural(n, "gate")+doc.Verb(n, " warns", " warn"))

@@ -160,7 +160,7 @@ func TestNothingLost(t *testing.T) {
 	if err := Text(&b, load(t, "explain"), text.Options{Width: 80}, "thru report 4711 --all"); err != nil {
 		t.Fatal(err)
 	}
-	if want := "risks; 8 causes ruled out; 10 facts not checked (thru report 4711 --all)\n"; !strings.HasSuffix(b.String(), want) {
+	if want := "fix has risks; 8 causes ruled out; 10 facts not checked (thru report 4711 --all)\n"; !strings.HasSuffix(b.String(), want) {
 		t.Errorf("no %q at the end of\n%s", want, b.String())
 	}
 	b.Reset()
@@ -184,7 +184,7 @@ func TestRisks(t *testing.T) {
 	d := load(t, "check")
 	d.Gates[0].Risk = "it may do this and that"
 	var b bytes.Buffer
-	if err := Text(&b, d, text.Options{Width: 80}, "--all"); err != nil || strings.Contains(b.String(), "this and that") || !strings.Contains(b.String(), "\nrisks; ") {
+	if err := Text(&b, d, text.Options{Width: 80}, "--all"); err != nil || strings.Contains(b.String(), "this and that") || !strings.Contains(b.String(), "\nfix has risks; ") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	b.Reset()
