@@ -128,9 +128,7 @@ func (a *Agent) Hello(ctx context.Context, _ string, _ bus.HelloRequest) (bus.He
 	if a.conf.Addrs != nil {
 		r.Addrs = a.conf.Addrs()
 	}
-	if facts.Cores != nil {
-		r.CPUs = *facts.Cores
-	}
+	r.CPUs = measure.Value(facts.Cores)
 	return r, nil
 }
 

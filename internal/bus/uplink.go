@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -65,9 +66,7 @@ func (t *uplink) viaHub(ctx context.Context, w access, privilege string, key fun
 	}
 	conf := DialConfig{Addrs: w.join.Control, Secret: w.join.Secret, Pin: w.join.Pin, Timeout: dialTime, Device: w.device, LocalAddr: w.source}
 	t.where = w.join.Name
-	if t.where == "" {
-		t.where = w.join.Control[0]
-	}
+	t.where = cmp.Or(t.where, w.join.Control[0])
 	t.explain = func(err error) error { return hubError(t.where, err) }
 	t.options = []nats.Option{
 		nats.SetCustomDialer(hubDialer{ctx, conf, t.seen}), nats.SkipHostLookup(), nats.IgnoreDiscoveredServers(),

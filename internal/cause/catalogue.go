@@ -19,6 +19,7 @@ import (
 	"thru/internal/cause/route"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/window"
+	"thru/internal/unit"
 )
 
 // theCatalogue returns the catalogue of thru.
@@ -113,11 +114,7 @@ func gateOrder() []string {
 
 // Causes returns the rules of all causes, in the order of All.
 func Causes() []diagnose.Rule {
-	var list []diagnose.Rule
-	for _, c := range All() {
-		list = append(list, c.Rule)
-	}
-	return list
+	return unit.Mapped(All(), func(c rule.Cause) diagnose.Rule { return c.Rule })
 }
 
 // Gates returns every gate, in the order in which gates of the same state are shown.

@@ -77,9 +77,7 @@ func (k *keeper) name(p control.Packets) string {
 	if !k.alone {
 		parts = append(parts, fileName(p.EndPoint, '-'))
 	}
-	if kind == "" {
-		kind = ".pcapng"
-	}
+	kind = cmp.Or(kind, ".pcapng")
 	return strings.Join(parts, ".") + kind
 }
 

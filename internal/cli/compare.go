@@ -144,12 +144,7 @@ func (c *compareCmd) files(x *measure.Compared) []formFile {
 
 // comparedError returns the error, and so the exit code, of a printed comparison.
 func (e *env) comparedError(x *measure.Compared) error {
-	failed := 0
-	for _, f := range x.Cells {
-		if f.Failed && !f.Baseline {
-			failed++
-		}
-	}
+	failed := unit.CountFunc(x.Cells, func(f measure.ComparedCell) bool { return f.Failed && !f.Baseline })
 	if x.Regression {
 		return console.Printed(fault.New(fault.Verdict, "", "%s", x.Reason))
 	}

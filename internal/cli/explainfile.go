@@ -23,12 +23,7 @@ import (
 
 // stored reports whether all arguments are files to explain.
 func (c *explainCmd) stored(e *env) (bool, error) {
-	files := 0
-	for _, name := range c.What {
-		if e.isFile(name) {
-			files++
-		}
-	}
+	files := unit.CountFunc(c.What, e.isFile)
 	switch {
 	case files == 0 && len(c.What) > 1:
 		return false, fault.Usagef("explain one after the other", "%d end points are named, and explain takes one", len(c.What))
@@ -110,10 +105,7 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	if len(all) > 1 && (c.JSON || c.HTML != "") {
 		return fault.Usagef("name them one at a time: without --json and --html all are printed", "--json and --html take one result, and there are %d", len(all))
 	}
-	docs := make([]*measure.Document, len(all))
-	for i, x := range all {
-		docs[i] = x.Doc
-	}
+	docs := unit.Mapped(all, func(x library.Result) *measure.Document { return x.Doc })
 	cause.Rungs(docs)
 	failed, err := e.printEach(all, len(all) > 1, c.has("link_rate"), func(d *measure.Document) error { return e.printKept(d, out) },
 		func(d *measure.Document) bool { return len(d.Findings) == 0 })
@@ -148,12 +140,7 @@ func (e *env) printEach(all []library.Result, names, stated bool, show func(*mea
 // captures reads capture files, of one capture point or of two, and makes one result of them. It returns none
 // if the files are no captures.
 func (c *explainCmd) captures(ctx context.Context, e *env, sources []*library.Source, link stat.Link) ([]library.Result, error) {
-	n := 0
-	for _, s := range sources {
-		if s.IsCapture() {
-			n++
-		}
-	}
+	n := unit.CountFunc(sources, (*library.Source).IsCapture)
 	switch {
 	case n == 0:
 		return nil, nil

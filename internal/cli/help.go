@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"path"
@@ -56,9 +57,7 @@ func unknownTopic(topic string, known []string) error {
 
 // pagesOf returns the pages of a topic: a page by its name, or the sections of an id.
 func pagesOf(topic string) []string {
-	if topic == "" {
-		topic = docs.Index
-	}
+	topic = cmp.Or(topic, docs.Index)
 	if page := docs.Page(topic); page != "" {
 		return []string{page}
 	}

@@ -345,10 +345,7 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 
 // remove removes results after a confirmation.
 func (e *env) remove(ctx context.Context, s store.Store, going []store.Entry, yes bool) error {
-	ids := make([]string, len(going))
-	for i, x := range going {
-		ids[i] = x.ID
-	}
+	ids := unit.Mapped(going, func(x store.Entry) string { return x.ID })
 	named := strings.Join(ids, ", ")
 	if len(ids) > 4 {
 		named = strings.Join(ids[:3], ", ") + ", ..."

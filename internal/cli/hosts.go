@@ -18,6 +18,7 @@ import (
 	"thru/internal/remote"
 	"thru/internal/report/facts"
 	"thru/internal/report/fleet"
+	"thru/internal/unit"
 )
 
 type hostsCmd struct {
@@ -153,10 +154,7 @@ func (c *hostsCmd) print(ctx context.Context, e *env, members *bus.Fleet, contro
 		return json.NewEncoder(e.Out).Encode(out)
 	}
 	options := e.text()
-	rows := make([]fleet.HostRow, len(hosts))
-	for i, h := range hosts {
-		rows[i] = hostRow(h, now)
-	}
+	rows := unit.Mapped(hosts, func(h bus.Host) fleet.HostRow { return hostRow(h, now) })
 	if err := fleet.HostsTable(e.Out, rows, options); err != nil {
 		return err
 	}

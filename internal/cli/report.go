@@ -17,6 +17,7 @@ import (
 	"thru/internal/plan/option"
 	"thru/internal/stat"
 	"thru/internal/store"
+	"thru/internal/unit"
 )
 
 type reportCmd struct {
@@ -81,12 +82,7 @@ func (c *reportCmd) Run(ctx context.Context, e *env) error {
 
 // sensible refuses flags that do not go together.
 func (c *reportCmd) sensible() error {
-	stdouts := 0
-	for _, x := range []bool{c.JSON, c.IPerf3, c.Markdown == "-", c.CSV == "-", c.JUnit == "-"} {
-		if x {
-			stdouts++
-		}
-	}
+	stdouts := unit.Trues(c.JSON, c.IPerf3, c.Markdown == "-", c.CSV == "-", c.JUnit == "-")
 	switch {
 	case c.MyKey && (len(c.Results) > 0 || c.Verify):
 		return fault.Usagef("run one, then the other", "--my-key prints only the key of this host")

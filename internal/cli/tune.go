@@ -69,12 +69,7 @@ func (c *tuneCmd) Run(ctx context.Context, e *env) error {
 
 // sensible refuses flags that do not go together, before connecting anything.
 func (c *tuneCmd) sensible(e *env) error {
-	apart := 0
-	for _, asked := range []bool{c.Rollback, c.List, c.DryRun, c.AA != nil} {
-		if asked {
-			apart++
-		}
-	}
+	apart := unit.Trues(c.Rollback, c.List, c.DryRun, c.AA != nil)
 	others := e.TypedBut(append(formNames(), "--dry-run", "--script", "--only", "--yes", "--link-rate", "--store", "--no-store", "--label")...)
 	file := e.isFile(c.What)
 	switch {
@@ -207,10 +202,7 @@ func findKnob(flag, id string) (knob.Knob, error) {
 	if ok {
 		return k, nil
 	}
-	var ids []string
-	for _, x := range knob.Table() {
-		ids = append(ids, x.ID)
-	}
+	ids := unit.Mapped(knob.Table(), func(x knob.Knob) string { return x.ID })
 	hint := "`thru tune --list` lists those of a host"
 	if near := fault.Nearest(strings.ToLower(id), ids); near != "" {
 		hint = "did you mean " + near + "? " + hint

@@ -79,10 +79,7 @@ func scriptsOf(doc *measure.Document, path string) (all []script) {
 	if doc.Tuning == nil {
 		return nil
 	}
-	var hosts []string
-	for _, p := range doc.EndPoints {
-		hosts = append(hosts, p.Name)
-	}
+	hosts := unit.Mapped(doc.EndPoints, func(p measure.EndPoint) string { return p.Name })
 	names := scriptNames(strings.TrimSuffix(path, ".sh"), hosts)
 	for i, p := range doc.EndPoints {
 		do, undo := advise.Script(doc.Tuning.Advice, p.Name)

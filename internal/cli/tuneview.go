@@ -85,12 +85,7 @@ func (v *tuneView) Planned(t measure.Tuning, proposals []measure.Proposal) {
 // changes of a kept change are not included.
 func plannedLine(where string, t measure.Tuning, proposals []measure.Proposal, how control.Tuning) string {
 	expected := doc.AboutTime(time.Duration(t.ExpectNs))
-	n := 0
-	for _, p := range proposals {
-		if p.OnlySaid == "" {
-			n++
-		}
-	}
+	n := unit.CountFunc(proposals, func(p measure.Proposal) bool { return p.OnlySaid == "" })
 	switch {
 	case how.AA > 0:
 		return fmt.Sprintf("%s: %s of the state with itself, about %s", where, unit.Plural(how.AA, "comparison"), expected)

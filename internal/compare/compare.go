@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // DefaultBar is the highest change, in percent, that counts as none (methods.md).
@@ -231,13 +232,10 @@ func machinesWarning(name string, s *side) (all []string) {
 }
 
 // onBothSides returns how many results of b are also in a.
-func onBothSides(a, b *side) (n int) {
-	for _, y := range b.docs {
-		if slices.ContainsFunc(a.docs, func(x *measure.Document) bool { return sameResult(x, y) }) {
-			n++
-		}
-	}
-	return n
+func onBothSides(a, b *side) int {
+	return unit.CountFunc(b.docs, func(y *measure.Document) bool {
+		return slices.ContainsFunc(a.docs, func(x *measure.Document) bool { return sameResult(x, y) })
+	})
 }
 
 // sameResult reports whether both are the same document.

@@ -135,7 +135,7 @@ func (r rail) scaled(values []float64) []float64 {
 	if r.pct == 0 {
 		return values
 	}
-	return mapped(values, func(x float64) float64 { return math.Log(max(x, r.least)) })
+	return unit.Mapped(values, func(x float64) float64 { return math.Log(max(x, r.least)) })
 }
 
 // bar words what counts as a change.

@@ -61,7 +61,7 @@ func (x *contest) gather(before, after []*subject) {
 	switch {
 	case len(as) > 1 || len(bs) > 1:
 		x.Basis = measure.OfResults
-		x.a, x.b = logs(mapped(as, stat.Mean)), logs(mapped(bs, stat.Mean))
+		x.a, x.b = logs(unit.Mapped(as, stat.Mean)), logs(unit.Mapped(bs, stat.Mean))
 	default:
 		x.Basis = measure.OfRuns
 		x.a, x.b = logs(slices.Concat(as...)), logs(slices.Concat(bs...))
@@ -110,14 +110,7 @@ func unitsOf(all []*subject) (units [][]float64) {
 const leastRate = 1
 
 func logs(xs []float64) []float64 {
-	return mapped(xs, func(x float64) float64 { return math.Log(max(x, leastRate)) })
-}
-
-func mapped[T, U any](xs []T, of func(T) U) (all []U) {
-	for _, x := range xs {
-		all = append(all, of(x))
-	}
-	return all
+	return unit.Mapped(xs, func(x float64) float64 { return math.Log(max(x, leastRate)) })
 }
 
 // sampleOf summarises units; nil for none.
@@ -127,7 +120,7 @@ func sampleOf(logs []float64) *measure.Sample {
 	}
 	low, high, value := rateOf(slices.Min(logs)), rateOf(slices.Max(logs)), rateOf(stat.Mean(logs))
 	if low == 0 && high > 0 { // zero has no ratio to the others: use their common mean
-		value = stat.Mean(mapped(logs, rateOf))
+		value = stat.Mean(unit.Mapped(logs, rateOf))
 	}
 	return &measure.Sample{Value: min(max(value, low), high), Low: low, High: high, Units: len(logs)}
 }
@@ -235,12 +228,7 @@ func (x *contest) stalled() string {
 		name string
 		logs []float64
 	}{{"before", x.a}, {"after", x.b}} {
-		n := 0
-		for _, l := range s.logs {
-			if rateOf(l) == 0 {
-				n++
-			}
-		}
+		n := unit.CountFunc(s.logs, func(l float64) bool { return rateOf(l) == 0 })
 		if n > 0 && n < len(s.logs) {
 			words = append(words, fmt.Sprintf("%d of the %d %s %s carried nothing", n, len(s.logs), x.Basis, s.name))
 		}

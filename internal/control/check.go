@@ -208,12 +208,7 @@ func absent(gates []measure.Gate, only []string) (all []measure.Gate) {
 // disqualified returns the error of failed gates and names the first; nil where
 // none failed.
 func disqualified(gates []measure.Gate, hint string) error {
-	var failed []measure.Gate
-	for _, g := range gates {
-		if g.Status == measure.GateFail {
-			failed = append(failed, g)
-		}
-	}
+	failed := unit.Filtered(gates, func(g measure.Gate) bool { return g.Status == measure.GateFail })
 	if len(failed) == 0 {
 		return nil
 	}

@@ -170,12 +170,7 @@ const farClock = time.Second
 // wallWarning names the end points whose wall clocks are far from this
 // machine's; empty where none is.
 func wallWarning(ends []measure.EndPoint) string {
-	var far []measure.EndPoint
-	for _, e := range ends {
-		if e.ClockNs != nil && time.Duration(*e.ClockNs).Abs() > farClock {
-			far = append(far, e)
-		}
-	}
+	far := unit.Filtered(ends, func(e measure.EndPoint) bool { return e.ClockNs != nil && time.Duration(*e.ClockNs).Abs() > farClock })
 	if len(far) == 0 {
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/stat"
+	"thru/internal/unit"
 )
 
 // Run runs the whole plan. The document is usable on error too: it holds the
@@ -98,12 +99,7 @@ func cells(p plan.Plan) []measure.Cell {
 // cellLabel returns the label that distinguishes the flows of a step: two
 // directions, or requests during the traffic. Pairs are distinguished by their names.
 func cellLabel(s plan.Step, i int) string {
-	bulk := 0
-	for _, x := range s.Specs {
-		if x.Traffic == measure.Bulk {
-			bulk++
-		}
-	}
+	bulk := unit.CountFunc(s.Specs, func(x measure.Spec) bool { return x.Traffic == measure.Bulk })
 	switch {
 	case i < len(s.Labels):
 		return s.Labels[i]

@@ -7,6 +7,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/unit"
 )
 
 // flow is one Spec of a running step, with its two sessions.
@@ -99,13 +100,7 @@ func (s *side) other() *side {
 // sides returns the sessions of the flow; none where it uses another flow's
 // connections, and none at an end without an agent.
 func (f *flow) sides() []*side {
-	var ss []*side
-	for _, s := range []*side{&f.sender, &f.receiver} {
-		if f.rides == nil && s.end.asked() {
-			ss = append(ss, s)
-		}
-	}
-	return ss
+	return unit.Filtered([]*side{&f.sender, &f.receiver}, func(s *side) bool { return f.rides == nil && s.end.asked() })
 }
 
 // sidesOf returns the sessions of all these flows.
@@ -129,13 +124,8 @@ func byRole(flows []*flow) (receivers, senders []*side) {
 }
 
 // able returns the flows that have not failed.
-func able(flows []*flow) (fs []*flow) {
-	for _, f := range flows {
-		if f.err == nil {
-			fs = append(fs, f)
-		}
-	}
-	return fs
+func able(flows []*flow) []*flow {
+	return unit.Filtered(flows, func(f *flow) bool { return f.err == nil })
 }
 
 // firstError returns the first error of the flows.

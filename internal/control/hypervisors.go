@@ -357,11 +357,7 @@ func outlasting(ctx context.Context, d time.Duration) (context.Context, context.
 }
 
 func sourceNames(all []*hypervisorSource) string {
-	var names []string
-	for _, s := range all {
-		names = append(names, s.Name())
-	}
-	return strings.Join(names, " and ")
+	return strings.Join(unit.Mapped(all, (*hypervisorSource).Name), " and ")
 }
 
 // longestRun returns the measured time of the longest run.

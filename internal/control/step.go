@@ -10,6 +10,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/unit"
 )
 
 // runStep measures all flows of a step once: it takes the turn at every agent,
@@ -111,11 +112,7 @@ func targets(s measure.Spec, e *EndPoint, port int) []string {
 	if s.DataAddr != "" {
 		hosts = []string{s.DataAddr}
 	}
-	var ts []string
-	for _, h := range hosts {
-		ts = append(ts, net.JoinHostPort(h, strconv.Itoa(port)))
-	}
-	return ts
+	return unit.Mapped(hosts, func(h string) string { return net.JoinHostPort(h, strconv.Itoa(port)) })
 }
 
 // start releases the start barriers, all receivers first.

@@ -237,11 +237,7 @@ func layerOf(run *measure.TransferRun, t *measure.Transfer) measure.Layer {
 		l.How = "the server's file to a file here, flushed to the disk"
 	}
 	if len(run.Passes) > 0 {
-		rates := make([]string, len(run.Passes))
-		for i, bps := range run.Passes {
-			rates[i] = unit.Rate(bps)
-		}
-		l.How += fmt.Sprintf(", the best of %d passes (%s)", len(rates), strings.Join(rates, ", "))
+		l.How += fmt.Sprintf(", the best of %d passes (%s)", len(run.Passes), strings.Join(unit.Mapped(run.Passes, unit.Rate), ", "))
 	}
 	if f := run.Bps; f != nil {
 		l.Bps, l.Low, l.High = &f.Value, &f.Low, &f.High

@@ -264,13 +264,8 @@ func (x *tuning) finish(ctx context.Context, undo bool) error {
 
 // there returns the ends that this client tunes, without lost ones, which revert
 // all changes by themselves.
-func (x *tuning) there() (ends []*EndPoint) {
-	for _, e := range x.ours {
-		if e.Client.Err() == nil {
-			ends = append(ends, e)
-		}
-	}
-	return ends
+func (x *tuning) there() []*EndPoint {
+	return unit.Filtered(x.ours, func(e *EndPoint) bool { return e.Client.Err() == nil })
 }
 
 // undoTrial reverts the change on trial at one end point.

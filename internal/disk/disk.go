@@ -125,13 +125,9 @@ func (t *test) measure(ctx context.Context) (err error) {
 }
 
 // patterns returns the requested patterns, in order.
-func (t *test) patterns() (all []string) {
-	for _, p := range measure.DiskPatterns() {
-		if len(t.conf.Spec.Patterns) == 0 || slices.Contains(t.conf.Spec.Patterns, p) {
-			all = append(all, p)
-		}
-	}
-	return all
+func (t *test) patterns() []string {
+	chosen := t.conf.Spec.Patterns
+	return unit.Filtered(measure.DiskPatterns(), func(p string) bool { return len(chosen) == 0 || slices.Contains(chosen, p) })
 }
 
 // choose returns the requested method; by default fio where it is installed.

@@ -8,7 +8,11 @@
 // which all three printers must then implement. Prefer the existing kinds.
 package doc
 
-import "slices"
+import (
+	"slices"
+
+	"thru/internal/unit"
+)
 
 // Block is one part of a report. A printer skips a block that is empty for its audience.
 type Block interface {
@@ -128,14 +132,7 @@ func (r *Rows) add(row Row) {
 }
 
 // BriefRows returns the rows of the short form.
-func BriefRows(all []Row) (brief []Row) {
-	for _, r := range all {
-		if r.Brief {
-			brief = append(brief, r)
-		}
-	}
-	return brief
-}
+func BriefRows(all []Row) []Row { return unit.Filtered(all, func(r Row) bool { return r.Brief }) }
 
 // Charts are drawings, only on a page.
 type Charts struct{ Charts []Chart }

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"thru/internal/fault"
+	"thru/internal/unit"
 )
 
 // MostText limits one foreign string, in characters, so that a page stays small.
@@ -46,13 +47,8 @@ func CleanUpTo(s string, most int) string {
 func Join(parts ...string) string { return strings.Join(NonEmpty(parts...), ", ") }
 
 // NonEmpty returns the texts that are not empty.
-func NonEmpty(all ...string) (kept []string) {
-	for _, s := range all {
-		if s != "" {
-			kept = append(kept, s)
-		}
-	}
-	return kept
+func NonEmpty(all ...string) []string {
+	return unit.Filtered(all, func(s string) bool { return s != "" })
 }
 
 // Colon returns "what: why", or the one that is not empty.
@@ -164,13 +160,16 @@ func Verb(n int, one, many string) string {
 	return many
 }
 
-// Number formats a number; "" for nil.
-func Number(n *int) string {
-	if n == nil {
+// Known puts a value in words into a format; "" for nil.
+func Known[T any](format string, value *T, words func(T) string) string {
+	if value == nil {
 		return ""
 	}
-	return strconv.Itoa(*n)
+	return fmt.Sprintf(format, words(*value))
 }
+
+// Number formats a number; "" for nil.
+func Number(n *int) string { return Known("%s", n, strconv.Itoa) }
 
 // OnOff returns "on" or "off".
 func OnOff(on bool) string {

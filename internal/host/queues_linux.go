@@ -118,10 +118,7 @@ func (u *subject) steer(key string, to *map[string]string, queue, file string) {
 	if len(cpus) == 0 {
 		return
 	}
-	if *to == nil {
-		*to = map[string]string{}
-	}
-	(*to)[queue] = unit.List(cpus)
+	measure.Put(to, queue, unit.List(cpus))
 }
 
 // describeDevice reads the facts that only a device has.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // flow returns one direction with the document's figures of both ends; an end without figures is nil.
@@ -109,13 +110,7 @@ func (r *reading) wholeLife(e *measure.Evidence) {
 
 // rows returns the streams of one direction.
 func (r *reading) rows(sends bool) []stream {
-	var out []stream
-	for _, s := range r.streams {
-		if s.sends == sends {
-			out = append(out, s)
-		}
-	}
-	return out
+	return unit.Filtered(r.streams, func(s stream) bool { return s.sends == sends })
 }
 
 // evidence returns the figures in `end` of one end, the sender or the receiver. here is set where that end wrote the document.

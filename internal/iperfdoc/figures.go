@@ -168,9 +168,7 @@ func total(s *measure.Stream) Total {
 	t := Total{Bytes: s.Bytes, Retransmits: s.Delta(measure.Retransmits).Signed()}
 	if d := s.Datagrams; d != nil {
 		t.Packets, t.Lost, t.OutOfOrder = d.Packets, d.Lost, d.Reordered
-		if d.JitterNs != nil {
-			t.JitterNs = *d.JitterNs
-		}
+		t.JitterNs = measure.Value(d.JitterNs)
 	}
 	return t
 }

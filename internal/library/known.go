@@ -104,10 +104,7 @@ func KeepCosts(doc *measure.Document) {
 			}
 			cost := scene.Cost{
 				Sends: end.sends, Protocol: c.Protocol, IO: c.IO, Bps: c.Goodput.Value, Cores: end.cpu.Cores,
-				BusiestPct: end.cpu.MaxCorePct, Streams: c.Streams, At: doc.StartedAt,
-			}
-			if host.CPUModel != nil {
-				cost.CPUModel = *host.CPUModel
+				BusiestPct: end.cpu.MaxCorePct, Streams: c.Streams, At: doc.StartedAt, CPUModel: measure.Value(host.CPUModel),
 			}
 			list := append(all[*host.Hostname], cost)
 			all[*host.Hostname] = list[max(len(list)-mostCosts, 0):]

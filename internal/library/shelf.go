@@ -164,10 +164,7 @@ func EntryOf(ctx context.Context, s store.Store, word string, f store.Filter) (s
 	case 1:
 		return found[0], nil
 	}
-	var ids []string
-	for _, e := range found {
-		ids = append(ids, e.ID)
-	}
+	ids := unit.Mapped(found, func(e store.Entry) string { return e.ID })
 	if more {
 		ids = append(ids, "...")
 	}

@@ -18,6 +18,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/stat"
+	"thru/internal/unit"
 )
 
 // Source is an opened file, or stdin. It is opened once, since a pipe can be read only
@@ -36,13 +37,7 @@ const enough = 64 << 10
 
 // Open opens the files in order; "-" is stdin.
 func (r *Reader) Open(ctx context.Context, paths []string) (all []*Source, err error) {
-	stdin := 0
-	for _, path := range paths {
-		if path == "-" {
-			stdin++
-		}
-	}
-	if stdin > 1 {
+	if stdin := unit.CountFunc(paths, func(path string) bool { return path == "-" }); stdin > 1 {
 		return nil, fault.Usagef("name - once", "stdin (-) is given %d times, but can be read only once", stdin)
 	}
 	for _, path := range paths {

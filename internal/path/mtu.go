@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // The search for the MTU of one direction, without any I/O: search selects the sizes to send next, and receives which of them arrived. Sizes are those of the
@@ -61,11 +62,7 @@ func (s *search) next() []shot {
 	default:
 		s.tried = s.between()
 	}
-	shots := make([]shot, len(s.tried))
-	for i, size := range s.tried {
-		shots[i] = shot{Size: size, Copies: copies}
-	}
-	return shots
+	return unit.Mapped(s.tried, func(size int) shot { return shot{Size: size, Copies: copies} })
 }
 
 // between returns sizes that divide the remaining range: first the common ones, then evenly spaced ones. The next larger byte is always among them: it

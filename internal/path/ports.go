@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // The round of source ports: datagrams of several sockets, interleaved, which the other end returns with the TTL that they had on arrival.
@@ -65,11 +66,7 @@ func askPorts(ctx context.Context, probes []*portProbe, from int, settle time.Du
 		}
 	}
 	awaitEchoes(ctx, probes, settle)
-	all := make([]portTrips, len(probes))
-	for i, p := range probes {
-		all[i] = p.trips()
-	}
-	return all
+	return unit.Mapped(probes, (*portProbe).trips)
 }
 
 // reset discards the previous pass.

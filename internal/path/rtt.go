@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Round trips of a small message. Pings leave at regular times, or as soon as fewer than ten are in flight: no more fit into TCP's initial window (RFC 6928),
@@ -118,10 +119,7 @@ func distribution(trips []trip) *measure.PathRTT {
 	if len(trips) == 0 {
 		return nil
 	}
-	all := make([]int64, len(trips))
-	for i, t := range trips {
-		all[i] = t.took
-	}
+	all := unit.Mapped(trips, func(t trip) int64 { return t.took })
 	slices.Sort(all)
 	rank := func(percent int) int64 { return all[(len(all)*percent+99)/100-1] }
 	return &measure.PathRTT{Min: all[0], P50: rank(50), P90: rank(90), P99: rank(99), Max: all[len(all)-1], Samples: len(all)}

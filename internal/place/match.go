@@ -7,6 +7,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // How an end point is identified (Placement.By).
@@ -236,10 +237,7 @@ func same(a, b found) bool {
 
 // names lists candidates, the first few.
 func names(all []found) string {
-	var out []string
-	for _, c := range all {
-		out = append(out, c.name()+" ("+c.in.Source+")")
-	}
+	out := unit.Mapped(all, func(c found) string { return c.name() + " (" + c.in.Source + ")" })
 	if more := len(out) - 3; more > 0 {
 		out = append(out[:3], fmt.Sprintf("%d more", more))
 	}

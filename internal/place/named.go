@@ -8,6 +8,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // named finds the machine that the user names: by its own name, its host name, or an address.
@@ -117,11 +118,7 @@ func sources(all []measure.Inventory) (names []string) {
 }
 
 func places(all []candidate) string {
-	var list []found
-	for _, c := range all {
-		list = append(list, found{candidate: c})
-	}
-	return names(list)
+	return names(unit.Mapped(all, func(c candidate) found { return found{candidate: c} }))
 }
 
 // lie returns the placement of a machine that the user chose.

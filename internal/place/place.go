@@ -34,9 +34,7 @@ func Of(e measure.EndPoint, route *measure.Route, data []string) Subject {
 	if f == nil {
 		return s
 	}
-	if f.Hostname != nil {
-		s.Hostname = *f.Hostname
-	}
+	s.Hostname = measure.Value(f.Hostname)
 	if f.Machine != nil {
 		s.UUID = f.Machine.UUID
 	}

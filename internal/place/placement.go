@@ -100,16 +100,12 @@ func (s Subject) adapter(g *measure.Guest) *measure.GuestNIC {
 // connect fills in the network to which an adapter is connected. A port may have a VLAN of its own.
 func connect(p *measure.Placement, v *measure.Inventory, group, sw string, network, vlan *string) {
 	p.PortGroup, p.SwitchID = group, sw
-	if network != nil {
-		p.Network = *network
-	}
+	p.Network = cmp.Or(measure.Value(network), p.Network)
 	if g := v.PortGroup(group); g != nil {
 		p.Network, p.SwitchID = cmp.Or(g.Name, p.Network), cmp.Or(g.Switch, sw)
 		vlan = cmp.Or(vlan, g.VLAN)
 	}
-	if vlan != nil {
-		p.VLAN = *vlan
-	}
+	p.VLAN = cmp.Or(measure.Value(vlan), p.VLAN)
 	if w := v.Switch(p.SwitchID); w != nil {
 		p.Switch = w.Name
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Plan is a list of steps, run in order. The whole list runs once per repetition, which spreads the
@@ -408,9 +409,7 @@ func (r Request) spec(forward bool) measure.Spec {
 		SenderCPU: r.LocalCPU, ReceiverCPU: r.PeerCPU, SenderCPUs: firstCPUs(r.CPUs), ReceiverCPUs: firstCPUs(r.CPUs), Either: r.either,
 		BindAddr: r.BindAddr, BindDev: r.BindDev, BindPort: r.BindPort, DataAddr: r.DataAddr, Together: r.Together,
 	}
-	if s.Protocol == "" {
-		s.Protocol = measure.TCP
-	}
+	s.Protocol = cmp.Or(s.Protocol, measure.TCP)
 	if s.Amount > 0 {
 		s.Duration, s.Ramp, s.NoRamp = int64(AmountLimit), 0, true
 	}
@@ -487,7 +486,7 @@ func (r Request) check() error {
 		{r.Duration < measure.MinDuration || r.Duration > measure.MaxDuration, "{time} takes 0.1 to 86400 seconds", fmt.Sprintf("a test of %v cannot be measured", r.Duration)},
 		{r.BindPort+r.Streams > 65536, "{client_port} takes the first of as many ports as there are streams", fmt.Sprintf("source ports from %d do not fit %d streams", r.BindPort, r.Streams)},
 		{r.RRUL && r.Local == r.Peer && r.Local != "", "name the other end point", "{rrul} needs two hosts"},
-		{count(r.Reverse, r.Bidir, r.OneWay) > 1, "take one of {direction=reverse}, {direction=bidir} and {direction=forward}; without any, both directions are measured one after the other", "the directions contradict each other"},
+		{unit.Trues(r.Reverse, r.Bidir, r.OneWay) > 1, "take one of {direction=reverse}, {direction=bidir} and {direction=forward}; without any, both directions are measured one after the other", "the directions contradict each other"},
 	} {
 		if c.bad {
 			return Refuse(c.hint, c.text)
@@ -504,16 +503,6 @@ func badSize(p measure.Pair, least, most int64) bool {
 		}
 	}
 	return false
-}
-
-func count(bs ...bool) int {
-	n := 0
-	for _, b := range bs {
-		if b {
-			n++
-		}
-	}
-	return n
 }
 
 // Runs returns the largest number of runs of the plan.

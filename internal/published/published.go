@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"thru/internal/unit"
 )
 
 //go:embed results.csv
@@ -61,13 +63,7 @@ func (t Table) All() []Row { return slices.Clone(t.rows) }
 
 // Scenario returns the rows of a scenario that can serve as a reference.
 func (t Table) Scenario(name string) []Row {
-	var found []Row
-	for _, r := range t.rows {
-		if r.Scenario == name && !r.Suspect {
-			found = append(found, r)
-		}
-	}
-	return found
+	return unit.Filtered(t.rows, func(r Row) bool { return r.Scenario == name && !r.Suspect })
 }
 
 // Find returns the reference row of a scenario for a number of streams and a

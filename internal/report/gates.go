@@ -184,13 +184,8 @@ func gatePlace(g measure.Gate) string {
 	return "path"
 }
 
-func countGates(gates []measure.Gate, status string) (n int) {
-	for _, g := range gates {
-		if g.Status == status {
-			n++
-		}
-	}
-	return n
+func countGates(gates []measure.Gate, status string) int {
+	return unit.CountFunc(gates, func(g measure.Gate) bool { return g.Status == status })
 }
 
 // gatesAnswer returns the first line of a check.

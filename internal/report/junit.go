@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -70,9 +71,7 @@ func JUnit(w io.Writer, d *measure.Document) error {
 		for i := range s.Cases {
 			c := &s.Cases[i]
 			c.Class = "thru." + s.Name
-			if c.Seconds == "" {
-				c.Seconds = "0"
-			}
+			c.Seconds = cmp.Or(c.Seconds, "0")
 			s.Tests++
 			s.Failures += one(c.Failure)
 			s.Errors += one(c.Error)

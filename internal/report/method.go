@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,10 +104,7 @@ func countMethod(c *measure.Cell) string {
 // timeMethod returns the measured time, the ramp, and the number of runs.
 func timeMethod(c *measure.Cell) string {
 	sender, receiver := result.ShownFlow(c)
-	e := receiver
-	if e == nil {
-		e = sender
-	}
+	e := cmp.Or(receiver, sender)
 	if e == nil || e.MeasuredNs <= 0 {
 		return ""
 	}

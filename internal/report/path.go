@@ -232,10 +232,7 @@ func portsText(s *measure.SourcePorts) string {
 	var groups []string
 	for _, g := range s.Groups {
 		t := unit.Plural(len(g.Ports), "port") + " with " + unit.Duration(g.RTTNs)
-		if g.Hops != nil {
-			t += ", " + unit.Plural(*g.Hops, "router")
-		}
-		groups = append(groups, t)
+		groups = append(groups, t+doc.Known(", %s", g.Hops, func(n int) string { return unit.Plural(n, "router") }))
 	}
 	return fmt.Sprintf("%d tried, %d paths by %s: %s", s.Ports, s.Directions, s.By, strings.Join(groups, "; "))
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,9 +69,7 @@ func placeCells(d *measure.Document, e measure.EndPoint) []string {
 			}
 		}
 	}
-	if model == "" {
-		model = doc.Clean(p.NIC)
-	}
+	model = cmp.Or(model, doc.Clean(p.NIC))
 	return []string{doc.Clean(e.Name), doc.OrDash(machine), doc.OrDash(doc.Clean(p.HostName)), doc.OrDash(networkText(p)), doc.OrDash(model), doc.OrDash(uplink), doc.OrDash(doc.Clean(p.Cluster)),
 		doc.OrDash(doc.Clean(p.Site)), doc.OrDash(strings.Join(doc.CleanAll(p.By), ", "))}
 }

@@ -8,6 +8,7 @@ import (
 	"thru/internal/report/capture"
 	"thru/internal/report/ladder"
 	"thru/internal/report/why"
+	"thru/internal/unit"
 )
 
 // report returns the whole page in order; a terminal has its own order.
@@ -57,10 +58,7 @@ func (p *page) gateBlocks() []doc.Block {
 
 // pathBlocks returns the results of the probes of each path.
 func (p *page) pathBlocks() []doc.Block {
-	var paths []doc.Block
-	for _, x := range p.Paths {
-		paths = append(paths, x)
-	}
+	paths := unit.Mapped(p.Paths, func(x doc.Pairs) doc.Block { return x })
 	body := doc.Block(doc.SideBySide{Body: paths})
 	if h := p.FacingPaths(); h != nil {
 		body = h.Table()
@@ -76,10 +74,7 @@ func (p *page) pathBlocks() []doc.Block {
 
 // figureBlocks returns the figures of each flow, and its seconds as charts.
 func (p *page) figureBlocks() []doc.Block {
-	var figures []doc.Block
-	for _, c := range p.Main {
-		figures = append(figures, doc.Pairs{Name: doc.Join(c.Name, c.What), Rows: c.Rows})
-	}
+	figures := unit.Mapped(p.Main, func(c cellPage) doc.Block { return doc.Pairs{Name: doc.Join(c.Name, c.What), Rows: c.Rows} })
 	title := "Figures"
 	if p.Slowest() {
 		title = "Slowest pairs"

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -50,9 +51,7 @@ func newSteps(d *measure.Document) (all []step) {
 
 func newStep(s *measure.Step, number int) step {
 	v := step{Number: number, Title: doc.Clean(s.Title), Figure: doc.Clean(s.Figure), Conclusion: conclusionText(s), Took: unit.Duration(s.ElapsedNs)}
-	if v.Title == "" {
-		v.Title = doc.Clean(s.Experiment)
-	}
+	v.Title = cmp.Or(v.Title, doc.Clean(s.Experiment))
 	if s.From != "" && s.To != "" {
 		v.Direction = doc.Clean(s.From + " -> " + s.To)
 	}

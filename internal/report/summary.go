@@ -342,12 +342,10 @@ func pairsLimit(d *measure.Document, v *view) string {
 		return ""
 	}
 	if c, _ := fleet.Judged(d); c != nil && len(c.Findings) > 0 {
-		same := 0
-		for _, x := range s.Cells {
-			if f := result.Binding(x); f != nil && f.Cause == c.Findings[0].Cause {
-				same++
-			}
-		}
+		same := unit.CountFunc(s.Cells, func(x *measure.Cell) bool {
+			f := result.Binding(x)
+			return f != nil && f.Cause == c.Findings[0].Cause
+		})
 		if 2*same >= len(s.Cells) {
 			return ""
 		}

@@ -63,7 +63,7 @@ func families(d *measure.Document) []family {
 	found := map[string]*family{}
 	for _, cells := range variantCells(d) {
 		name, rest := variantOf(cells[0].Axes)
-		key := strings.Join(append([]string{cells[0].Rung, AxesText(rest)}, mapped(cells, pairName)...), "\n")
+		key := strings.Join(append([]string{cells[0].Rung, AxesText(rest)}, unit.Mapped(cells, pairName)...), "\n")
 		f := found[key]
 		if f == nil {
 			f = &family{what: familyText(cells, rest)}
@@ -91,7 +91,7 @@ func variantCells(d *measure.Document) [][]*measure.Cell {
 		}
 	}
 	cells := byGroup(d)
-	return mapped(groups, func(g int) []*measure.Cell { return cells[g] })
+	return unit.Mapped(groups, func(g int) []*measure.Cell { return cells[g] })
 }
 
 // variantOf separates the name of the variant from the other axes.
@@ -107,13 +107,8 @@ func variantOf(axes []measure.Axis) (name string, rest []measure.Axis) {
 }
 
 func familyText(cells []*measure.Cell, rest []measure.Axis) string {
-	var parts []string
-	for _, p := range []string{cells[0].Rung, pairsText(cells), AxesText(rest)} {
-		if p != "" {
-			parts = append(parts, p)
-		}
-	}
-	return strings.Join(parts, ", ")
+	parts := []string{cells[0].Rung, pairsText(cells), AxesText(rest)}
+	return strings.Join(unit.Filtered(parts, func(p string) bool { return p != "" }), ", ")
 }
 
 // runsOf returns what all flows of the variant carried in each repetition that counts, by its number: in bit/s, or
@@ -332,5 +327,5 @@ func (t Turns) Open() bool { return t.Times > TurnsBar && !t.Sure && t.Trial < T
 func (t Turns) NextIsBase() bool { return t.Base <= t.Trial }
 
 func logs(xs []float64) []float64 {
-	return mapped(xs, math.Log)
+	return unit.Mapped(xs, math.Log)
 }

@@ -98,10 +98,10 @@ func (v *versus) drifted(estimate float64) bool {
 
 // logsOf returns the logarithms of some runs.
 func logsOf(runs map[int]float64, keys []int) []float64 {
-	return mapped(keys, func(n int) float64 { return math.Log(runs[n]) })
+	return unit.Mapped(keys, func(n int) float64 { return math.Log(runs[n]) })
 }
 
 // valuesOf returns the runs in order.
 func valuesOf(runs map[int]float64) []float64 {
-	return mapped(slices.Sorted(maps.Keys(runs)), func(n int) float64 { return runs[n] })
+	return unit.Mapped(slices.Sorted(maps.Keys(runs)), func(n int) float64 { return runs[n] })
 }

@@ -104,11 +104,7 @@ func (s *summary) baseline(side string, e *measure.Evidence) []float64 {
 		s.missing(side+"_cpu.idle_baseline", "the host was not measured while idle: cores_used includes its other work")
 		return nil
 	}
-	var idle []float64
-	for _, c := range e.Base.CPUs {
-		idle = append(idle, c.Busy())
-	}
-	return idle
+	return unit.Mapped(e.Base.CPUs, measure.CPU.Busy)
 }
 
 // memory fills what each machine had in use and what the worker process held, the maximum of the runs. Kernel

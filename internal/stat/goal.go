@@ -359,13 +359,8 @@ func (g Goal) rated(name string, bps, ceiling float64) reading {
 // ofPairs returns the figures of each pair, over all its flows.
 func (g Goal) ofPairs(x *measure.Group, cells []*measure.Cell) []reading {
 	var all []reading
-	for _, name := range unique(mapped(bulkOf(cells), pairName)) {
-		var flows []*measure.Cell
-		for _, c := range bulkOf(cells) {
-			if pairName(c) == name {
-				flows = append(flows, c)
-			}
-		}
+	for _, name := range unit.Unique(unit.Mapped(bulkOf(cells), pairName)) {
+		flows := unit.Filtered(bulkOf(cells), func(c *measure.Cell) bool { return pairName(c) == name })
 		r := g.ofPair(name, x, flows)
 		r.from, r.to = flows[0].From, flows[0].To
 		all = append(all, r)

@@ -171,16 +171,12 @@ func teamLabel(cells []*measure.Cell) string {
 
 // AxesText words the axes of a cell or a group: "streams 4, window 800K".
 func AxesText(axes []measure.Axis) string {
-	var words []string
-	for _, a := range axes {
-		words = append(words, strings.TrimSpace(a.Name+" "+a.Value))
-	}
-	return strings.Join(words, ", ")
+	return strings.Join(unit.Mapped(axes, func(a measure.Axis) string { return strings.TrimSpace(a.Name + " " + a.Value) }), ", ")
 }
 
 // pairsText names the pairs of cells: "a -> b", "8 pairs".
 func pairsText(cells []*measure.Cell) string {
-	names := unique(mapped(cells, pairName))
+	names := unit.Unique(unit.Mapped(cells, pairName))
 	if len(names) == 1 {
 		return names[0]
 	}
@@ -189,14 +185,6 @@ func pairsText(cells []*measure.Cell) string {
 
 // pairName returns the direction that a cell measures.
 func pairName(c *measure.Cell) string { return measure.PairName(c.From, c.To) }
-
-func mapped[T, U any](xs []T, of func(T) U) []U {
-	var all []U
-	for _, x := range xs {
-		all = append(all, of(x))
-	}
-	return all
-}
 
 // failures names the cells that did not complete in every repetition.
 func (t *team) failures(d *measure.Document) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // planned is a document of a plan with these cells as its first group.
@@ -46,7 +47,7 @@ func (p part) run(index int) measure.Run {
 		Timing: &measure.Timing{StartNs: start, EndNs: start + n*second, BoundNs: p.bound}}
 }
 
-func cellsOfParts(parts ...part) []measure.Cell { return mapped(parts, part.cell) }
+func cellsOfParts(parts ...part) []measure.Cell { return unit.Mapped(parts, part.cell) }
 
 // isAbout reports whether two figures are equal up to floating-point errors.
 func isAbout(got *float64, want float64) bool {

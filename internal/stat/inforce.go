@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -85,9 +86,7 @@ func sameInForce(a, b []*measure.Cell) string {
 			}
 		}
 		y = sameSettings
-		if why == "" {
-			why = fmt.Sprintf(s.words, strings.Join(used, " and "))
-		}
+		why = cmp.Or(why, fmt.Sprintf(s.words, strings.Join(used, " and ")))
 	}
 	if why != "" && !reflect.DeepEqual(x, y) { // another setting distinguishes them
 		return ""

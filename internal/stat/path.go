@@ -51,12 +51,7 @@ func loadedRTTs(e *measure.Evidence) []float64 {
 // rtt returns the round-trip time that windows must cover: under load if it is known, since the queue that the
 // traffic fills is part of the path. 0 is unknown.
 func (s *summary) rtt() int64 {
-	for _, rtt := range []*int64{s.cell.RTTLoaded, s.cell.RTTIdle} {
-		if rtt != nil {
-			return *rtt
-		}
-	}
-	return 0
+	return measure.Value(cmp.Or(s.cell.RTTLoaded, s.cell.RTTIdle))
 }
 
 // window fills the bandwidth-delay product and the window that one connection needs to carry all of it alone
@@ -190,7 +185,7 @@ func (s *summary) linkRate() (bps int64, from string, on wrap, why string) {
 	if len(reasons) == 0 {
 		reasons = []string{"the route between the ends is not known"}
 	}
-	return bps, from, on, "the link rate is not known: " + strings.Join(unique(reasons), "; ")
+	return bps, from, on, "the link rate is not known: " + strings.Join(unit.Unique(reasons), "; ")
 }
 
 // isLoopback reports whether an end reaches its peer without a link.

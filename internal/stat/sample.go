@@ -173,10 +173,7 @@ func MedianDeviation(xs []float64) float64 {
 	if len(xs) == 0 || median <= 0 {
 		return 100
 	}
-	var off []float64
-	for _, x := range xs {
-		off = append(off, math.Abs(x-median))
-	}
+	off := unit.Mapped(xs, func(x float64) float64 { return math.Abs(x - median) })
 	return 100 * Median(off) / median
 }
 

@@ -103,7 +103,7 @@ func planVerdict(d *measure.Document) *measure.Verdict {
 		if v == nil {
 			continue
 		}
-		key := g.Rung + "\n" + fmt.Sprint(unique(mapped(cells, pairName)))
+		key := g.Rung + "\n" + fmt.Sprint(unit.Unique(unit.Mapped(cells, pairName)))
 		if best[key] == nil {
 			keys = append(keys, key)
 		}

@@ -73,10 +73,7 @@ func (s *summary) baseRTT() float64 {
 	if least < math.MaxInt64 {
 		return float64(least)
 	}
-	if s.cell.RTTIdle != nil {
-		return float64(*s.cell.RTTIdle)
-	}
-	return 0
+	return float64(measure.Value(s.cell.RTTIdle))
 }
 
 // fairness fills Jain's index over what the streams brought to the receiver, the mean of the runs. A single stream

@@ -231,14 +231,3 @@ func (s *summary) warnDifference() {
 			unit.Rate(r.SenderBps), unit.Rate(r.ReceiverBps))
 	}
 }
-
-// unique keeps the first of equal strings.
-func unique(xs []string) []string {
-	var kept []string
-	for _, x := range xs {
-		if !slices.Contains(kept, x) {
-			kept = append(kept, x)
-		}
-	}
-	return kept
-}

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"thru/internal/fault"
+	"thru/internal/unit"
 )
 
 // Discreet returns the client that makes returns for cfg, with errors and
@@ -176,11 +177,7 @@ type discreetSession struct {
 func (s discreetSession) Info() Info {
 	info := s.Session.Info()
 	info.Server = s.by.text(info.Server)
-	details := make([]string, 0, len(info.Details))
-	for _, detail := range info.Details {
-		details = append(details, s.by.text(detail))
-	}
-	info.Details = details
+	info.Details = unit.Mapped(info.Details, s.by.text)
 	return info
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"thru/internal/cause/knob"
+	"thru/internal/unit"
 )
 
 // maxRoutes limits how many routes are listed, maxRead how many are read.
@@ -222,12 +223,7 @@ func routeOf(key string) (route, error) {
 	if err != nil {
 		return route{}, err
 	}
-	var found []route
-	for _, r := range all {
-		if r.number(unix.RTA_OIF) == uint32(a.Index) && r.key(words[2]) == key {
-			found = append(found, r)
-		}
-	}
+	found := unit.Filtered(all, func(r route) bool { return r.number(unix.RTA_OIF) == uint32(a.Index) && r.key(words[2]) == key })
 	switch len(found) {
 	case 0:
 		return route{}, fmt.Errorf("there is no route %s: %w", key, errNone)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"thru/internal/cause/knob"
+	"thru/internal/unit"
 )
 
 // flow is a kind of flow whose hash can be set (include/uapi/linux/ethtool.h, TCP_V4_FLOW ...).
@@ -127,11 +128,7 @@ func tableRow(d driver) row {
 		knob: knob.RSSTable, form: queueTable,
 		read: func(iface string) (string, error) {
 			table, err := d.table(iface)
-			words := make([]string, len(table))
-			for i, q := range table {
-				words[i] = strconv.FormatUint(uint64(q), 10)
-			}
-			return strings.Join(words, " "), err
+			return strings.Join(unit.Mapped(table, func(q uint32) string { return strconv.FormatUint(uint64(q), 10) }), " "), err
 		},
 		set: func(iface, before, value string) error {
 			words := strings.Fields(value)

@@ -14,6 +14,7 @@ import (
 	"thru/internal/cause/knob"
 	"thru/internal/host"
 	"thru/internal/host/tree"
+	"thru/internal/unit"
 )
 
 // files is the tree of /proc and /sys. Names have no leading slash.
@@ -79,10 +80,7 @@ var errNone = errors.New("there is none")
 // fileRows returns the knobs that are files. own returns an error where /sys
 // does not show the interface of the calling thread's network namespace.
 func fileRows(f files, h *host.Host, own func(iface string) error) []row {
-	var rows []row
-	for _, s := range sysctls() {
-		rows = append(rows, s.row(f))
-	}
+	rows := unit.Mapped(sysctls(), func(s sysctl) row { return s.row(f) })
 	for _, e := range []elements{
 		{knob.Governor, knob.OfHost, func(string) ([]string, error) { return f.numbered(cpuFolder, "cpu") },
 			func(_, cpu string) string { return path.Join(cpuFolder, cpu, "cpufreq/scaling_governor") }, word},
@@ -125,11 +123,7 @@ func interrupts(h *host.Host, iface string, own func(string) error) ([]string, e
 		return nil, err
 	}
 	all, err := h.Interrupts(iface)
-	var names []string
-	for _, irq := range all {
-		names = append(names, strconv.Itoa(irq))
-	}
-	return names, err
+	return unit.Mapped(all, strconv.Itoa), err
 }
 
 // plainName refuses a name that leads elsewhere in /sys, or to the interface

@@ -8,6 +8,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // pass is what is known while changes are undone.
@@ -255,13 +256,8 @@ func (d *Tuner) Recover() ([]measure.Changed, error) {
 
 // cutOff returns the journals of this host without an end; the caller holds
 // the lock, so their processes are dead.
-func (d *Tuner) cutOff() (open []record) {
-	for _, r := range d.records() {
-		if !r.ended {
-			open = append(open, r)
-		}
-	}
-	return open
+func (d *Tuner) cutOff() []record {
+	return unit.Filtered(d.records(), func(r record) bool { return !r.ended })
 }
 
 // recover is Recover under the lock.

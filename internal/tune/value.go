@@ -69,13 +69,7 @@ func inForce(id, asked, found string) bool {
 
 // differing returns the elements of want that differ in have.
 func differing(have, want []pair) []pair {
-	var list []pair
-	for _, p := range want {
-		if !slices.Contains(have, p) {
-			list = append(list, p)
-		}
-	}
-	return list
+	return unit.Filtered(want, func(p pair) bool { return !slices.Contains(have, p) })
 }
 
 // each sets the elements of a value that differ from the present ones.

@@ -1,12 +1,14 @@
 package advise
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"thru/internal/cause/knob"
 	"thru/internal/cause/scene"
+	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -59,13 +61,7 @@ func expectOf(p *measure.Proposal, k knob.Knob) {
 
 // joined joins texts, each once.
 func joined(texts []string) string {
-	var list []string
-	for _, t := range texts {
-		if t != "" && !slices.Contains(list, t) {
-			list = append(list, t)
-		}
-	}
-	return strings.Join(list, "; ")
+	return fault.Joined(unit.Unique(texts)...)
 }
 
 // why returns the reason with its figures: what was measured, and what was found.
@@ -132,9 +128,7 @@ func (sc *advice) commands(d Draft) []measure.Commands {
 	for _, name := range ends(knob.Ordered(d.Settings)) {
 		h := sc.Named(name)
 		c := measure.Commands{EndPoint: name, Platform: h.System}
-		if c.Platform == "" {
-			c.Platform = "linux"
-		}
+		c.Platform = cmp.Or(c.Platform, "linux")
 		own := slices.DeleteFunc(slices.Clone(d.Settings), func(s measure.Setting) bool { return s.EndPoint != name })
 		var words []string
 		for _, s := range knob.Ordered(own) {

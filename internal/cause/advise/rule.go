@@ -262,10 +262,7 @@ func (r Request) words() []Draft {
 		c.EndPoint = r.At.Name
 	}
 	c.Words, c.Set = line(c.Words), slices.Clone(c.Set)
-	d.Title = c.Words
-	if d.Title == "" {
-		d.Title = "manual step: " + line(strings.Join(c.Set, "; "))
-	}
+	d.Title = cmp.Or(c.Words, "manual step: "+line(strings.Join(c.Set, "; ")))
 	d.words, d.Id = &c, r.place()
 	return []Draft{d}
 }
@@ -321,10 +318,7 @@ func (d Draft) Name() string {
 	if len(d.Settings) == 0 || d.Id != "" {
 		return d.Id
 	}
-	var parts []string
-	for _, s := range d.Settings {
-		parts = append(parts, knobKey(s))
-	}
+	parts := unit.Mapped(d.Settings, knobKey)
 	slices.Sort(parts) // the same for either end's request
 	return strings.Join(parts, "+")
 }

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"fmt"
 
 	"thru/internal/cause/gate"
@@ -24,10 +25,7 @@ func gateIdleStates(h *scene.Host) *gate.Finding {
 	if c == nil || c.IdleExit == nil || *c.IdleExit < 0 {
 		return nil
 	}
-	state := measure.Value(c.IdleState)
-	if state == "" {
-		state = "the deepest state"
-	}
+	state := cmp.Or(measure.Value(c.IdleState), "the deepest state")
 	if *c.IdleExit > deepSleep && wakesUp(h, *c.IdleExit) {
 		fix := scene.Fix{}
 		if h.System == "linux" {

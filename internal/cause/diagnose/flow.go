@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 
@@ -171,9 +172,7 @@ func (e *End) FixOf(g measure.Gate) *measure.Fix {
 	if len(g.Fix) > 0 {
 		r.Platform = e.System
 	}
-	if r.EndPoint == "" {
-		r.EndPoint = g.EndPoint
-	}
+	r.EndPoint = cmp.Or(r.EndPoint, g.EndPoint)
 	return r
 }
 

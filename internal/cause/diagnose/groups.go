@@ -61,10 +61,7 @@ func countOn(axes []measure.Axis, axis string) (n int, rest []measure.Axis, ok b
 
 // directions lists the directions of a group's flows, each once.
 func directions(d *measure.Document, group int) string {
-	var all []string
-	for _, c := range CellsOf(d, group) {
-		all = append(all, c.From+" -> "+c.To)
-	}
+	all := unit.Mapped(CellsOf(d, group), func(c *measure.Cell) string { return c.From + " -> " + c.To })
 	slices.Sort(all)
 	return strings.Join(slices.Compact(all), "\n")
 }

@@ -154,9 +154,7 @@ func (f *Flow) Finding(j Judged) measure.Finding {
 		Cause: j.Rule.Cause, Where: o.Where, BecauseOf: j.Because, Confidence: o.Confidence, Summary: Line(o.Text),
 		Evidence: Numbers(o.Evidence), Effect: o.Effect, Next: o.Next, Fix: o.Fix, Healthy: o.Healthy, Source: j.Rule.Source,
 	}
-	if x.Where.Place == "" {
-		x.Where.Place = measure.AtPath
-	}
+	x.Where.Place = cmp.Or(x.Where.Place, measure.AtPath)
 	if x.Effect != nil && x.Effect.BoundBps != nil && !IsNumber(*x.Effect.BoundBps) {
 		x.Effect.BoundBps = nil
 	}

@@ -7,18 +7,15 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Conditions returns the gates of a cause at an end point, "" for the path, that did not pass: those of the
 // document, or else those judged from its facts.
 func Conditions(f *diagnose.Flow, cause, endPoint string) []measure.Gate {
-	var warn []measure.Gate
-	for _, g := range JudgedGates(f) {
-		if g.Cause == cause && g.EndPoint == endPoint && (g.Status == measure.GateWarn || g.Status == measure.GateFail) {
-			warn = append(warn, g)
-		}
-	}
-	return warn
+	return unit.Filtered(JudgedGates(f), func(g measure.Gate) bool {
+		return g.Cause == cause && g.EndPoint == endPoint && (g.Status == measure.GateWarn || g.Status == measure.GateFail)
+	})
 }
 
 // JudgedGates returns all gates of the document, or judges them from its facts if its version stored none. It

@@ -1,6 +1,7 @@
 package knob
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -135,9 +136,6 @@ func esxCongestion(w *wording) {
 
 func esxPower(w *wording) {
 	policy := map[string]string{"performance": "'High Performance'", "powersave": "'Low Power'"}
-	value := policy[w.set.Value]
-	if value == "" {
-		value = "Balanced"
-	}
+	value := cmp.Or(policy[w.set.Value], "Balanced")
 	w.setting("/Power/CpuPolicy", "-s", value, policy[w.before])
 }

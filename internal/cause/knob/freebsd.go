@@ -1,6 +1,7 @@
 package knob
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -80,10 +81,7 @@ func bsdSysctl(name string) func(*wording) {
 func bsdBuffer(name string) func(*wording) {
 	return func(w *wording) {
 		w.lasts = untilBoot
-		text := third(w.set.Value)
-		if text == "" {
-			text = w.set.Value
-		}
+		text := cmp.Or(third(w.set.Value), w.set.Value)
 		bytes, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || bytes <= 0 {
 			w.add("raise kern.ipc.maxsockbuf, then " + strings.TrimPrefix(name+", ", ", ") + "to the required buffer size")
@@ -100,10 +98,7 @@ func bsdBuffer(name string) func(*wording) {
 			}
 			return
 		}
-		old := w.known(name)
-		if old == "" {
-			old = third(w.before)
-		}
+		old := cmp.Or(w.known(name), third(w.before))
 		w.sysctl(name, strconv.FormatInt(most, 10), w.wordOr(old))
 	}
 }
@@ -127,12 +122,8 @@ func bsdHostCache(w *wording) {
 	const name = "net.inet.tcp.hostcache.enable"
 	turned := map[string]string{"0": "1", "1": "0"}
 	value, old := turned[w.set.Value], turned[w.before]
-	if value == "" {
-		value = unknownValue
-	}
-	if old == "" {
-		old = w.known(name)
-	}
+	value = cmp.Or(value, unknownValue)
+	old = cmp.Or(old, w.known(name))
 	w.sysctl(name, value, old)
 }
 

@@ -1,6 +1,7 @@
 package knob
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -126,9 +127,7 @@ func linuxFeature(option string) func(*wording) {
 			old = option + " " + unknownValue
 			w.readFirst(show)
 		}
-		if value == "" {
-			value = option + " " + unknownValue
-		}
+		value = cmp.Or(value, option+" "+unknownValue)
 		w.do("ethtool -K "+w.nic()+" "+value, "ethtool -K "+w.nic()+" "+old, show)
 	}
 }

@@ -1,6 +1,7 @@
 package knob
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -120,10 +121,7 @@ func (f *face) netplan() []measure.Persistence {
 	if len(p) == 0 {
 		return nil
 	}
-	section := map[string]string{"bond": "bonds", "bridge": "bridges", "vlan": "vlans"}[f.kind()]
-	if section == "" {
-		section = "ethernets"
-	}
+	section := cmp.Or(map[string]string{"bond": "bonds", "bridge": "bridges", "vlan": "vlans"}[f.kind()], "ethernets")
 	command := "netplan set --origin-hint 90-thru " + section + "." + f.word() + ".mtu="
 	return []measure.Persistence{f.host.entry("netplan", measure.Persistence{Commands: []string{command + p[0].value}, Undo: []string{command + "null"},
 		Words: "it writes /etc/netplan/90-thru.yaml; if /etc/netplan has the interface under another id (`match:`), use that instead of " + f.word()})}

@@ -1,6 +1,9 @@
 package knob
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // sun words knobs of Solaris 11 and illumos, whose commands differ in few names.
 func sun() map[string]func(*wording) {
@@ -25,9 +28,7 @@ func sunTCP(name string, words map[string]string) func(*wording) {
 		if words != nil {
 			value, old = words[w.set.Value], words[w.before]
 		}
-		if value == "" {
-			value = unknownValue
-		}
+		value = cmp.Or(value, unknownValue)
 		if known := w.known("tcp." + name); known != "" {
 			old = known
 		}
@@ -38,10 +39,7 @@ func sunTCP(name string, words map[string]string) func(*wording) {
 // sunBuffer words the ceiling of all buffers, which is raised first, and the buffer of one side.
 func sunBuffer(name string) func(*wording) {
 	return func(w *wording) {
-		text := third(w.set.Value)
-		if text == "" {
-			text = w.set.Value
-		}
+		text := cmp.Or(third(w.set.Value), w.set.Value)
 		bytes, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || bytes <= 0 {
 			w.add("raise max_buf, then recv_buf or send_buf, to the required buffer size")
@@ -51,10 +49,7 @@ func sunBuffer(name string) func(*wording) {
 			w.ipadm("tcp", "max_buf", strconv.FormatInt(bytes, 10), w.known("tcp.max_buf"))
 		}
 		if name != "" {
-			old := w.known("tcp." + name)
-			if old == "" {
-				old = third(w.before)
-			}
+			old := cmp.Or(w.known("tcp."+name), third(w.before))
 			w.ipadm("tcp", name, strconv.FormatInt(bytes, 10), w.wordOr(old))
 		} else if len(w.out.Set) == 0 {
 			w.add("max_buf already allows it")

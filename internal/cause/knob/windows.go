@@ -1,6 +1,7 @@
 package knob
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,10 +41,7 @@ func winAutotuning(w *wording) {
 func winTimestamps(w *wording) {
 	w.lasts = netshKeeps
 	words := map[string]string{"0": "disabled", "1": "enabled", "2": "enabled"}
-	value := words[w.set.Value]
-	if value == "" {
-		value = unknownValue
-	}
+	value := cmp.Or(words[w.set.Value], unknownValue)
 	w.change(format("netsh int tcp set global timestamps=%s"), value, words[w.before], "netsh int tcp show global")
 }
 

@@ -1,6 +1,7 @@
 package mtu
 
 import (
+	"cmp"
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/knob"
@@ -221,9 +222,7 @@ const fewSuper = 3
 // asOffload adds where a broken offload is, and the fix.
 func asOffload(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint) *diagnose.Outcome {
 	w := f.Sender.OnFace()
-	if w.Interface == "" {
-		w.Interface = s.Interface
-	}
+	w.Interface = cmp.Or(w.Interface, s.Interface)
 	return o.At(w).AddFix(OffloadOff(f)).Costs(0, "only segments that were retransmitted singly pass", "the capture")
 }
 

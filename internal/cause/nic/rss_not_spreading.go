@@ -179,23 +179,13 @@ func gateQueueSpread(f *scene.Face) *gate.Finding {
 		return gate.Warn("%d of %d packets arrived in queue 0 of the %d queues of %s", queues[first].Packets, total, len(queues), f.Name).
 			Do(spread(f, len(queues)))
 	}
-	used := 0
-	for _, c := range queues {
-		if c.Packets > 0 {
-			used++
-		}
-	}
+	used := unit.CountFunc(queues, func(c measure.QueueCounter) bool { return c.Packets > 0 })
 	return gate.Pass("%d of the %d queues of %s have received packets", used, len(queues), f.Name)
 }
 
 // perQueue returns the packets of the receive queues by name, in the order of the facts.
-func perQueue(f *scene.Face) (list []measure.QueueCounter) {
-	for _, c := range f.Counters {
-		if strings.HasPrefix(c.Queue, "rx") {
-			list = append(list, c)
-		}
-	}
-	return list
+func perQueue(f *scene.Face) []measure.QueueCounter {
+	return unit.Filtered(f.Counters, func(c measure.QueueCounter) bool { return strings.HasPrefix(c.Queue, "rx") })
 }
 
 // Limits of queues and their counters.

@@ -9,6 +9,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // congested is the mark that a queue sets (RFC 3168, CE).
@@ -44,10 +45,7 @@ const mostMarks = 3
 
 // changes words what became of the marks of a field: first the cleared ones, then the changed ones, both by value.
 func changes(marks []measure.Mark, field string, of func(measure.Mark) mark) (parts []string) {
-	all := make([]mark, 0, len(marks))
-	for _, m := range marks {
-		all = append(all, of(m))
-	}
+	all := unit.Mapped(marks, of)
 	slices.SortFunc(all, func(a, b mark) int { return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.seen, b.seen)) })
 	var cleared, changed []string
 	tried := 0

@@ -382,11 +382,7 @@ func gateSeveralDirections(sc *scene.Scene) *gate.Finding {
 
 // nextHopsText words next hops: "10.0.0.1 by eth0, 10.0.1.1 by eth1".
 func nextHopsText(all []measure.NextHop) string {
-	var names []string
-	for _, n := range all {
-		names = append(names, n.String())
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(unit.Mapped(all, measure.NextHop.String), ", ")
 }
 
 // hashPolicy returns the sysctl that sets how a next hop is chosen, for the path's address family.
@@ -400,11 +396,7 @@ func hashPolicy(p *measure.Path) string {
 // groupsText names the source ports that take each path.
 func groupsText(groups []measure.PortGroup) (s string) {
 	for _, g := range groups {
-		var ports []string
-		for _, p := range g.Ports {
-			ports = append(ports, strconv.Itoa(p))
-		}
-		s += "; " + strings.Join(ports, " ") + " in " + gate.Span(g.RTTNs)
+		s += "; " + strings.Join(unit.Mapped(g.Ports, strconv.Itoa), " ") + " in " + gate.Span(g.RTTNs)
 	}
 	return s
 }

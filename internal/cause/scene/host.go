@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,12 +127,7 @@ func (h *Host) Number(names ...string) (int64, bool) {
 
 // SortedKeys returns the keys of a map in a fixed order.
 func SortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(m))
 }
 
 // Switch is a TCP setting that has another name on every system.

@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,9 +97,7 @@ func (r Fix) And(o Fix) Fix {
 			r.Lines = append(r.Lines, line)
 		}
 	}
-	if r.Risk == "" {
-		r.Risk = o.Risk
-	}
+	r.Risk = cmp.Or(r.Risk, o.Risk)
 	return r
 }
 

@@ -174,9 +174,7 @@ func reportOf(x measure.Stream, span time.Duration, first int64) report {
 	r := report{bytes: x.TotalBytes + first*x.Length, duration: span}
 	if d := x.DatagramsAll; d != nil {
 		r.lost, r.reordered, r.datagrams = d.Lost, d.Reordered+d.Duplicates, d.Packets+d.Lost+first
-		if d.JitterNs != nil {
-			r.jitter = time.Duration(*d.JitterNs)
-		}
+		r.jitter = time.Duration(measure.Value(d.JitterNs))
 	}
 	return r
 }

@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"thru/internal/unit"
 )
 
 // waits are the timeouts for a far end; tests shorten them.
@@ -38,11 +40,7 @@ type talk struct {
 
 // sendStates sends states.
 func (t talk) sendStates(states ...state) error {
-	var b []byte
-	for _, s := range states {
-		b = append(b, byte(s))
-	}
-	return t.write(b)
+	return t.write(unit.Mapped(states, func(s state) byte { return byte(s) }))
 }
 
 // sendError sends iperf3's error number to a client.

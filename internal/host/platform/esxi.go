@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // esxi returns the commands of ESXi 6.7 and later (ESXCLI reference;
@@ -243,12 +244,7 @@ func readGuests(in string, r *reading) error {
 	if err != nil && !errors.Is(err, errNothing) {
 		return err
 	}
-	n := 0
-	for _, w := range list {
-		if w["worldid"] != "" {
-			n++
-		}
-	}
+	n := unit.CountFunc(list, func(w Row) bool { return w["worldid"] != "" })
 	r.guests = &n
 	return nil
 }

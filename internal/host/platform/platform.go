@@ -21,6 +21,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Runner runs a program of the platform and returns its standard output. Time
@@ -190,11 +191,7 @@ func (c command) names(line []string) []string {
 	if c.shows != nil {
 		return c.shows
 	}
-	var words []string
-	for _, a := range line {
-		words = append(words, quoteOdd(a))
-	}
-	return []string{strings.Join(words, " ")}
+	return []string{strings.Join(unit.Mapped(line, quoteOdd), " ")}
 }
 
 // covers reports whether the command reports on an interface.

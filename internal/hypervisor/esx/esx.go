@@ -10,6 +10,7 @@
 package esx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,9 +152,7 @@ func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, ho
 	if err != nil {
 		return r.Inventory, fault.New(fault.Code(err), fault.Hint(err), "esx: reading %s: %w", h.name, err)
 	}
-	if facts.Distro != nil {
-		r.Product = *facts.Distro
-	}
+	r.Product = cmp.Or(measure.Value(facts.Distro), r.Product)
 	r.clock()
 	r.datastores(&facts)
 	r.switches()
@@ -206,10 +205,7 @@ func (r *reading) clock() {
 
 // host returns the host itself with the resources assigned to its guests.
 func (r *reading) host(facts measure.Facts, guests []guest) measure.GuestHost {
-	h := measure.GuestHost{ID: hostID, Name: r.name, Facts: &facts}
-	if facts.Hostname != nil {
-		h.Name = *facts.Hostname
-	}
+	h := measure.GuestHost{ID: hostID, Name: cmp.Or(measure.Value(facts.Hostname), r.name), Facts: &facts}
 	if facts.Machine != nil {
 		h.UUID = facts.Machine.UUID
 	}

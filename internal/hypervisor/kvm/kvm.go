@@ -186,9 +186,9 @@ func (t files) blockSize(d *measure.GuestDisk) *int64 {
 
 // host describes the host itself.
 func (h *Host) host(facts *measure.Facts, running []measure.Guest) measure.GuestHost {
-	g := measure.GuestHost{ID: hostID, Name: h.name, Facts: facts, State: new("connected"), Guests: new(len(running)), CPUsHanded: new(int), MemHanded: new(int64)}
-	if facts.Hostname != nil {
-		g.Name = *facts.Hostname
+	g := measure.GuestHost{
+		ID: hostID, Name: cmp.Or(measure.Value(facts.Hostname), h.name), Facts: facts,
+		State: new("connected"), Guests: new(len(running)), CPUsHanded: new(int), MemHanded: new(int64),
 	}
 	if facts.Machine != nil {
 		g.UUID = facts.Machine.UUID
@@ -213,11 +213,7 @@ func product(t files, facts *measure.Facts) string {
 	case t.Exists("run/libvirt/qemu"), t.Exists("etc/libvirt/qemu"):
 		name = "QEMU with libvirt"
 	}
-	distro := ""
-	if facts.Distro != nil {
-		distro = *facts.Distro
-	}
-	return name + " on " + cmp.Or(distro, "Linux")
+	return name + " on " + cmp.Or(measure.Value(facts.Distro), "Linux")
 }
 
 // Close implements hypervisor.Source: it ends all watches.

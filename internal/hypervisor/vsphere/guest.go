@@ -9,6 +9,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Properties of a virtual machine (vSphere Web Services API, VirtualMachine):
@@ -190,13 +191,7 @@ func allocation(r *reader, fact, path string, unit int64) *measure.Allocation {
 }
 
 // ints converts a list.
-func ints(list []int32) []int {
-	var all []int
-	for _, n := range list {
-		all = append(all, int(n))
-	}
-	return all
-}
+func ints(list []int32) []int { return unit.Mapped(list, func(n int32) int { return int(n) }) }
 
 // trafficKey reports whether an advanced setting of a machine
 // (VirtualMachineConfigInfo.extraConfig) affects its traffic, its scheduling or

@@ -273,10 +273,7 @@ func takeClock(f *measure.Facts, r *reader) {
 func takePower(f *measure.Facts, r *reader) {
 	n := len(r.gaps)
 	p, _ := value[types.HostCpuPowerManagementInfo](r, "cpu.governors", "hardware.cpuPowerManagementInfo", "")
-	policy := p.CurrentPolicy
-	if policy == "" {
-		policy = option(r, "Power.CpuPolicy")
-	}
+	policy := cmp.Or(p.CurrentPolicy, option(r, "Power.CpuPolicy"))
 	switch {
 	case policy != "":
 		f.CPU.Governors = []string{policy}

@@ -11,6 +11,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Inventory implements hypervisor.Source. It reads only needed properties,
@@ -326,9 +327,7 @@ func (b *builder) usedStores() []types.ManagedObjectReference {
 			}
 		}
 	}
-	var refs []types.ManagedObjectReference
-	for _, id := range compact(ids) {
-		refs = append(refs, types.ManagedObjectReference{Type: "Datastore", Value: id})
-	}
-	return refs
+	return unit.Mapped(compact(ids), func(id string) types.ManagedObjectReference {
+		return types.ManagedObjectReference{Type: "Datastore", Value: id}
+	})
 }

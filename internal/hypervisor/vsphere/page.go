@@ -9,6 +9,8 @@ import (
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
+
+	"thru/internal/unit"
 )
 
 // Objects of one page. Each object is converted to a measure record before
@@ -67,10 +69,7 @@ func (q query) all(ctx context.Context, vc *vim25.Client, take func(*types.Objec
 // where one object is gone.
 func (q query) some(ctx context.Context, vc *vim25.Client, refs []types.ManagedObjectReference, take func(*types.ObjectContent) error) error {
 	for {
-		var set []types.ObjectSpec
-		for _, r := range refs {
-			set = append(set, types.ObjectSpec{Obj: r})
-		}
+		set := unit.Mapped(refs, func(r types.ManagedObjectReference) types.ObjectSpec { return types.ObjectSpec{Obj: r} })
 		if len(set) == 0 {
 			return nil
 		}

@@ -303,10 +303,7 @@ func (b *builder) finish(x *flowSet, p point, t plan.Request, pairs int) plan.St
 	if t.EndPoints > 1 && len(b.axes) == 0 && !s.Baseline {
 		many = append(many, unit.Plural(t.EndPoints, "end point")+" a host")
 	}
-	s.Label = joined(append(many, what...)...)
-	if s.Label == "" {
-		s.Label = x.kind
-	}
+	s.Label = cmp.Or(joined(append(many, what...)...), x.kind)
 	alone := pairs == 1 && b.many
 	if s.Independent || alone {
 		s.Labels = flowLabels(x, s, cmp.Or(joined(what...), s.Label))

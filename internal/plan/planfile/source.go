@@ -62,10 +62,7 @@ func into[T any](place *T, read func(*node) (T, error)) func(*node) error {
 
 // fields reads a mapping and refuses other keys; the first required ones must be present.
 func (s *source) fields(x *node, what, example string, required int, all []field) error {
-	var known []string
-	for _, f := range all {
-		known = append(known, f.key)
-	}
+	known := unit.Mapped(all, func(f field) string { return f.key })
 	if err := s.keysOf(x, what, known...); err != nil {
 		return err
 	}

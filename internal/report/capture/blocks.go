@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"thru/internal/doc"
+	"thru/internal/unit"
 )
 
 // Blocks returns the findings of the captures. A terminal shows them in one list, to which more is appended.
@@ -22,10 +23,7 @@ func Blocks(all []Packets, more ...doc.Row) (out []doc.Block) {
 			short.Caption += ", the first " + p.Conns.Names[0]
 			body = append(body, doc.OnPages(p.Conns.table(p.Conns.Names)), doc.OnTerminal(short))
 		}
-		var drawn []doc.Block
-		for _, t := range p.Traced {
-			drawn = append(drawn, t.details())
-		}
+		drawn := unit.Mapped(p.Traced, traced.details)
 		out = append(out, doc.Section{Title: "Packet analysis" + doc.Prefixed(", ", p.Direction), Named: true, Body: append(body, doc.OnScreen(drawn...))})
 	}
 	return out

@@ -3,6 +3,7 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -207,10 +208,7 @@ func openingText(o *measure.Opening) string {
 	if o == nil {
 		return ""
 	}
-	s := SynText(&o.SYN)
-	if s == "" {
-		s = "no options"
-	}
+	s := cmp.Or(SynText(&o.SYN), "no options")
 	for _, x := range []struct {
 		on   bool
 		name string

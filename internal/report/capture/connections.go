@@ -192,12 +192,7 @@ func goodputText(c *measure.Connection) string {
 	return unit.Rate(*c.GoodputBps)
 }
 
-func delayText(ns *int64) string {
-	if ns == nil {
-		return ""
-	}
-	return doc.ShortTime(*ns)
-}
+func delayText(ns *int64) string { return doc.Known("%s", ns, doc.ShortTime) }
 
 func rttPart(d *measure.Delay, part func(*measure.Delay) int64) string {
 	if d == nil || d.Samples <= 0 {

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 
 	"thru/internal/doc"
@@ -43,9 +44,7 @@ func PlacesOf(f *measure.Flow) (near, far *measure.Capture) {
 func captureName(c *measure.Capture) string {
 	name := result.BaseName(c.File)
 	for _, other := range []string{c.EndPoint, c.Interface, "capture"} {
-		if name == "" {
-			name = other
-		}
+		name = cmp.Or(name, other)
 	}
 	if c.File != "" && c.Number > 0 {
 		name += fmt.Sprintf(" #%d", c.Number)

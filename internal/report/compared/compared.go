@@ -100,10 +100,7 @@ func worstRail(cells []measure.ComparedCell) string {
 		return ""
 	}
 	text := fmt.Sprintf("%s %s -> %s", worst.Name, railText(worst.Unit, worst.Before), railText(worst.Unit, worst.After))
-	if worst.ChangePct != nil {
-		text += " (" + unit.Change(*worst.ChangePct) + ")"
-	}
-	text += " " + direction + ": worse"
+	text += doc.Known(" (%s)", worst.ChangePct, unit.Change) + " " + direction + ": worse"
 	if more > 0 {
 		text += fmt.Sprintf(" (and %s)", unit.Plural(more, "more figure"))
 	}
@@ -142,12 +139,7 @@ func pinned(s measure.ComparedSide) string {
 
 // hasDetails reports whether there is more than one main flow, or none was compared.
 func hasDetails(x *measure.Compared) bool {
-	main := 0
-	for _, c := range x.Cells {
-		if !c.Baseline {
-			main++
-		}
-	}
+	main := unit.CountFunc(x.Cells, func(c measure.ComparedCell) bool { return !c.Baseline })
 	return main > 1 || x.Outcome == measure.NotCompared
 }
 

@@ -21,10 +21,7 @@ func picture(x *measure.Compared) *draw.Picture {
 			b := draw.Rung{Name: doc.Clean(comparedName(x.Cells, c)) + ", before", Value: sampleText(c, s), Was: true}
 			if s == c.After {
 				b.Name, b.Was = "after", false
-				if c.ChangePct != nil {
-					b.Change = unit.Change(*c.ChangePct)
-				}
-				b.Change = doc.Join(b.Change, doc.Clean(c.Outcome))
+				b.Change = doc.Join(doc.Known("%s", c.ChangePct, unit.Change), doc.Clean(c.Outcome))
 			}
 			if b.Absent = s == nil; !b.Absent {
 				b.Carried, b.Low, b.High = s.Value, s.Low, s.High

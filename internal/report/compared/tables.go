@@ -22,14 +22,11 @@ func flowsGrid(x *measure.Compared) doc.Table {
 	}
 	for i := range x.Cells {
 		c := &x.Cells[i]
-		change, what := "-", whatCompared(c)
-		if c.ChangePct != nil {
-			change = unit.Change(*c.ChangePct)
-		}
+		what := whatCompared(c)
 		if alike {
 			what = ""
 		}
-		g.Rows = append(g.Rows, []string{doc.Clean(comparedDirection(c)), doc.OrDash(doc.Clean(what)), doc.Clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, doc.OrDash(unit.ChangeRange(c.LowPct, c.HighPct))})
+		g.Rows = append(g.Rows, []string{doc.Clean(comparedDirection(c)), doc.OrDash(doc.Clean(what)), doc.Clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), changeText(c.ChangePct), doc.OrDash(unit.ChangeRange(c.LowPct, c.HighPct))})
 	}
 	if direction != "" && !alike {
 		g.Columns = g.Columns[1:]
@@ -62,6 +59,8 @@ func flowReasons(x *measure.Compared) (all []doc.Row) {
 	return all
 }
 
+func changeText(pct *float64) string { return doc.OrDash(doc.Known("%s", pct, unit.Change)) }
+
 // factsGrid returns the facts that changed: main and minor ones.
 func factsGrid(all []measure.FactChange) (main, minor doc.Table) {
 	columns := []doc.Column{{Name: "at", Least: 8}, {Name: "fact", Least: 14}, {Name: "before", Least: 12}, {Name: "after", Least: 12}}
@@ -85,11 +84,7 @@ func guardrailsGrid(cells []measure.ComparedCell) (g doc.Table, asBefore string)
 	var same []string
 	for i := range cells {
 		for _, r := range cells[i].Guards {
-			change := "-"
-			if r.ChangePct != nil {
-				change = unit.Change(*r.ChangePct)
-			}
-			line := []string{doc.Clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), change, doc.Clean(comparedName(cells, &cells[i]))}
+			line := []string{doc.Clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), changeText(r.ChangePct), doc.Clean(comparedName(cells, &cells[i]))}
 			switch {
 			case r.Worse:
 				g.Rows = append(g.Rows, line)

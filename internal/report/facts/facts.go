@@ -100,25 +100,14 @@ func idleText(c *measure.Processors) string {
 	if c == nil || c.IdleState == nil {
 		return ""
 	}
-	s := "down to " + *c.IdleState
-	if c.IdleExit != nil {
-		s += ", exit latency " + unit.Duration(*c.IdleExit)
-	}
-	if c.IdleDriver != nil {
-		s += " " + doc.Bracket(*c.IdleDriver)
-	}
-	return s
+	return "down to " + *c.IdleState + doc.Known(", exit latency %s", c.IdleExit, unit.Duration) + doc.Known(" %s", c.IdleDriver, doc.Bracket)
 }
 
 // NUMA lists the CPUs and the memory of each node.
 func NUMA(nodes []measure.NUMANode) string {
 	var all []string
 	for _, n := range nodes {
-		s := fmt.Sprintf("node %d: CPUs %s", n.Node, unit.List(n.CPUs))
-		if n.Total != nil {
-			s += ", " + unit.Size(*n.Total)
-		}
-		all = append(all, s)
+		all = append(all, fmt.Sprintf("node %d: CPUs %s", n.Node, unit.List(n.CPUs))+doc.Known(", %s", n.Total, unit.Size))
 	}
 	return strings.Join(all, "; ")
 }
@@ -212,11 +201,7 @@ func clockFactsText(c *measure.Clock) string {
 	all := said(nil, c.Source, bare)
 	all = said(all, c.ReadNs, func(ns int64) string { return "one read takes " + unit.Duration(ns) })
 	if c.Synchronised != nil && *c.Synchronised {
-		s := "synchronized by a time service"
-		if c.MaxErrorNs != nil {
-			s += " within " + unit.Duration(*c.MaxErrorNs)
-		}
-		all = append(all, s)
+		all = append(all, "synchronized by a time service"+doc.Known(" within %s", c.MaxErrorNs, unit.Duration))
 	} else if c.Synchronised != nil {
 		all = append(all, "not synchronized by a time service")
 	}

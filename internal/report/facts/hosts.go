@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,9 +39,7 @@ func NewHosts(d *measure.Document) Hosts {
 		for _, p := range points {
 			v := value(p)
 			known = known || v != ""
-			if v == "" {
-				v = absent
-			}
+			v = cmp.Or(v, absent)
 			r.Values = append(r.Values, v)
 		}
 		if known {
@@ -110,10 +109,7 @@ func Columns() []Column {
 
 // Cores counts the logical cores; "" if unknown.
 func Cores(n *int) string {
-	if n == nil {
-		return ""
-	}
-	return unit.Plural(*n, "logical core")
+	return doc.Known("%s", n, func(n int) string { return unit.Plural(n, "logical core") })
 }
 
 // interfacesText names each interface with its MTU and speed.

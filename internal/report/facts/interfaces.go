@@ -184,11 +184,8 @@ func irqsText(irqs []measure.IRQ) string {
 
 // queuesText names the queues with the most packets.
 func queuesText(qs []measure.QueueCounter) string {
-	var all []string
-	for _, q := range qs[:min(len(qs), MostInterfaces)] {
-		all = append(all, fmt.Sprintf("%s %d", q.Queue, q.Packets))
-	}
-	return strings.Join(all, ", ")
+	packets := func(q measure.QueueCounter) string { return fmt.Sprintf("%s %d", q.Queue, q.Packets) }
+	return strings.Join(unit.Mapped(qs[:min(len(qs), MostInterfaces)], packets), ", ")
 }
 
 func errorsText(m map[string]uint64) string {

@@ -116,12 +116,10 @@ func setsAnswer(d *measure.Document, sets []*Set) string {
 
 // levelText counts the settings that do not differ significantly from the best one.
 func levelText(sets []*Set, most *Set) string {
-	n, of := 0, figuresOf(sets)
-	for _, s := range sets {
-		if s != most && s.Asks == most.Asks && len(s.values()) > 0 && !stat.Exceeds(most.figure(), s.figure(), of) {
-			n++
-		}
-	}
+	of := figuresOf(sets)
+	n := unit.CountFunc(sets, func(s *Set) bool {
+		return s != most && s.Asks == most.Asks && len(s.values()) > 0 && !stat.Exceeds(most.figure(), s.figure(), of)
+	})
 	switch {
 	case n == 0 || most.Asks:
 		return ""

@@ -228,14 +228,11 @@ func pointTable(d *measure.Document) doc.Table {
 	}
 	g := doc.Table{Caption: "End points", Columns: []doc.Column{{Name: "name"}, {Name: "address"}, {Name: "labels"}, {Name: "system"}, {Name: "kernel"}, {Name: "CPU"}, {Name: "memory"}, {Name: "clock offset", Right: true}, {Name: "lost"}}}
 	for _, p := range d.EndPoints[:min(len(d.EndPoints), result.MaxHostRows)] {
-		r := []string{doc.Clean(p.Name), doc.OrDash(doc.Clean(p.Addr)), doc.OrDash(facts.Labels(p.Labels, true)), "-", "-", "-", "-", "-", doc.OrDash(doc.Reason(p.Lost))}
+		r := []string{doc.Clean(p.Name), doc.OrDash(doc.Clean(p.Addr)), doc.OrDash(facts.Labels(p.Labels, true)), "-", "-", "-", "-", doc.OrDash(doc.Known("%s", p.ClockNs, unit.Duration)), doc.OrDash(doc.Reason(p.Lost))}
 		if p.Facts != nil {
 			for i, f := range facts.Columns()[1:5] {
 				r[3+i] = doc.OrDash(f.Value(p.Facts))
 			}
-		}
-		if p.ClockNs != nil {
-			r[7] = unit.Duration(*p.ClockNs)
 		}
 		g.Rows = append(g.Rows, r)
 	}

@@ -10,6 +10,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report/ladder"
 	"thru/internal/report/result"
+	"thru/internal/unit"
 )
 
 // maxChartLines limits the lines of a chart to the number of styles.
@@ -62,12 +63,7 @@ func newSetChart(sets []*Set) *doc.Chart {
 // chartAxes chooses the x axis of a chart and the axis that its lines stand for: each pair of their values
 // must have at most one point.
 func chartAxes(sets []*Set) (over, second string, ok bool) {
-	var varied []string
-	for _, n := range axisNames(sets) {
-		if len(valuesOf(sets, n)) > 1 {
-			varied = append(varied, n)
-		}
-	}
+	varied := unit.Filtered(axisNames(sets), func(n string) bool { return len(valuesOf(sets, n)) > 1 })
 	for _, n := range numericAxes() {
 		if over == "" && slices.Contains(varied, n) {
 			over = n

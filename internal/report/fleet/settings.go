@@ -80,11 +80,7 @@ func rowsOf(sets []*Set, columns []setColumn) doc.Table {
 		g.Columns = append(g.Columns, c.Column)
 	}
 	for _, s := range sets {
-		var r []string
-		for _, c := range columns {
-			r = append(r, c.cell(s))
-		}
-		g.Rows = append(g.Rows, r)
+		g.Rows = append(g.Rows, unit.Mapped(columns, func(c setColumn) string { return c.cell(s) }))
 	}
 	return g
 }

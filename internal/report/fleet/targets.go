@@ -59,7 +59,7 @@ func passed(t measure.Target) int {
 	return 0
 }
 
-// TargetsLine returns "3 of 8 targets failed", "all 8 targets are met".
+// TargetsLine returns "3 of 8 targets are not met", "all 8 targets are met".
 func TargetsLine(d *measure.Document) string {
 	failed := FailedTargets(d)
 	switch n := len(d.Targets); {
@@ -72,7 +72,7 @@ func TargetsLine(d *measure.Document) string {
 	case n == 1:
 		return "the target is not met"
 	default:
-		return fmt.Sprintf("%d of %d targets are not met", failed, n)
+		return fmt.Sprintf("%d of %d targets %s not met", failed, n, doc.Verb(failed, "is", "are"))
 	}
 }
 

@@ -115,8 +115,5 @@ func groupCells(x *index, p *measure.SwitchPortGroup) map[string]string {
 }
 
 func integer(n *int64) string {
-	if n == nil {
-		return ""
-	}
-	return strconv.FormatInt(*n, 10)
+	return doc.Known("%s", n, func(n int64) string { return strconv.FormatInt(n, 10) })
 }

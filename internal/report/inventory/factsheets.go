@@ -184,11 +184,7 @@ func storesText(x *index, h *measure.GuestHost) string {
 		if d == nil {
 			continue
 		}
-		free := ""
-		if d.Free != nil {
-			free = unit.Size(*d.Free) + " free"
-		}
-		all = append(all, d.Name+" "+doc.Bracket(doc.Join(cmp.Or(measure.Value(d.Type), "type "+doc.NotChecked), bytesText(d.Size), free, strings.Join(d.Devices, ", "))))
+		all = append(all, d.Name+" "+doc.Bracket(doc.Join(cmp.Or(measure.Value(d.Type), "type "+doc.NotChecked), bytesText(d.Size), doc.Known("%s free", d.Free, unit.Size), strings.Join(d.Devices, ", "))))
 	}
 	if n := len(h.Datastores) - facts.MostInterfaces; n > 0 {
 		all = append(all, fmt.Sprintf("and %d more", n))
@@ -212,28 +208,16 @@ func qemuText(x *index) string {
 	return name
 }
 
-func vCPUsText(n *int) string {
-	if n == nil {
-		return ""
-	}
-	return unit.Plural(*n, "vCPU")
+// countText returns "8 vCPUs"; "" for nil.
+func countText(n *int, noun string) string {
+	return doc.Known("%s", n, func(n int) string { return unit.Plural(n, noun) })
 }
 
 func handedText(h *measure.GuestHost) string {
 	if h.Guests != nil && *h.Guests == 0 {
 		return "none"
 	}
-	var all []string
-	if h.Guests != nil {
-		all = append(all, strconv.Itoa(*h.Guests))
-	}
-	if h.CPUsHanded != nil {
-		all = append(all, unit.Plural(*h.CPUsHanded, "virtual CPU"))
-	}
-	if h.MemHanded != nil {
-		all = append(all, unit.Size(*h.MemHanded)+" of memory")
-	}
-	return strings.Join(all, ", ")
+	return doc.Join(doc.Number(h.Guests), countText(h.CPUsHanded, "virtual CPU"), doc.Known("%s of memory", h.MemHanded, unit.Size))
 }
 
 func portText(x *index, p *measure.VMkernelPort) string {
@@ -241,11 +225,8 @@ func portText(x *index, p *measure.VMkernelPort) string {
 	if g := x.groups[p.PortGroup]; g != nil {
 		network = strings.TrimSpace(cmp.Or(network, g.Name) + " " + doc.Bracket(vlanText(measure.Value(g.VLAN))))
 	}
-	tso := ""
-	if p.TSO != nil {
-		tso = "TSO " + doc.OnOff(*p.TSO)
-	}
-	return doc.Join(strings.Join(p.Addrs, ", "), network, mtuOf(p.MTU), doc.Prefixed("MAC ", measure.Value(p.MAC)), tso, measure.Value(p.Stack), doc.Prefixed("for ", strings.Join(p.Services, " and ")))
+	return doc.Join(strings.Join(p.Addrs, ", "), network, mtuOf(p.MTU), doc.Prefixed("MAC ", measure.Value(p.MAC)),
+		doc.Known("TSO %s", p.TSO, doc.OnOff), measure.Value(p.Stack), doc.Prefixed("for ", strings.Join(p.Services, " and ")))
 }
 
 func mtuOf(mtu *int) string { return doc.Prefixed("MTU ", doc.Number(mtu)) }
@@ -253,18 +234,9 @@ func mtuOf(mtu *int) string { return doc.Prefixed("MTU ", doc.Number(mtu)) }
 func switchText(w *measure.VirtualSwitch, host string) string {
 	own := *w
 	own.Uplinks = slices.DeleteFunc(slices.Clone(w.Uplinks), func(u measure.Uplink) bool { return u.Host != "" && u.Host != host })
-	nioc, snooping, vlans := "", "", ""
-	if w.NIOC != nil {
-		nioc = "network I/O control " + doc.OnOff(*w.NIOC)
-	}
-	if w.Snooping != nil {
-		snooping = "multicast snooping " + doc.OnOff(*w.Snooping)
-	}
-	if w.VLANs != nil {
-		vlans = "VLAN filtering " + doc.OnOff(*w.VLANs)
-	}
 	return doc.Join(w.Kind, doc.Prefixed("version ", measure.Value(w.Version)), cmp.Or(mtuOf(w.MTU), "MTU "+doc.NotChecked), doc.Prefixed("uplinks ", uplinksText(&own, w.Teaming)), doc.Prefixed("teaming by ", teamingText(w.Teaming)),
-		doc.Prefixed("shaped ", shapingText(w.ShapeIn, w.ShapeOut)), nioc, securityOf(w.Security), snooping, vlans)
+		doc.Prefixed("shaped ", shapingText(w.ShapeIn, w.ShapeOut)), doc.Known("network I/O control %s", w.NIOC, doc.OnOff), securityOf(w.Security),
+		doc.Known("multicast snooping %s", w.Snooping, doc.OnOff), doc.Known("VLAN filtering %s", w.VLANs, doc.OnOff))
 }
 
 // securityOf words what a switch allows guests beyond their own traffic, in vSphere's terms.
@@ -272,22 +244,14 @@ func securityOf(s *measure.PortSecurity) string {
 	if s == nil {
 		return ""
 	}
-	var all []string
-	words := map[bool]string{true: " accept", false: " reject"}
-	for _, x := range []struct {
-		on   *bool
-		name string
-	}{{s.Promiscuous, "promiscuous mode"}, {s.Forged, "forged transmits"}, {s.MACChanges, "MAC changes"}} {
-		if x.on != nil {
-			all = append(all, x.name+words[*x.on])
-		}
-	}
-	return doc.Prefixed("security: ", strings.Join(all, ", "))
+	words := func(on bool) string { return map[bool]string{true: "accept", false: "reject"}[on] }
+	return doc.Prefixed("security: ", doc.Join(doc.Known("promiscuous mode %s", s.Promiscuous, words),
+		doc.Known("forged transmits %s", s.Forged, words), doc.Known("MAC changes %s", s.MACChanges, words)))
 }
 
 // newGuestFactSheet returns the fact sheet of a guest without its lines.
 func newGuestFactSheet(x *index, g *measure.Guest) *factSheet {
-	about := doc.Join(powerText(g), vCPUsText(g.CPUs), bytesText(g.Memory), adaptersText(g))
+	about := doc.Join(powerText(g), countText(g.CPUs, "vCPU"), bytesText(g.Memory), adaptersText(g))
 	return &factSheet{x: x, Name: doc.Clean(g.Name), About: doc.Clean(about), missing: g.NotChecked, ofAll: ofEach(x, "guests")}
 }
 
@@ -308,9 +272,7 @@ func guestFactSheet(x *index, g *measure.Guest) factSheet {
 	s.adapters(x, g)
 	s.line("network adapters", adaptersText(g), s.noneOf(len(g.NICs), "none", "nics.model", "nics"))
 	s.line("CPU allocation", s.cpuAllocation(g), "")
-	if g.CPUQuota != nil {
-		s.line("CPU quota", "max "+doc.Digits(*g.CPUQuota)+" CPUs", "")
-	}
+	s.line("CPU quota", doc.Known("max %s CPUs", g.CPUQuota, doc.Digits), "")
 	s.line("memory allocation", s.memoryAllocation(g), "")
 	s.line("CPU affinity", s.affinity(g), "")
 	s.line("OS and service pack", s.systemText(g), s.whyNot("os_running", "os"))
@@ -378,19 +340,16 @@ func (s *factSheet) diskText(d *measure.GuestDisk) string {
 		}
 		return s.open(name, "disks."+d.Name+"."+key, "disks."+key)
 	}
-	store, limit := "", ""
+	store := ""
 	if t := s.x.stores[d.Datastore]; t != nil {
 		store = strings.TrimSpace("on " + t.Name + " " + doc.Bracket(measure.Value(t.Type)))
 	}
-	if d.LimitIOPS != nil {
-		limit = fmt.Sprintf("max %d IOPS", *d.LimitIOPS)
-	}
-	if d.LimitBytes != nil {
-		limit = doc.Join(limit, "max "+doc.ByteRate(float64(*d.LimitBytes)))
-	}
+	digits := func(n int64) string { return strconv.FormatInt(n, 10) }
+	rate := func(bytes int64) string { return doc.ByteRate(float64(bytes)) }
 	return doc.Clean(doc.Join(known("adapter", measure.Value(d.Adapter), "adapter"), known("type", measure.Value(d.Type), "type"), known("size", bytesText(d.Size), "size_bytes"),
 		known("format", measure.Value(d.Format), "format"), known("mode", measure.Value(d.Mode), "mode"), known("origin", createdText(d), "created"),
-		store, measure.Value(d.Path), doc.Prefixed("cache ", measure.Value(d.Cache)), limit))
+		store, measure.Value(d.Path), doc.Prefixed("cache ", measure.Value(d.Cache)),
+		doc.Known("max %s IOPS", d.LimitIOPS, digits), doc.Known("max %s", d.LimitBytes, rate)))
 }
 
 // open names a part of a value that is missing, with the reason.
@@ -415,26 +374,14 @@ func (s *factSheet) adapters(x *index, g *measure.Guest) {
 		if n.Connected != nil && !*n.Connected {
 			state = "not connected"
 		}
-		vhost := ""
-		if n.Vhost != nil {
-			vhost = "vhost " + doc.OnOff(*n.Vhost)
-		}
-		queues := ""
-		if n.Queues != nil {
-			queues = unit.Plural(*n.Queues, "queue")
-		}
 		s.line(n.Name, doc.Join(model, state, doc.Prefixed("MAC ", measure.Value(n.MAC)), networkName(x, n), doc.Prefixed("switch ", switchName(x, n)), doc.Prefixed("uplink ", measure.Value(n.Uplink)), doc.Prefixed("port ", measure.Value(n.Port)),
-			queues, vhost, doc.Prefixed("host interface ", measure.Value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), doc.Prefixed("rate limit ", nicLimitText(n)), strings.Join(n.Addrs, ", ")), "")
+			countText(n.Queues, "queue"), doc.Known("vhost %s", n.Vhost, doc.OnOff),
+			doc.Prefixed("host interface ", measure.Value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), doc.Prefixed("rate limit ", nicLimitText(n)), strings.Join(n.Addrs, ", ")), "")
 	}
 }
 
 func withoutText(on map[string]bool) string {
-	var off []string
-	for _, k := range slices.Sorted(maps.Keys(on)) {
-		if !on[k] {
-			off = append(off, k)
-		}
-	}
+	off := unit.Filtered(slices.Sorted(maps.Keys(on)), func(k string) bool { return !on[k] })
 	return doc.Prefixed("without ", strings.Join(off[:min(len(off), doc.MostLines)], " "))
 }
 
@@ -507,11 +454,8 @@ func toolsText(t *measure.GuestTools) string {
 	if t == nil {
 		return ""
 	}
-	runs := ""
-	if t.Running != nil {
-		runs = map[bool]string{true: "running", false: "not running"}[*t.Running]
-	}
-	return doc.Join(measure.Value(t.Status), doc.Prefixed("version ", measure.Value(t.Version)), runs)
+	runs := func(on bool) string { return map[bool]string{true: "running", false: "not running"}[on] }
+	return doc.Join(measure.Value(t.Status), doc.Prefixed("version ", measure.Value(t.Version)), doc.Known("%s", t.Running, runs))
 }
 
 func settingsText(all map[string]string) string {
@@ -528,9 +472,5 @@ func threadsText(g *measure.Guest) string {
 	for _, t := range g.Threads[:min(len(g.Threads), doc.MostLines)] {
 		all = append(all, strings.TrimSpace(t.Name+" "+doc.Bracket(doc.Join(t.Role, doc.Prefixed("CPUs ", unit.List(t.CPUs))))))
 	}
-	s := strings.Join(all, ", ")
-	if g.PID != nil {
-		s = doc.Join(fmt.Sprintf("process %d", *g.PID), s)
-	}
-	return s
+	return doc.Join(doc.Prefixed("process ", doc.Number(g.PID)), strings.Join(all, ", "))
 }

@@ -144,12 +144,7 @@ func shortProduct(name string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(before, "VMware "), "Releasebuild-", "build ")
 }
 
-func bytesText(n *int64) string {
-	if n == nil {
-		return ""
-	}
-	return unit.Size(*n)
-}
+func bytesText(n *int64) string { return doc.Known("%s", n, unit.Size) }
 
 // adaptersText returns the models of a guest's adapters: "vmxnet3", "e1000, 2 vmxnet3".
 func adaptersText(g *measure.Guest) string {

@@ -212,11 +212,7 @@ func fileSystems(f *measure.Facts) string {
 	var all []string
 	for _, d := range f.Disks[:min(len(f.Disks), facts.MostInterfaces)] {
 		for _, m := range d.Mounts[:min(len(d.Mounts), facts.MostInterfaces)] {
-			s := m.Path + " " + m.Type
-			if m.FreeBytes != nil {
-				s += ", " + unit.Size(*m.FreeBytes) + " free"
-			}
-			all = append(all, s)
+			all = append(all, m.Path+" "+m.Type+doc.Known(", %s free", m.FreeBytes, unit.Size))
 		}
 	}
 	return strings.Join(all, "; ")
@@ -287,11 +283,7 @@ func speedText(f *measure.Facts) string {
 func diskNames(f *measure.Facts) string {
 	var all []string
 	for _, d := range f.Disks[:min(len(f.Disks), facts.MostInterfaces)] {
-		about := []string{d.Driver, d.Model}
-		if d.SizeBytes != nil {
-			about = append(about, unit.Size(*d.SizeBytes))
-		}
-		all = append(all, strings.TrimSpace(d.Name+" "+doc.Bracket(doc.Join(about...))))
+		all = append(all, strings.TrimSpace(d.Name+" "+doc.Bracket(doc.Join(d.Driver, d.Model, bytesText(d.SizeBytes)))))
 	}
 	return strings.Join(all, "; ")
 }

@@ -46,12 +46,7 @@ type guestGroup struct {
 
 // Count returns the number of guests, and how many of them have anomalies.
 func (g guestGroup) Count() string {
-	odd := 0
-	for _, c := range g.Classes {
-		if strings.Contains(c, "odd") {
-			odd++
-		}
-	}
+	odd := unit.CountFunc(g.Classes, func(c string) bool { return strings.Contains(c, "odd") })
 	s := unit.Plural(len(g.Rows), "VM")
 	if odd > 0 {
 		s += ", " + strconv.Itoa(odd) + doc.Verb(odd, " with an anomaly", " with anomalies")
@@ -124,12 +119,7 @@ func sheeted(guests []measure.Guest, odd map[string]bool) (all []*measure.Guest)
 // inventoryAnswer returns "3 hosts, 12 VMs (9 on), VMware vCenter Server 8.0.3 at vsphere://ro@vc; 2
 // anomalies".
 func inventoryAnswer(v *measure.Inventory, marks int) string {
-	on := 0
-	for i := range v.Guests {
-		if v.Guests[i].Power == "on" {
-			on++
-		}
-	}
+	on := unit.CountFunc(v.Guests, func(g measure.Guest) bool { return g.Power == "on" })
 	s := countOf(len(v.Hosts), v.HostsTotal, "host") + ", " + countOf(len(v.Guests), v.GuestsTotal, "VM")
 	switch {
 	case len(v.Guests) > 0 && on == len(v.Guests):

@@ -83,22 +83,15 @@ func bestTone(cell string) doc.Tone {
 // cellTable returns the other figures of each cell of a ladder, one row for each.
 func cellTable(l *Ladder) doc.Table {
 	t := doc.Table{Figures: true, Columns: doc.FigureColumns("streams", "window", "retransmits", "RTT idle", "loaded", "limited by")}
-	duration := func(ns *int64) string {
-		if ns == nil {
-			return "-"
-		}
-		return unit.Duration(*ns)
-	}
+	duration := func(ns *int64) string { return doc.OrDash(doc.Known("%s", ns, unit.Duration)) }
 	for _, r := range l.Rungs {
 		c := r.Source
-		retransmits, limit := "-", "-"
-		if c.Retransmits != nil {
-			retransmits = unit.Count(*c.Retransmits)
-		}
+		limit := "-"
 		if f := result.Binding(c); f != nil {
 			limit = doc.Clean(f.Cause) + " (" + doc.Clean(f.Confidence) + ")"
 		}
-		t.Rows = append(t.Rows, []string{strconv.Itoa(c.Streams), result.WindowName(c.Window), retransmits, duration(c.RTTIdle), duration(c.RTTLoaded), limit})
+		t.Rows = append(t.Rows, []string{strconv.Itoa(c.Streams), result.WindowName(c.Window),
+			doc.OrDash(doc.Known("%s", c.Retransmits, unit.Count)), duration(c.RTTIdle), duration(c.RTTLoaded), limit})
 	}
 	return t
 }

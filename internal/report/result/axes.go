@@ -7,6 +7,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // ClassName returns the name of a code point (RFC 2474, RFC 3246), or its number.
@@ -38,10 +39,7 @@ func Conditions(axes []measure.Axis) []measure.Axis {
 
 // SetName returns the axes in words, or else the label of the group.
 func SetName(axes []measure.Axis, label string) string {
-	var words []string
-	for _, a := range axes {
-		words = append(words, AxisWords(a))
-	}
+	words := unit.Mapped(axes, AxisWords)
 	if len(words) == 0 {
 		return doc.Clean(label)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/stat"
+	"thru/internal/unit"
 )
 
 // CapturedFlow returns the flow of a cell that has captures: of the run shown, or else of another.
@@ -49,13 +50,7 @@ func IsPlanned(d *measure.Document) bool {
 
 // MainCount counts the cells that are results of their own.
 func MainCount(d *measure.Document) int {
-	n := 0
-	for i := range d.Cells {
-		if c := &d.Cells[i]; !c.Baseline && !IsExperiment(c) && !IsGauge(d, c) {
-			n++
-		}
-	}
-	return n
+	return unit.CountFunc(d.Cells, func(c measure.Cell) bool { return !c.Baseline && !IsExperiment(&c) && !IsGauge(d, &c) })
 }
 
 // IsCheck reports whether a document judges hosts and path, and measures nothing.

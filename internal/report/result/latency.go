@@ -78,12 +78,9 @@ func underLoadRows(u *measure.UnderLoad, out *doc.Rows) {
 	if u.Loaded != nil {
 		out.Add("under load", PercentilesText(u.Loaded))
 	}
-	added, often := "", ""
+	added := ""
 	if u.AddedNs != nil {
 		added = doc.Join(addedText(*u.AddedNs)+" at the median", doc.Prefixed("grade ", u.Grade))
 	}
-	if u.Responsiveness != nil {
-		often = stat.ThreeDigits(*u.Responsiveness) + " round trips per minute under load"
-	}
-	out.Add("queueing delay", doc.Join(added, often))
+	out.Add("queueing delay", doc.Join(added, doc.Known("%s round trips per minute under load", u.Responsiveness, stat.ThreeDigits)))
 }

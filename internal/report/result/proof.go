@@ -122,16 +122,6 @@ func SourceText(source string) string {
 // measuredSource is a source that is no publication.
 const measuredSource = "measured with thru in a lab"
 
-// Once removes repeated lines.
-func Once(lines []string) (all []string) {
-	for _, s := range lines {
-		if !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
 // TargetValue prints the value of a target with its unit.
 func TargetValue(v float64, in string) string {
 	if in == "fairness" {

@@ -239,14 +239,11 @@ func memoryText(m *measure.MemFigure) string {
 	if m == nil {
 		return ""
 	}
-	used, worker := "", ""
+	used := ""
 	if m.Used != nil && m.Total != nil {
 		used = unit.Size(*m.Used) + " of " + unit.Size(*m.Total) + " used"
 	}
-	if m.Worker != nil {
-		worker = "thru " + unit.Size(*m.Worker)
-	}
-	return doc.Join(used, worker)
+	return doc.Join(used, doc.Known("thru %s", m.Worker, unit.Size))
 }
 
 // RTTText returns "200 µs idle -> 4.1 ms loaded", or the part that is known.
@@ -267,15 +264,8 @@ func rfc6349Text(m *measure.RFC6349) string {
 	if m == nil {
 		return ""
 	}
-	ratio, efficiency, delay := "", "", ""
-	if m.TransferTimeRatio != nil {
-		ratio = fmt.Sprintf("time ratio %.2f", *m.TransferTimeRatio)
-	}
-	if m.EfficiencyPct != nil {
-		efficiency = fmt.Sprintf("efficiency %.2f%%", *m.EfficiencyPct)
-	}
-	delay = bufferDelayText(m)
-	return doc.Join(ratio, efficiency, delay)
+	digits := func(x float64) string { return fmt.Sprintf("%.2f", x) }
+	return doc.Join(doc.Known("time ratio %s", m.TransferTimeRatio, digits), doc.Known("efficiency %s%%", m.EfficiencyPct, digits), bufferDelayText(m))
 }
 
 // tellingPct is the buffer delay above which a percentage has no use.
@@ -314,14 +304,7 @@ func packetText(bytes float64) string {
 }
 
 func bdpText(c *measure.Cell) string {
-	bdp, need := "", ""
-	if c.BDP != nil {
-		bdp = unit.Size(*c.BDP)
-	}
-	if c.NeededWindow != nil {
-		need = "needs a window of " + unit.Size(*c.NeededWindow)
-	}
-	return doc.Join(bdp, need)
+	return doc.Join(doc.Known("%s", c.BDP, unit.Size), doc.Known("needs a window of %s", c.NeededWindow, unit.Size))
 }
 
 // windowText returns the window if one was requested or the kernel cut it; for datagrams always, since those

@@ -74,34 +74,19 @@ func placeText(p measure.LossPlace) string {
 }
 
 func sizeText(d *measure.DatagramFigures) string {
-	size, sent, fragments := "", "", ""
+	size, fragments := "", ""
 	if d.Bytes > 0 {
 		size = unit.Size(d.Bytes) + " each"
-	}
-	if d.SentPps != nil {
-		sent = stat.ThreeDigits(*d.SentPps) + "/s sent"
 	}
 	if d.Fragments > 1 {
 		fragments = fmt.Sprintf("in %d fragments", d.Fragments)
 	}
-	return doc.Join(size, fragments, sent, stat.ThreeDigits(d.ReceivedPps)+"/s received")
+	return doc.Join(size, fragments, doc.Known("%s/s sent", d.SentPps, stat.ThreeDigits), stat.ThreeDigits(d.ReceivedPps)+"/s received")
 }
 
 func jitterText(d *measure.DatagramFigures) string {
-	jitter, mean, late, most := "", "", "", ""
-	if d.JitterNs != nil {
-		jitter = doc.ShortTime(*d.JitterNs)
-	}
-	if d.DelayMeanNs != nil {
-		mean = "PDV mean " + doc.ShortTime(*d.DelayMeanNs)
-	}
-	if d.DelayP99Ns != nil {
-		late = "p99 " + doc.ShortTime(*d.DelayP99Ns)
-	}
-	if d.DelayMaxNs != nil {
-		most = "max " + doc.ShortTime(*d.DelayMaxNs)
-	}
-	return doc.Join(jitter, mean, late, most)
+	return doc.Join(doc.Known("%s", d.JitterNs, doc.ShortTime), doc.Known("PDV mean %s", d.DelayMeanNs, doc.ShortTime),
+		doc.Known("p99 %s", d.DelayP99Ns, doc.ShortTime), doc.Known("max %s", d.DelayMaxNs, doc.ShortTime))
 }
 
 // orderText is not empty if datagrams were reordered or duplicated.
@@ -132,17 +117,8 @@ func searchRows(c *measure.Cell, out *doc.Rows) {
 	if s == nil {
 		return
 	}
-	capacity, headers, loss := "", "", ""
-	if s.CapacityBps != nil {
-		capacity = unit.Rate(*s.CapacityBps) + " of payload in the best second (RFC 9097)"
-	}
-	if s.IPCapacityBps != nil {
-		headers = unit.Rate(*s.IPCapacityBps) + " with IP headers"
-	}
-	if s.LossPct != nil {
-		loss = unit.Percent(*s.LossPct) + " loss in it"
-	}
-	out.Add("capacity", doc.Join(capacity, headers, loss))
+	out.Add("capacity", doc.Join(doc.Known("%s of payload in the best second (RFC 9097)", s.CapacityBps, unit.Rate),
+		doc.Known("%s with IP headers", s.IPCapacityBps, unit.Rate), doc.Known("%s loss in it", s.LossPct, unit.Percent)))
 	why := doc.Clean(s.Why)
 	switch {
 	case s.LosslessBps != nil:

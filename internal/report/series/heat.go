@@ -3,6 +3,7 @@ package series
 import (
 	"fmt"
 	"html"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -204,11 +205,7 @@ func (h *heatmap) gather(e *measure.Evidence, read func(*measure.HostSpan, func(
 			}
 		})
 	}
-	keys := make([]int, 0, len(sums))
-	for k := range sums {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
+	keys := slices.Sorted(maps.Keys(sums))
 	for _, k := range keys {
 		r := heatRow{Name: names[k]}
 		for _, x := range sums[k] {
@@ -230,10 +227,7 @@ func (h *heatmap) busiest() {
 		return
 	}
 	h.More = fmt.Sprintf(", the busiest %d of %d", maxHeatRows, len(h.Rows))
-	means := make([]float64, 0, len(h.Rows))
-	for _, r := range h.Rows {
-		means = append(means, r.mean())
-	}
+	means := unit.Mapped(h.Rows, heatRow.mean)
 	slices.Sort(means)
 	bar := means[len(means)-maxHeatRows]
 	h.Rows = slices.DeleteFunc(h.Rows, func(r heatRow) bool { return r.mean() < bar })

@@ -47,12 +47,8 @@ func streamRow(s measure.Stream, measuredNs int64) []string {
 	retrans, rtt, cwnd, mss := "-", "-", "-", "-"
 	if s.TCP != nil {
 		cwnd = uint32Text(s.TCP.Cwnd)
-		if n := s.Delta(measure.Retransmits).Signed(); n != nil {
-			retrans = unit.Count(*n)
-		}
-		if s.TCP.RTT != nil {
-			rtt = unit.Duration(*s.TCP.RTT)
-		}
+		retrans = doc.OrDash(doc.Known("%s", s.Delta(measure.Retransmits).Signed(), unit.Count))
+		rtt = doc.OrDash(doc.Known("%s", s.TCP.RTT, unit.Duration))
 	}
 	if s.MSS > 0 {
 		mss = strconv.Itoa(s.MSS)
@@ -65,9 +61,7 @@ func datagramRow(s measure.Stream, measuredNs int64) []string {
 	packets, lost, late, jitter := "-", "-", "-", "-"
 	if d := s.Datagrams; d != nil {
 		packets, lost, late = unit.Count(d.Packets), unit.Count(d.Lost), unit.Count(d.Reordered)
-		if d.JitterNs != nil {
-			jitter = doc.ShortTime(*d.JitterNs)
-		}
+		jitter = doc.OrDash(doc.Known("%s", d.JitterNs, doc.ShortTime))
 	}
 	return append([]string{strconv.Itoa(s.Index), streamRate(s, measuredNs), packets, lost, late, jitter}, threadColumns(s, measuredNs)...)
 }
@@ -78,21 +72,12 @@ func streamRate(s measure.Stream, measuredNs int64) string {
 
 // threadColumns returns the CPU of a stream's thread, and how long it was blocked.
 func threadColumns(s measure.Stream, measuredNs int64) []string {
-	cpu, blocked := "-", "-"
-	if s.CPU != nil {
-		cpu = strconv.Itoa(*s.CPU)
-	}
-	if s.BlockedNs != nil {
-		blocked = unit.Percent(100 * float64(*s.BlockedNs) / float64(measuredNs))
-	}
-	return []string{cpu, blocked}
+	share := func(ns int64) string { return unit.Percent(100 * float64(ns) / float64(measuredNs)) }
+	return []string{doc.OrDash(doc.Number(s.CPU)), doc.OrDash(doc.Known("%s", s.BlockedNs, share))}
 }
 
 func uint32Text(n *uint32) string {
-	if n == nil {
-		return "-"
-	}
-	return unit.Count(int64(*n))
+	return doc.OrDash(doc.Known("%s", n, func(n uint32) string { return unit.Count(int64(n)) }))
 }
 
 // SecondTable returns the time line in figures: the same as the chart.

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -68,10 +69,7 @@ func diskAnswer(t *measure.DiskTest, inBits bool) string {
 			rates = append(rates, verb+" "+doc.ByteRate(r.Bytes.Value))
 		}
 	}
-	what := strings.Join(rates, ", ")
-	if what == "" {
-		what = "nothing was measured"
-	}
+	what := cmp.Or(strings.Join(rates, ", "), "nothing was measured")
 	return diskName(t) + ": " + what
 }
 
@@ -114,17 +112,14 @@ func diskRunText(r *measure.DiskRun) string {
 	if r.IOPS != nil {
 		parts = append(parts, doc.PerSecond(r.IOPS.Value)+" IOPS")
 	}
-	parts = append(parts, unit.Plural(r.Workers, "worker")+" of "+unit.Size(r.BlockBytes))
-	if r.BusyPct != nil {
-		parts = append(parts, "device busy "+unit.Percent(*r.BusyPct))
-	}
+	parts = append(parts, unit.Plural(r.Workers, "worker")+" of "+unit.Size(r.BlockBytes), doc.Known("device busy %s", r.BusyPct, unit.Percent))
 	if r.CPU != nil {
 		parts = append(parts, "CPU "+stat.ThreeDigits(r.CPU.Cores)+" cores")
 		if r.CPU.Pct >= stat.AllCPUs && r.Target == "" {
 			parts = append(parts, "all CPUs busy: the disk may be faster")
 		}
 	}
-	return strings.Join(parts, ", ")
+	return doc.Join(parts...)
 }
 
 // diskRows returns the method, and the properties of the disk.

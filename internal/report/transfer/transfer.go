@@ -298,12 +298,7 @@ func programsText(names []string) string {
 		if slices.Contains(names[:i], n) {
 			continue
 		}
-		same := 0
-		for _, x := range names {
-			if x == n {
-				same++
-			}
-		}
+		same := unit.CountFunc(names, func(x string) bool { return x == n })
 		text := doc.Clean(n)
 		if same > 1 {
 			text += fmt.Sprintf(" (%d processes)", same)

@@ -80,11 +80,7 @@ func ends(d *measure.Document) (first, last []*measure.Cell) {
 		return cellsOf(d, d.Tuning.Journey[0].Cells), cellsOf(d, d.Tuning.Journey[n-1].Cells)
 	}
 	there, back, _ := result.MainCells(d)
-	for _, c := range []*measure.Cell{there, back} {
-		if c != nil {
-			first = append(first, c)
-		}
-	}
+	first = unit.Filtered([]*measure.Cell{there, back}, func(c *measure.Cell) bool { return c != nil })
 	return first, first
 }
 

@@ -56,7 +56,7 @@ func newProposal(p *measure.Proposal, number int, several bool) Proposal {
 		v.Flags = doc.Clean(p.Test.Flags)
 	}
 	for _, c := range p.Commands[:min(len(p.Commands), result.MaxLines)] {
-		h := handwork{Words: doc.Clean(c.Words), Set: orders(c.Set), Undo: orders(c.Undo), Verify: orders(result.Once(c.Verify))}
+		h := handwork{Words: doc.Clean(c.Words), Set: orders(c.Set), Undo: orders(c.Undo), Verify: orders(unit.Unique(c.Verify))}
 		if h.Words == v.Title { // advice without commands: the title has it
 			h.Words = ""
 		}

@@ -125,10 +125,7 @@ func (d *Diagnosis) Others(before *Diagnosis, files bool) (rows []doc.Row) {
 	if files {
 		groups, others = d.tellable()
 	}
-	var parts []string
-	for _, g := range groups[:min(len(groups), textGroups)] {
-		parts = append(parts, g.Text(result.GapFacts))
-	}
+	parts := unit.Mapped(groups[:min(len(groups), textGroups)], func(g doc.Gap) string { return g.Text(result.GapFacts) })
 	if n := len(groups) - textGroups; n > 0 && !files {
 		parts = append(parts, "and causes that lack "+unit.Plural(n, "other fact"))
 	}

@@ -103,11 +103,7 @@ func whereText(w measure.Where) string {
 	case w.EndPoint != "":
 		place += " " + doc.Clean(w.EndPoint)
 	}
-	cpu := ""
-	if w.CPU != nil {
-		cpu = fmt.Sprintf("CPU %d", *w.CPU)
-	}
-	return doc.Join(strings.TrimSpace(place), cpu, doc.Clean(w.Interface), doc.Clean(w.Below))
+	return doc.Join(strings.TrimSpace(place), doc.Prefixed("CPU ", doc.Number(w.CPU)), doc.Clean(w.Interface), doc.Clean(w.Below))
 }
 
 // barWords returns the words for the threshold of a proof: for a value that must be above it, and for one

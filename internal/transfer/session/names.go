@@ -109,10 +109,7 @@ var numbered = unit.Pattern(`-[0-9]+$`)
 // patterns returns a few names, or the common patterns of many.
 func patterns(names []string) string {
 	if len(names) > cleanNames {
-		short := make([]string, len(names))
-		for i, n := range names {
-			short[i] = numbered().ReplaceAllString(n, "-*")
-		}
+		short := unit.Mapped(names, func(n string) string { return numbered().ReplaceAllString(n, "-*") })
 		slices.Sort(short)
 		names = slices.Compact(short)
 	}

@@ -6,6 +6,8 @@ import (
 	"unicode/utf16"
 
 	smb2 "github.com/cloudsoda/go-smb2"
+
+	"thru/internal/unit"
 )
 
 // initiator logs in by NTLMv2, and keeps the server's name and version from
@@ -75,11 +77,7 @@ func printable(b []byte) string {
 	for ; len(b) >= 2; b = b[2:] {
 		units = append(units, binary.LittleEndian.Uint16(b))
 	}
-	var text []rune
-	for _, r := range utf16.Decode(units) {
-		if r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) && r != 0xfffd {
-			text = append(text, r)
-		}
-	}
-	return string(text)
+	return string(unit.Filtered(utf16.Decode(units), func(r rune) bool {
+		return r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) && r != 0xfffd
+	}))
 }
