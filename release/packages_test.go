@@ -209,51 +209,64 @@ func (m machine) measures(version string) {
 	}
 }
 
-// lives installs a version, upgrades it, and removes it, by the commands of a section.
-func (m machine) lives(section, pattern string, old, broken func(machine, string)) {
+// lives installs a version, upgrades it, and removes it, by the commands of a section. verify asks the package manager.
+func (m machine) lives(section, pattern, verify string, kept ...string) {
 	untouched := m.files()
 	c := commands(m.T, section)
 	m.download(file(m.T, before, pattern))
 	m.run(c[0])
 	m.measures(before)
-	old(m, before)
-	broken(m, c[0])
+	m.unbroken(verify)
+	m.run("zcat /usr/share/man/man1/thru.1.gz | grep -q thru && bash -c '. /usr/share/bash-completion/completions/thru && complete -p thru'")
+	m.run("echo color: never >> /etc/thru/config.yaml")
+	m.refuses(c[0], file(m.T, after, pattern))
 	m.measures(before)
 	m.download(file(m.T, after, pattern))
 	m.run(c[0])
 	m.measures(after)
-	old(m, after)
+	m.unbroken(verify)
+	if text := m.run("thru config"); !strings.Contains(text, "never") {
+		m.Errorf("the upgrade has lost the configuration: %s", text)
+	}
 	if text := m.run("thru history"); strings.Count(text, "localhost") < 3 {
 		m.Errorf("results of the version before are gone: %s", text)
 	}
 	m.run(c[1])
-	if left := m.left(untouched); len(left) > 0 {
-		m.Errorf("%s leaves %q", c[1], left)
+	if left := m.left(untouched); !slices.Equal(left, kept) {
+		m.Errorf("%s leaves %q, not %q", c[1], left, kept)
+	}
+}
+
+// unbroken checks that the package manager finds nothing but the changed configuration.
+func (m machine) unbroken(verify string) {
+	m.Helper()
+	for line := range strings.Lines(m.run(verify + " || true")) {
+		if !strings.HasSuffix(strings.TrimSpace(line), " c /etc/thru/config.yaml") {
+			m.Errorf("%s finds %q", verify, line)
+		}
+	}
+}
+
+// refuses checks that half a download is not installed.
+func (m machine) refuses(install, whole string) {
+	m.Helper()
+	m.download(whole)
+	half := m.root + "/root/" + filepath.Base(whole)
+	info, err := os.Stat(half)
+	if err == nil {
+		err = os.Truncate(half, info.Size()/2)
+	}
+	if err != nil {
+		m.Fatal(err)
+	}
+	if text, err := m.try(install); err == nil {
+		m.Errorf("half a package is installed: %s", text)
 	}
 }
 
 func TestDebian(t *testing.T) {
 	t.Parallel()
-	verify := func(m machine, version string) {
-		if text := m.run("dpkg --verify thru; dpkg --audit"); text != "" {
-			m.Errorf("%s: dpkg finds %q", version, text)
-		}
-	}
-	// Half a download is refused, and what is installed still runs.
-	broken := func(m machine, install string) {
-		whole, err := os.ReadFile(file(t, after, "*_amd64.deb"))
-		if err != nil {
-			m.Fatal(err)
-		}
-		m.download()
-		if err := os.WriteFile(m.root+"/root/thru_1_amd64.deb", whole[:len(whole)/2], 0o644); err != nil {
-			m.Fatal(err)
-		}
-		if text, err := m.try(install); err == nil {
-			m.Errorf("half a package is installed: %s", text)
-		}
-	}
-	newMachine(t).lives("Debian, Ubuntu", "*_amd64.deb", verify, broken)
+	newMachine(t).lives("Debian, Ubuntu", "*_amd64.deb", "dpkg --verify thru; dpkg --audit")
 }
 
 // TestHalfUpgrade stops an upgrade between its two steps.
@@ -277,24 +290,7 @@ func TestRPM(t *testing.T) {
 	if err := os.WriteFile(m.root+"/usr/local/bin/rpm", []byte(wrapper), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	verify := func(m machine, version string) {
-		if text := m.run("rpm -V thru"); text != "" {
-			m.Errorf("%s: rpm finds %q", version, text)
-		}
-	}
-	m.lives("Fedora, RHEL, SUSE", "*.x86_64.rpm", verify, func(m machine, install string) {
-		whole, err := os.ReadFile(file(t, after, "*.x86_64.rpm"))
-		if err != nil {
-			m.Fatal(err)
-		}
-		m.download()
-		if err := os.WriteFile(m.root+"/root/thru-1.x86_64.rpm", whole[:len(whole)/2], 0o644); err != nil {
-			m.Fatal(err)
-		}
-		if text, err := m.try(install); err == nil {
-			m.Errorf("half a package is installed: %s", text)
-		}
-	})
+	m.lives("Fedora, RHEL, SUSE", "*.x86_64.rpm", "rpm -V thru", "etc/thru", "etc/thru/config.yaml.rpmsave")
 }
 
 func TestArchive(t *testing.T) {
@@ -340,7 +336,7 @@ func TestSignature(t *testing.T) {
 func TestLintian(t *testing.T) {
 	t.Parallel()
 	// The address of the maintainer is that of the last commit.
-	text := machine{t, ""}.host("lintian", "--allow-root", "--fail-on", "error", "--suppress-tags", "bogus-mail-host", "--no-tag-display-limit", file(t, after, "*_amd64.deb"))
+	text := machine{t, ""}.host("lintian", "--allow-root", "--fail-on", "error", "--suppress-tags", "bogus-mail-host", "--tag-display-limit", "0", file(t, after, "*_amd64.deb"))
 	t.Log(text)
 }
 
