@@ -40,7 +40,7 @@ func (r *release) writeImage() error {
 	if err != nil {
 		return err
 	}
-	name := map[string]string{"org.opencontainers.image.ref.name": r.tag()}
+	name := map[string]string{"org.opencontainers.image.ref.name": "thru:" + r.tag()}
 	if err := written.AppendIndex(index, layout.WithAnnotations(name)); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goreleaser/nfpm/v2"
@@ -58,6 +59,9 @@ func (r *release) writePackage(s system, format string) error {
 	return r.create(packager.ConventionalFileName(info), func(w io.Writer) error { return packager.Package(info, w) })
 }
 
+// common are the folders that every system has. A package owns the others, since rpm leaves what no package owns.
+var common = []string{"/", "/usr", "/usr/bin", "/usr/share", "/usr/share/doc", "/usr/share/man/man1", "/usr/lib/systemd/system", "/usr/share/lintian/overrides", "/etc"}
+
 // addContents lists the binary and the stage.
 func (r *release) addContents(info *nfpm.Info, s system, format string) error {
 	names, err := filesIn(r.stage)
@@ -68,13 +72,19 @@ func (r *release) addContents(info *nfpm.Info, s system, format string) error {
 		info.Contents = append(info.Contents, &files.Content{Source: source, Destination: to, Type: kind, FileInfo: &files.ContentFileInfo{Mode: mode}})
 	}
 	add(s.binary, "/usr/bin/thru", files.TypeFile, 0o755)
+	owned := map[string]bool{}
 	for _, name := range names {
 		kind, to := files.TypeFile, placed(name, format)
 		if strings.HasPrefix(to, "/etc/") {
 			kind = files.TypeConfigNoReplace
 		}
-		if to != "" {
-			add(filepath.Join(r.stage, name), to, kind, 0o644)
+		if to == "" {
+			continue
+		}
+		add(filepath.Join(r.stage, name), to, kind, 0o644)
+		for folder := path.Dir(to); !slices.Contains(common, folder) && !owned[folder]; folder = path.Dir(folder) {
+			owned[folder] = true
+			add("", folder, files.TypeDir, 0o755)
 		}
 	}
 	return nil

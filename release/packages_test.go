@@ -290,7 +290,7 @@ func TestRPM(t *testing.T) {
 	if err := os.WriteFile(m.root+"/usr/local/bin/rpm", []byte(wrapper), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	m.lives("Fedora, RHEL, SUSE", "*.x86_64.rpm", "rpm -V thru", "etc/thru", "etc/thru/config.yaml.rpmsave")
+	m.lives("Fedora, RHEL, SUSE", "*.x86_64.rpm", "rpm -V thru", "etc/thru", "etc/thru/config.yaml.rpmsave") // changed by the test
 }
 
 func TestArchive(t *testing.T) {

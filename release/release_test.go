@@ -282,7 +282,7 @@ func looksIntoImage(t *testing.T, name string) {
 	if err := json.Unmarshal(files["index.json"], &top); err != nil || len(top.Manifests) != 1 {
 		t.Fatalf("index.json: %v, %s", err, files["index.json"])
 	}
-	if tag := top.Manifests[0].Annotations["org.opencontainers.image.ref.name"]; tag != "1.0.0-rc.1-4.gab" {
+	if tag := top.Manifests[0].Annotations["org.opencontainers.image.ref.name"]; tag != "thru:1.0.0-rc.1-4.gab" {
 		t.Errorf("the image is named %q", tag)
 	}
 	blob(top.Manifests[0].Digest, &index)
