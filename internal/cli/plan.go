@@ -48,7 +48,7 @@ func (c *planNewCmd) write(e *env, file string, text []byte) error {
 		_, err := e.Out.Write(text)
 		return err
 	}
-	if err := newFileOnly(file, text); err != nil {
+	if err := newFileOnly(file, text, 0o644); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(e.Out, "%s is written. Edit its end points, then: thru plan check %[1]s, and thru run %[1]s\n", file)
@@ -56,8 +56,8 @@ func (c *planNewCmd) write(e *env, file string, text []byte) error {
 }
 
 // newFileOnly writes a file that must not exist yet.
-func newFileOnly(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+func newFileOnly(path string, text []byte, mode os.FileMode) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if errors.Is(err, os.ErrExist) {
 		return fault.Usagef("name another file, or remove it first", "%s exists already", path)
 	}

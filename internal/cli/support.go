@@ -116,7 +116,7 @@ func (c *supportCmd) Run(ctx context.Context, e *env) error {
 	if err == nil {
 		var text []byte
 		if text, err = support.Archive(folder, out.Parts, now); err == nil {
-			err = newFileOnly(out.File, text)
+			err = newFileOnly(out.File, text, 0o600)
 		}
 	}
 	out.Written = err == nil
