@@ -66,9 +66,11 @@ func (s *sshd) asBefore(t *testing.T, limit time.Duration) {
 }
 
 // TestVMkernelRung measures with the iperf3 of an ESXi host. The interop tests judge the accuracy of its
-// figures; here the rate of the link shows that the traffic takes this path.
+// figures; here the traffic takes this path if it does not exceed the rate of the link.
 func TestVMkernelRung(t *testing.T) {
-	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	t.Parallel()
+	const link = slow * 1448 / 1514.0
+	p := lab.NewPair(t, lab.Options{Rate: slow})
 	s := startESX(t, p, false, realIPerf3)
 	plan := filepath.Join(t.TempDir(), "plan.yaml")
 	text := "thru: 1\nname: vmkernel\nend_points: [{name: esx, at: \"ssh://" + s.addr + "\", data: " + p.Data.B4.String() + "}]\npairs: [{from: local, to: esx}, {from: esx, to: local}]\ntraffic: {time: 1s, ramp: 500ms, streams: 1}\n"
@@ -88,8 +90,8 @@ func TestVMkernelRung(t *testing.T) {
 		doc := client.document(t)
 		if args[0] == "test" {
 			for _, c := range mainCells(doc) {
-				if c.Goodput == nil || c.Goodput.Value < goodput4/4 || c.Goodput.Value > goodput4*1.02 {
-					t.Errorf("%s to %s: goodput %+v of a link for %.0f", c.From, c.To, c.Goodput, goodput4)
+				if c.Goodput == nil || c.Goodput.Value <= 0 || c.Goodput.Value > link*1.02 {
+					t.Errorf("%s to %s: goodput %+v of a link for %.0f", c.From, c.To, c.Goodput, link)
 				}
 			}
 			if len(mainCells(doc)) != 2 {
@@ -147,7 +149,7 @@ func TestVMkernelDirections(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := lab.NewPair(t, lab.Options{Rate: gigabit})
+			p := lab.NewPair(t, lab.Options{Rate: slow})
 			s := startESX(t, p, tt.open, tt.iperf3)
 			client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), append(append([]string{"test", "-t", "1", "--one-way"}, tt.args...), "ssh://"+s.addr)...)
 			if code := client.wait(t, 50*time.Second); code != tt.exit {

@@ -60,6 +60,7 @@ func TestIPerfServers(t *testing.T) {
 // data arrives before the worker reads.
 func TestIPerfWithoutRamp(t *testing.T) {
 	needsIPerf(t)
+	t.Parallel()
 	p := lab.NewPair(t, lab.Options{})
 	p.B.Must("tc", strings.Fields("qdisc add dev "+lab.DataDev+" root tbf rate 20mbit burst 3kb latency 50ms")...)
 	foreign(t, p.B, "iperf3", "-s")

@@ -14,7 +14,7 @@ import (
 // the server after twenty.
 func TestTwentyRunsLeaveNothing(t *testing.T) {
 	t.Parallel()
-	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	p := lab.NewPair(t, lab.Options{Rate: slow})
 	few := serve(t, p.B, "--no-auth")
 	before := look(p.B)
 	measureTimes(t, p, 3)
