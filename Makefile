@@ -61,15 +61,15 @@ test: ## run all tests but the lab's in a few minutes; needs no root, installs n
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed
 
-# Without the race detector where none can be, and in the lab, whose tests run the program that is built. The lab comes
-# last and alone, since it measures; its tests that wait run at once. Programs of the race detector sleep a second before
-# they end, and the tests run many: GORACE.
+# Without the race detector where none can be, and in the lab, whose tests run the program that is built. The command line
+# comes twice: all of it without, and with it what serves several at once. The lab comes last and alone, since it measures;
+# its tests that wait run at once. Programs of the race detector sleep a second before they end, and the tests run many: GORACE.
 test-all: build ## run all tests as CI does: with the race detector, and the lab, which needs root
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE" THRU_BINARY=$(abspath bin/thru); \
 	$(GO) list $(SEQUENTIAL:%=./%) >bin/sequential; \
-	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -parallel 3 $$(cat bin/sequential) || touch bin/failed; \
-	  $(GO) test -v -vet=off -p 4 -parallel 4 $(RACE) -timeout 20m ./internal/cli $$($(GO) list ./... | grep -vxF -f bin/sequential -e thru/internal/cli -e thru/lab -e thru/lab/faults) || touch bin/failed; \
+	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -p 3 -parallel 4 -timeout 20m ./internal/cli $$(cat bin/sequential) || touch bin/failed; \
+	  GOGC=400 $(GO) test -v -vet=off -p 4 -parallel 4 $(RACE) -timeout 20m ./internal/cli $$($(GO) list ./... | grep -vxF -f bin/sequential -e thru/internal/cli -e thru/lab -e thru/lab/faults) || touch bin/failed; \
 	  $(PLAIN) $(GO) test -v -vet=off -p 1 -parallel 6 ./lab ./lab/faults || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,11 +71,19 @@ func TestScripts(t *testing.T) {
 }
 
 // scripts returns the scripts. By and large, parallel tests begin with the last: here with those that take longest.
+// With the race detector only those in which much happens at once: in the others programs start, do one thing and
+// end, which takes several times as long with it and runs the same code.
 func scripts(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
+	}
+	if raced() {
+		files = nil
+		for _, name := range []string{"capture", "fleet", "fleet_nats", "iperf3", "pair", "rollback", "run", "service", "transfer_thru", "tune"} {
+			files = append(files, "testdata/script/"+name+".txtar")
+		}
 	}
 	longest := []string{"tune", "transfer", "pair", "local", "iperf", "kinds", "ladder", "fleet", "examples", "run"}
 	slices.SortStableFunc(files, func(a, b string) int {
@@ -82,6 +91,12 @@ func scripts(t *testing.T) []string {
 		return place(a) - place(b)
 	})
 	return files
+}
+
+// raced reports whether the race detector is on.
+func raced() bool {
+	info, _ := debug.ReadBuildInfo()
+	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // TestSignals checks that the first signal cancels a command, and that a second one does not wait for it.
