@@ -9,6 +9,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/transfer"
+	"thru/internal/report/result"
 )
 
 // TestDocuments compares the pages of the catalogue with it: the text above the first generated section is written
@@ -29,10 +30,13 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// entry writes one entry of a page, a line for each item; it omits empty ones.
+// entry writes one entry of a page, a line for each item; it omits empty ones, and sources that a reader cannot look up.
 func entry(b *strings.Builder, id, title string, lines ...[2]string) {
 	fmt.Fprintf(b, "\n### `%s`: %s\n\n", id, title)
 	for _, line := range lines {
+		if line[0] == "Source" {
+			line[1] = result.SourceText(line[1])
+		}
 		if line[1] != "" {
 			fmt.Fprintf(b, "- %s: %s\n", line[0], line[1])
 		}

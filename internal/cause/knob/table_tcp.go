@@ -53,7 +53,7 @@ func tcpKnobs() []Knob {
 			shows: shown{"TcpExt.TCPMTUPSuccess", check.probing}},
 		{ID: Congestion, Scope: OfHost, Role: Sender, Title: "congestion control", Linux: "net.ipv4.tcp_congestion_control", Needs: needsNet + "; some kernels refuse it in a namespace",
 			About:  "the algorithm that sets the sending rate of new connections of this host",
-			Effect: "bbr for cubic: 20 to 185 Mb/s at 0.1% loss and 20 ms; cubic for bbr: 15 to 43 Gb/s if bbr paces on loopback or a LAN", Source: "measured (causes, calibration; paced); RFC 9438",
+			Effect: "bbr for cubic: 20 to 185 Mb/s at 0.1% loss and 20 ms; cubic for bbr: 15 to 43 Gb/s if bbr paces on loopback or a LAN", Source: "measured (causes, calibration, paced); RFC 9438",
 			Risk: "bbr may take more than its share from other connections; all new connections of the host change", Verify: "a new connection reports it (TCP_CONGESTION)", Checklist: []string{"C-32", "S-10"},
 			shows: congestionShown()},
 		{ID: RouteCongestion, Scope: OfInterface, Role: Sender, Title: "congestion control of a route", Linux: "ip route ... congctl", Needs: needsNet,
