@@ -42,7 +42,7 @@ func (p Plan) Install(ctx context.Context, run Runner, restart bool, did func(st
 			changed = true
 		}
 	}
-	if !changed && len(p.Files) > 0 && p.Runs(ctx, run) {
+	if !changed && !p.Unfiled && p.Runs(ctx, run) {
 		return false, nil
 	}
 	err := commands(ctx, run, p.Start, did)

@@ -124,12 +124,13 @@ func smf(u Unit, _ string) Plan {
 func windows(u Unit, _ string) Plan {
 	state := filepath.Join(cmp.Or(os.Getenv("ProgramData"), `C:\ProgramData`), u.Name())
 	var words []string
-	for _, a := range u.arguments(state, u.Controller) {
+	for _, a := range u.arguments(state, u.Name()) {
 		words = append(words, windowsWord(a))
 	}
-	line := strings.Join(words, " ")
-	p := Plan{
-		Manager: "the Windows service manager", Logs: "type " + filepath.Join(state, "service.log"), State: state,
+	line, join := strings.Join(words, " "), u.joinFile()
+	join.Path = filepath.Join(cmp.Or(os.Getenv("SystemRoot"), `C:\Windows`), `System32\config\systemprofile\AppData\Roaming\thru\join`, u.Name())
+	return Plan{
+		Manager: "the Windows service manager", Files: []File{join}, Unfiled: true, Logs: "type " + filepath.Join(state, "service.log"), State: state,
 		Start: [][]string{
 			{"-sc.exe", "create", u.Name(), "binPath=", line, "start=", "auto"}, {"sc.exe", "config", u.Name(), "binPath=", line},
 			{"sc.exe", "failure", u.Name(), "reset=", "86400", "actions=", "restart/5000"}, {"-sc.exe", "stop", u.Name()}, {"sc.exe", "start", u.Name()},
@@ -137,11 +138,6 @@ func windows(u Unit, _ string) Plan {
 		Stop:    [][]string{{"-sc.exe", "stop", u.Name()}, {"-sc.exe", "delete", u.Name()}},
 		Running: []string{"cmd.exe", "/c", "sc.exe query " + u.Name() + " | find \"RUNNING\""},
 	}
-	if u.Join != "" {
-		path := filepath.Join(cmp.Or(os.Getenv("SystemRoot"), `C:\Windows`), `System32\config\systemprofile\AppData\Roaming\thru\join`, u.Controller)
-		p.Files = []File{{Path: path, Text: u.Join + "\n", Mode: 0o600, Optional: true}}
-	}
-	return p
 }
 
 // shellLine returns the command line of the service for sh.

@@ -22,8 +22,7 @@ type Unit struct {
 	Flags  []string // for the role
 	Allow  []string // privileges beyond measuring
 	Writes []string // folders that it writes beside the state folder
-
-	Controller, Join string // name and join string of the controller to serve under; empty: none
+	Join   string   // join string of the controller to serve under; empty: none
 }
 
 // File is a file of a service.
@@ -40,6 +39,7 @@ type Plan struct {
 	Start, Stop [][]string // after the files are written; before they are removed
 	Clean       [][]string // after they are removed
 	Running     []string   // succeeds if the service runs
+	Unfiled     bool       // flags are in the commands only: they always run
 	Why         []string   // prints why it does not start; nil: the log says it
 	Logs        string     // command that prints the log
 	State       string     // folder that stays when the service is removed

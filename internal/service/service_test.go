@@ -52,7 +52,7 @@ func planOf(t *testing.T, u Unit, goos, root string) Plan {
 func special() Unit {
 	return Unit{
 		Role: "serve", Binary: "/opt/a b/thru", Flags: []string{"--label", "site=50% $HOME", "--allow", "capture,tune", "--name", `it's <"x">`},
-		Allow: []string{"capture", "tune"}, Writes: []string{"/srv/data"}, Controller: "fleet", Join: "thru1:secret",
+		Allow: []string{"capture", "tune"}, Writes: []string{"/srv/data"}, Join: "thru1:secret",
 	}
 }
 
