@@ -154,14 +154,16 @@ cross: bin/slim.mod ## build for every system, and hold the binary to its size a
 
 # The files depend on the commit alone: its time is that of all files. SOURCE_DATE_EPOCH sets another.
 release: bin/slim.mod ## write packages, archives, an image, bills of materials, checksums and notes to dist; RELEASE_KEY=file signs them (an SSH key)
-	@rm -rf $(DIST) bin/release
+	@rm -rf bin/release $(filter dist,$(DIST))
 	@for target in $(CROSS); do \
 		echo "build $$target"; \
 		GOOS=$${target%/*} GOARCH=$${target#*/} $(BUILD) -o bin/release/$${target%/*}-$${target#*/}/ ./cmd/thru || exit 1; \
 	done
-	@bin/release/$$($(GO) env GOHOSTOS)-$$($(GO) env GOHOSTARCH)/thru completion --write bin/release/share
+	@own=bin/release/$$($(GO) env GOHOSTOS)-$$($(GO) env GOHOSTARCH)/thru; \
+	test -x $$own || { echo "CROSS lacks this system, whose binary writes the manual pages"; exit 1; }; \
+	$$own completion --write bin/release/share
 	@$(PLAIN) $(GO) build -C release -o ../bin/releaser .
-	@MAINTAINER='$(MAINTAINER)' bin/releaser -dist $(DIST) -version '$(VERSION)' -at $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} -key '$(RELEASE_KEY)'
+	@bin/releaser -dist $(DIST) -version '$(VERSION)' -maintainer '$(MAINTAINER)' -at $${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} -key '$(RELEASE_KEY)'
 
 # What differs between two builders differs here: folder, time, time zone, rights of new files.
 release-check: ## build the committed sources in two folders, and compare the releases byte for byte; CROSS=linux/amd64 chooses

@@ -19,13 +19,14 @@ import (
 
 // release is what the steps share.
 type release struct {
-	root    string // the sources
-	share   string // what the binary writes about itself: manual pages, completions
-	dist    string // the written files
-	stage   string // the tree that packages install, without the binary
-	version string
-	at      time.Time // of every file and record: the commit's
-	systems []system
+	root       string // the sources
+	share      string // what the binary writes about itself: manual pages, completions
+	dist       string // the written files
+	stage      string // the tree that packages install, without the binary
+	version    string
+	maintainer string    // of packages: name <address>
+	at         time.Time // of every file and record: the commit's
+	systems    []system
 }
 
 // system is one binary.
@@ -61,12 +62,13 @@ func run(args []string, out io.Writer) error {
 	dist := flags.String("dist", "dist", "the `folder` to write to")
 	version := flags.String("version", "", "the `version`, such as 1.2.3")
 	at := flags.Int64("at", 0, "the `time` of all files in seconds since 1970")
+	maintainer := flags.String("maintainer", "", "who answers for the packages: `name <address>`")
 	key := flags.String("key", "", "the `file` of the SSH key that signs; without one the release is not signed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *version == "" || *at == 0 {
-		return errors.New("-version and -at are missing")
+	if *version == "" || *at == 0 || *maintainer == "" {
+		return errors.New("-version, -at and -maintainer are needed")
 	}
 	systems, err := find(*built)
 	if err != nil {
@@ -77,20 +79,29 @@ func run(args []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(stage)
-	r := &release{root: *root, share: filepath.Join(*built, "share"), dist: *dist, stage: stage, version: *version, at: time.Unix(*at, 0).UTC(), systems: systems}
+	r := &release{
+		root: *root, share: filepath.Join(*built, "share"), dist: *dist, stage: stage,
+		version: *version, maintainer: *maintainer, at: time.Unix(*at, 0).UTC(), systems: systems,
+	}
+	// Notes come early: a version without notes is no release.
+	for _, step := range []func() error{r.open, r.prepare, r.writeNotes, r.writeAll} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return r.finish(*key, out)
+}
+
+// open makes the folder of the release. It takes no other files, which the checksums would list.
+func (r *release) open() error {
 	if err := os.MkdirAll(r.dist, 0o755); err != nil {
 		return err
 	}
-	if err := r.prepare(); err != nil {
-		return err
+	files, err := os.ReadDir(r.dist)
+	if err == nil && len(files) > 0 {
+		err = fmt.Errorf("%s is not empty: it has %s", r.dist, files[0].Name())
 	}
-	if err := r.writeNotes(); err != nil { // first, since a version without notes is no release
-		return err
-	}
-	if err := r.writeAll(); err != nil {
-		return err
-	}
-	return r.finish(*key, out)
+	return err
 }
 
 // find lists the built binaries.

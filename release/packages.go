@@ -32,7 +32,7 @@ func placed(name, format string) string {
 // writePackage writes a package of Linux. packaging/nfpm.yaml describes it.
 func (r *release) writePackage(s system, format string) error {
 	values := map[string]string{
-		"ARCH": s.arch, "VERSION": r.versionFor(format), "MAINTAINER": maintainer(),
+		"ARCH": s.arch, "VERSION": r.versionFor(format), "MAINTAINER": r.maintainer,
 	}
 	config, err := nfpm.ParseFileWithEnvMapping(filepath.Join(r.root, "packaging", "nfpm.yaml"), func(key string) string { return values[key] })
 	if err != nil {

@@ -63,10 +63,9 @@ func shell(t *testing.T, folder, script string) {
 // releaseOf runs the program on a fixture.
 func releaseOf(t *testing.T, root, version string, more ...string) (dist, printed string) {
 	t.Helper()
-	t.Setenv("MAINTAINER", "somebody <somebody@example.org>")
 	dist = filepath.Join(root, "dist")
 	var out bytes.Buffer
-	args := append([]string{"-root", root, "-built", filepath.Join(root, "built"), "-dist", dist, "-version", version, "-at", "1700000000"}, more...)
+	args := append([]string{"-root", root, "-built", filepath.Join(root, "built"), "-dist", dist, "-version", version, "-at", "1700000000", "-maintainer", "somebody <somebody@example.org>"}, more...)
 	if err := run(args, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -119,11 +118,16 @@ func TestRelease(t *testing.T) {
 	t.Run("image", func(t *testing.T) { looksIntoImage(t, one+"/thru-1.0.0-rc.1+4.gab-oci.tar") })
 }
 
-// TestUnsigned checks that a release without a signature says so.
+// TestUnsigned checks that a release without a signature says so, and that no release is written over another.
 func TestUnsigned(t *testing.T) {
-	dist, printed := releaseOf(t, fixture(t), "1.0.0")
+	root := fixture(t)
+	dist, printed := releaseOf(t, root, "1.0.0")
 	if _, err := os.Stat(dist + "/SHA256SUMS.sig"); err == nil || !strings.Contains(printed, "NOT SIGNED") || !strings.Contains(printed, "ssh-keygen -Y sign") {
 		t.Errorf("without a key it prints %s", printed)
+	}
+	err := run([]string{"-root", root, "-built", root + "/built", "-dist", dist, "-version", "1.0.0", "-at", "1", "-maintainer", "x"}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Errorf("a second release over the first: %v", err)
 	}
 }
 
@@ -363,7 +367,7 @@ func TestLicenses(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"-version", "1.0.0"}, {"-version", "1.0.0", "-at", "1", "-built", t.TempDir()}, {"-nothing"},
+		{}, {"-version", "1.0.0"}, {"-version", "1.0.0", "-at", "1", "-maintainer", "x", "-built", t.TempDir()}, {"-nothing"},
 	} {
 		if err := run(append(args, "-dist", t.TempDir()), io.Discard); err == nil {
 			t.Errorf("%q writes a release", args)

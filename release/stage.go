@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// maintainer is who answers for the packages.
-func maintainer() string { return os.Getenv("MAINTAINER") }
-
 // installed maps folders to where packages install them. Those of share are what `thru completion --write` writes.
 var installed = []struct{ from, to string }{
 	{"share/man", "usr/share/man/man1"},
@@ -91,7 +88,7 @@ func (r *release) stageDocuments() error {
 		return err
 	}
 	entry := fmt.Appendf(nil, "thru (%s-1) unstable; urgency=medium\n\n  * The changes are in changelog.gz.\n\n -- %s  %s\n",
-		r.versionFor("deb"), maintainer(), r.at.Format(time.RFC1123Z))
+		r.versionFor("deb"), r.maintainer, r.at.Format(time.RFC1123Z))
 	debian, err := packed(entry, nil)
 	if err != nil {
 		return err
