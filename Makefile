@@ -119,8 +119,9 @@ pprof: ## profile the hot path of the worker: Go functions by CPU time
 	$(GO) test -run '^$$' -bench BenchmarkStream -benchtime 5s -o bin/worker.test -cpuprofile bin/cpu.prof ./internal/engine/worker
 	$(GO) tool pprof -top -nodecount 25 bin/worker.test bin/cpu.prof
 
-# cpu-clock is there also where a virtual machine has no hardware events.
-perf: ## profile a local test with its kernel part (perf, root); PERF='--lean -P 2' measures that
+# cpu-clock is there also where a virtual machine has no hardware events. It counts what runs with interrupts off at the
+# function that allows them again. Where the system's default is bbr, its timers are most of a local test without -C cubic.
+perf: ## profile a local test with its kernel part (perf, root); PERF='--lean -P 2 -C cubic' measures that
 	$(PLAIN) $(GO) build -o bin/thru-symbols ./cmd/thru
 	flock -o /tmp/measure.lock perf record -q -e cpu-clock -F 1999 -g -o bin/perf.data bin/thru-symbols test --one-way -t 5 $(PERF)
 	perf report -i bin/perf.data --stdio -q --no-children -g none --percent-limit 0.5 | head -40
