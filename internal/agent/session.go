@@ -190,7 +190,7 @@ func (w *hostWatch) watch(h *host.Host, pid int, r *measure.Route) {
 }
 
 // loadEvery is the least interval between two live readings of the host.
-const loadEvery = 400 * time.Millisecond
+const loadEvery = 300 * time.Millisecond
 
 // load returns the load of the machine and of its busiest core, in percent.
 func (w *hostWatch) load() (pct, most *float64) {

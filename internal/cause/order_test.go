@@ -180,6 +180,25 @@ func TestNextRareLoss(t *testing.T) {
 	}
 }
 
+// TestNextAfterLossBelow: a token bucket drops nothing below its rate, so no longer run looks for one where
+// datagrams below the rate are lost.
+func TestNextAfterLossBelow(t *testing.T) {
+	for lost, want := range map[float64]bool{0.12: false, 0: true} {
+		d := lossy().document(datagramTrial(diagnose.UdpBelow, 18*mb, lost, 0))
+		Diagnose(d)
+		if got := outcomeOf(d.Cells[0].Diagnosis, "loss"); got != measure.Likely {
+			t.Fatalf("with %v%% lost below the rate a loss is %q", lost, got)
+		}
+		made := []string{diagnose.UdpBelow}
+		for trial, more := Next(d, 0, made); more; trial, more = Next(d, 0, made) {
+			made = append(made, trial.Name())
+		}
+		if slices.Contains(made, diagnose.Longer) != want {
+			t.Errorf("with %v%% lost below the rate: %q", lost, made)
+		}
+	}
+}
+
 // TestDatagramBounds: an experiment does not flood a link of known rate.
 func TestDatagramBounds(t *testing.T) {
 	d := with(policed(), func(m *made) { m.link = 200 * mb }).document(datagramTrial(diagnose.UdpBelow, 28*mb, 0, 0))

@@ -179,11 +179,16 @@ func (f *Flow) open() []string {
 }
 
 // mayExplain reports whether a cause without evidence is worth an experiment: nothing likely was found, or that
-// cause may be its root.
+// cause may be its root, which the evidence does not exclude.
 func (f *Flow) mayExplain(cause string) bool {
 	r, _ := RuleOf(f.Cat, cause)
 	first := f.Cell.Findings
-	return len(first) == 0 || first[0].Healthy || first[0].Confidence == measure.Possible || slices.Contains(r.Brings, first[0].Cause)
+	if len(first) == 0 || first[0].Healthy || first[0].Confidence == measure.Possible {
+		return true
+	}
+	found, _ := RuleOf(f.Cat, first[0].Cause)
+	o := found.Apply(f)
+	return slices.Contains(r.Brings, found.Cause) && (o == nil || !slices.Contains(o.RuledOutEffects, cause))
 }
 
 // decides returns those of the causes that an experiment can decide.
