@@ -14,13 +14,17 @@ const (
 	mostExplainRamp  = 3 * time.Second
 )
 
-// BaseTraffic returns a step of the plan that Explain made, with the ramp of an experiment where that is shorter
-// than the usual one. rtt is the round-trip time of the idle path.
+// nearby is the RTT up to which the base ramps as its experiments do. Over longer paths the
+// usual ramp leaves out more of what follows slow start.
+const nearby = 25 * time.Millisecond
+
+// BaseTraffic returns a step of the plan that Explain made, with the ramp of an experiment where the path is short.
+// rtt is the round-trip time of the idle path.
 func BaseTraffic(s Step, rtt time.Duration) Step {
 	ramp := max(rampRTTs*rtt, leastExplainRamp)
 	s.Specs = slices.Clone(s.Specs)
 	for i := range s.Specs {
-		if x := &s.Specs[i]; x.Ramp == 0 && !x.NoRamp && ramp < leastRamp {
+		if x := &s.Specs[i]; x.Ramp == 0 && !x.NoRamp && rtt <= nearby {
 			x.Ramp = int64(ramp)
 		}
 	}

@@ -68,8 +68,8 @@ func TestBaseTraffic(t *testing.T) {
 		want time.Duration // 0: left to the round trip of the connection
 	}{
 		{measure.Spec{}, 0, 400 * time.Millisecond},
-		{measure.Spec{}, 30 * time.Millisecond, 600 * time.Millisecond},
-		{measure.Spec{}, 50 * time.Millisecond, 0},
+		{measure.Spec{}, 24 * time.Millisecond, 480 * time.Millisecond},
+		{measure.Spec{}, 30 * time.Millisecond, 0},
 		{measure.Spec{Ramp: int64(5 * time.Second)}, time.Millisecond, 5 * time.Second},
 		{measure.Spec{NoRamp: true}, time.Millisecond, 0},
 	} {
