@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -86,32 +88,38 @@ func eventually(t *testing.T, what string, is func() bool) {
 
 // A test returns the time lines of both ends: here of a receiver that reads more slowly than the sender could send, and so limits the sender by its window.
 func TestTimelineOfASlowReceiver(t *testing.T) {
+	inOneOfSome(t, func() error { return timelineOfASlowReceiver(t) })
+}
+
+func timelineOfASlowReceiver(t *testing.T) (err error) {
+	t.Helper()
 	p := program(t)
 	spec := suite{Engine: Engine{}}.spec(2)
 	receiver, err := Engine{Program: p}.Open(t.Context(), engine.End{Name: "b", Spec: spec, MaxRate: 80e6, Listen: engine.Listen{Addrs: []string{"127.0.0.1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { receiver.Close() })
+	defer receiver.Close()
 	target := net.JoinHostPort("127.0.0.1", port(receiver))
 	sender, err := Engine{Program: p}.Open(t.Context(), engine.End{Name: "a", Spec: spec, Sends: true, Dials: true, Token: receiver.Ready().Token, Targets: []string{target}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { sender.Close() })
+	defer sender.Close()
 	start(t, 100*time.Millisecond, sender, receiver)
 	enginetest.Finish(t, sender)
 	enginetest.Finish(t, receiver)
 	for i, s := range sender.Evidence().Streams {
 		c := s.Timeline
 		if c == nil || c.Samples == 0 || c.Every < int64(timelineLeast) || c.InFlight == nil || c.Unread != nil || *c.WndFull < 50 || *c.Idle > 50 {
-			t.Errorf("sender, stream %d: %+v", i, c)
+			err = errors.Join(err, fmt.Errorf("sender, stream %d: %+v", i, c))
 		}
 	}
 	for i, s := range receiver.Evidence().Streams {
 		c := s.Timeline
 		if c == nil || c.Samples == 0 || c.InFlight != nil || c.WndFull != nil || c.Unread == nil || c.Unread.Mean < 16<<10 || c.RecvWnd == nil {
-			t.Errorf("receiver, stream %d: %+v, unread %+v", i, c, c.Unread)
+			err = errors.Join(err, fmt.Errorf("receiver, stream %d: %+v", i, c))
 		}
 	}
+	return err
 }
