@@ -96,11 +96,12 @@ func (s *session) greet(c net.Conn, h header) (worker.Early, error) {
 	if backward {
 		wait = ackWait
 	}
-	c.SetDeadline(time.Now().Add(wait))
 	b := h.append(nil)
+	c.SetWriteDeadline(time.Now().Add(ackWait))
 	if _, err := c.Write(b); err != nil {
 		return worker.Early{}, closedError(c, err)
 	}
+	c.SetReadDeadline(time.Now().Add(wait)) // not before: a busy host may write late
 	early := worker.Early{Bytes: int64(len(b))}
 	if !s.end.Sends {
 		early = worker.Early{} // it went in the other direction
