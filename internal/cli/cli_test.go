@@ -4,11 +4,13 @@ import (
 	"context"
 	"flag"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -43,6 +45,9 @@ func (m waiting) Run() int {
 // TestScripts runs the command line as a user does, one topic per file.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	if signal.Ignored(syscall.SIGHUP) { // by nohup(1), and so by what is run here; a signal that is caught is not inherited so
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {
 		t.Fatal(err)
