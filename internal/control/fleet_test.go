@@ -80,7 +80,7 @@ func TestRealFleet(t *testing.T) {
 		for _, to := range names {
 			if from != to {
 				s := spec(from, to)
-				s.Rate, s.Duration = 4e6, int64(500*time.Millisecond)
+				s.Rate, s.Duration = 4e6, int64(2*time.Second) // long enough that the flows overlap on a busy machine
 				specs = append(specs, s)
 			}
 		}
