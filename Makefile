@@ -74,7 +74,7 @@ test-all: build ## run all tests as CI does: with the race detector, and the lab
 	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -p 3 -parallel 4 -timeout 20m ./internal/cli $$(cat bin/sequential) || touch bin/failed; \
 	  GOGC=400 $(GO) test -v -vet=off -p 3 -parallel 4 $(RACE) -timeout 20m ./internal/cli $$($(GO) list ./... | grep -vxF -f bin/sequential -e thru/internal/cli -e thru/lab -e thru/lab/faults $(IPERF:%=-e thru/%)) || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) $(IPERF:%=./%) || touch bin/failed; \
-	  $(PLAIN) $(GO) test -v -vet=off -p 1 -parallel 6 ./lab ./lab/faults || touch bin/failed; \
+	  $(PLAIN) $(GO) test -v -vet=off -p 1 -parallel 5 ./lab ./lab/faults || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed
 

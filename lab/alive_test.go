@@ -43,7 +43,7 @@ func (x trouble) runs(t *testing.T, seed uint64, seconds int) (*lab.Wired, *prog
 	if x.bad == (wire.Impairment{}) {
 		return w, server, client
 	}
-	lab.Eventually(t, 20*time.Second, "the test is under way", func() bool { return w.Wire.Counters(wire.AtoB).Out.Bytes > 100e6/8*2 })
+	lab.Eventually(t, 40*time.Second, "the test is under way", func() bool { return w.Wire.Counters(wire.AtoB).Out.Bytes > 100e6/8*2 })
 	forth, back := x.bad, x.bad
 	forth.Seed, back.Seed = 2*seed, 2*seed+1
 	w.Wire.Set(wire.AtoB, forth)

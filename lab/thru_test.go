@@ -233,7 +233,7 @@ func eventuallyIdle(t *testing.T, h *lab.Host, before idle, limit time.Duration)
 func underWay(t *testing.T, p *lab.Pair, client *program) {
 	t.Helper()
 	before := p.B.Counters(p.Data.Dev)
-	lab.Eventually(t, 20*time.Second, "the test is under way", func() bool {
+	lab.Eventually(t, 40*time.Second, "the test is under way", func() bool {
 		if !client.running() {
 			t.Fatalf("the test ended early with exit %d", client.exit)
 		}
