@@ -30,9 +30,11 @@ IPERF       := internal/engine/iperf2 internal/engine/iperf3
 # Package archives and programs of Debian that the lab and the browser tests use.
 CI_PROGRAMS := systemd-analyze ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind zsh fish mandoc
 CI_PACKAGES := systemd iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind zsh fish mandoc
-# The tests of packages.
+# The tests of packages: only where CI runs them.
+ifeq ($(THRU_PACKAGES),1)
 CI_PROGRAMS += mmdebstrap rpm lintian skopeo umoci runc
 CI_PACKAGES += mmdebstrap rpm lintian skopeo umoci runc
+endif
 # The virtual machines want an emulator too, which is large: only where CI runs them.
 ifeq ($(THRU_VMLAB),1)
 CI_PROGRAMS += qemu-system-x86_64 busybox
