@@ -25,8 +25,6 @@ RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 SEQUENTIAL  := . docs bench interop truth internal/cause/... internal/compare internal/doc/... internal/iperfdoc internal/measure \
 	internal/nets internal/place internal/plan/... internal/published internal/report/... internal/runs internal/stat \
 	internal/capture internal/capture/frame internal/capture/pcapfile internal/capture/trace internal/host/pcie internal/transfer/stage
-# What keeps time with real iperfs.
-IPERF       := internal/engine/iperf2 internal/engine/iperf3
 # Package archives and programs of Debian that the lab and the browser tests use.
 CI_PROGRAMS := systemd-analyze ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind zsh fish mandoc
 CI_PACKAGES := systemd iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind zsh fish mandoc
@@ -74,8 +72,8 @@ test-all: build ## run all tests as CI does: with the race detector, and the lab
 	rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE" THRU_BINARY=$(abspath bin/thru); \
 	$(GO) list $(SEQUENTIAL:%=./%) >bin/sequential; \
 	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -p 3 -parallel 4 -timeout 20m ./internal/cli $$(cat bin/sequential) || touch bin/failed; \
-	  GOGC=400 $(GO) test -v -vet=off -p 3 -parallel 4 $(RACE) -timeout 20m ./internal/cli $$($(GO) list ./... | grep -vxF -f bin/sequential -e thru/internal/cli -e thru/lab -e thru/lab/faults $(IPERF:%=-e thru/%)) || touch bin/failed; \
-	  $(GO) test -v -vet=off -parallel 4 $(RACE) $(IPERF:%=./%) || touch bin/failed; \
+	  GOGC=400 $(GO) test -v -vet=off -p 3 -parallel 4 $(RACE) -timeout 20m ./internal/cli $$($(GO) list ./... | grep -vxF -f bin/sequential -e thru/internal/cli -e thru/lab -e thru/lab/faults -e thru/internal/engine/iperf2 -e thru/internal/engine/iperf3) || touch bin/failed; \
+	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/engine/iperf2 ./internal/engine/iperf3 || touch bin/failed; \
 	  $(PLAIN) $(GO) test -v -vet=off -p 1 -parallel 5 ./lab ./lab/faults || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed
