@@ -123,12 +123,12 @@ func (r *Redactor) Redact(parts []Part) error {
 			}
 			return r.Text(s, &p.Removed)
 		})
-		var err error
-		if p.Text = []byte(fmt.Sprint(value)); path.Ext(p.Name) == ".json" {
-			p.Text, err = json.MarshalIndent(value, "", "  ")
-		}
-		if err != nil {
+		if path.Ext(p.Name) != ".json" {
+			p.Text = []byte(fmt.Sprint(value))
+		} else if text, err := json.MarshalIndent(value, "", "  "); err != nil {
 			return fmt.Errorf("support: writing %s: %w", p.Name, err)
+		} else {
+			p.Text = text
 		}
 		p.Bytes = len(p.Text)
 	}
@@ -174,8 +174,8 @@ func (r *Redactor) Text(text string, n *Removed) string {
 		n.Secrets++
 	}
 	clean = home().ReplaceAllStringFunc(clean, func(s string) string { n.Names++; return s[:strings.LastIndexAny(s, `/\`)+1] + "user" })
-	if len(r.names) > 0 {
-		clean = r.forms().ReplaceAllStringFunc(clean, func(s string) string {
+	if forms := r.forms(); forms != nil {
+		clean = forms.ReplaceAllStringFunc(clean, func(s string) string {
 			n.Names++
 			return r.names[strings.ToLower(s)]
 		})
@@ -191,10 +191,13 @@ func (r *Redactor) Text(text string, n *Removed) string {
 	return clean
 }
 
-// forms returns the pattern of all names, the longest first.
+// forms returns the pattern of all names, the longest first; nil if no name is long enough.
 func (r *Redactor) forms() *regexp.Regexp {
 	if r.pattern == nil {
 		names := slices.DeleteFunc(slices.Collect(maps.Keys(r.names)), func(name string) bool { return len(name) < leastName })
+		if len(names) == 0 {
+			return nil // an empty pattern would match between all words
+		}
 		slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
 		for i, name := range names {
 			names[i] = regexp.QuoteMeta(name)

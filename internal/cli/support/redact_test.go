@@ -40,6 +40,15 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestShortNames checks that names too short to be replaced within texts count nothing there.
+func TestShortNames(t *testing.T) {
+	r, n := New(false), Removed{}
+	r.Name("db")
+	if got := r.Text("a db, two words", &n); got != "a db, two words" || n != (Removed{}) {
+		t.Errorf("%q, %+v", got, n)
+	}
+}
+
 // TestJSON: names are known by their keys, and replaced wherever they stand; thru's own words stay.
 func TestJSON(t *testing.T) {
 	const text = `{"schema":"thru.result/2","command":"test","end_points":[{"name":"test","facts":{"hostname":"esx-7","interfaces":[{"name":"eth0","mac":"52:54:00:12:34:56"}]},"labels":{"site":"fra"}}],
