@@ -26,6 +26,7 @@ import (
 	"thru/internal/plan/planfile"
 	"thru/internal/remote"
 	"thru/internal/store"
+	"thru/internal/unit"
 )
 
 // completionCmd prints the completion of a shell.
@@ -138,9 +139,9 @@ func (e *env) valuesOf(ctx context.Context, of, word string) (words []shell.Word
 	case "result", "before", "after":
 		return e.resultIDs(ctx), shell.Files
 	case "KNOB":
-		return named(knob.Table(), func(k knob.Knob) shell.Word { return shell.Word{Text: k.ID, Help: k.Title} }), shell.Words
+		return unit.Mapped(knob.Table(), func(k knob.Knob) shell.Word { return shell.Word{Text: k.ID, Help: k.Title} }), shell.Words
 	case "GATE":
-		return named(cause.Gates(), func(g gate.Rule) shell.Word { return shell.Word{Text: g.ID, Help: g.Title} }), shell.Words
+		return unit.Mapped(cause.Gates(), func(g gate.Rule) shell.Word { return shell.Word{Text: g.ID, Help: g.Title} }), shell.Words
 	case "PRIVILEGE":
 		return plain(bus.Privileges()), shell.Words
 	case "COMMAND", "command":
@@ -161,19 +162,12 @@ func (e *env) valuesOf(ctx context.Context, of, word string) (words []shell.Word
 	return nil, ""
 }
 
-func named[T any](all []T, word func(T) shell.Word) (words []shell.Word) {
-	for _, x := range all {
-		words = append(words, word(x))
-	}
-	return words
-}
-
 func plain(all []string) []shell.Word {
-	return named(all, func(text string) shell.Word { return shell.Word{Text: text} })
+	return unit.Mapped(all, func(text string) shell.Word { return shell.Word{Text: text} })
 }
 
 func (e *env) commandNames() []shell.Word {
-	return named(e.line.Model.Children, func(n *kong.Node) shell.Word { return shell.Word{Text: n.Name, Help: n.Help} })
+	return unit.Mapped(e.line.Model.Children, func(n *kong.Node) shell.Word { return shell.Word{Text: n.Name, Help: n.Help} })
 }
 
 // askTime limits how long a completion waits for a controller.
@@ -190,7 +184,7 @@ func (e *env) joinedNames(ctx context.Context, word string) (all []shell.Word) {
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
 		found, _ := e.network.FleetHosts(ctx, []string{controller}) // without an answer there is nothing to offer
-		return named(found[controller], func(h planfile.Host) shell.Word {
+		return unit.Mapped(found[controller], func(h planfile.Host) shell.Word {
 			return shell.Word{Text: controller + "/" + h.Name, Help: labelsText(store.Entry{Labels: h.Labels}, "")}
 		})
 	}
@@ -212,7 +206,7 @@ func (e *env) resultIDs(ctx context.Context) []shell.Word {
 	all := []shell.Word{{Text: "last"}}
 	_ = e.withStore(e.storeSettings().storeFile, store.Options{ReadOnly: true}, func(s store.Store) error {
 		found, _, err := s.Find(ctx, store.Filter{Limit: mostOffered})
-		all = append(all, named(found, func(x store.Entry) shell.Word { return shell.Word{Text: x.ID, Help: x.Command + ": " + titleText(x)} })...)
+		all = append(all, unit.Mapped(found, func(x store.Entry) shell.Word { return shell.Word{Text: x.ID, Help: x.Command + ": " + titleText(x)} })...)
 		return err
 	})
 	return all

@@ -18,6 +18,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/unit"
 )
 
 // Flags by their names: those that mean the same in every command, so that one setting is enough, beside the options of
@@ -98,7 +99,7 @@ func (x settable) read(s settings.Setting) (any, error) {
 	case x.flag.IsBool() && s.Source.Variable != "": // set to anything else, it is on
 		value = isOn(s.Text())
 	case list && s.List && x.flag.Tag.Sep == -1:
-		value = anys(s.Values)
+		value = unit.Mapped(s.Values, func(word string) any { return word })
 	case list && s.List:
 		value = kong.JoinEscaped(s.Values, x.flag.Tag.Sep)
 	}
@@ -119,13 +120,6 @@ func (x settable) read(s settings.Setting) (any, error) {
 // isOn reports what a variable makes of a flag without a value.
 func isOn(text string) bool {
 	return !slices.Contains([]string{"0", "no", "false", "off"}, strings.ToLower(text))
-}
-
-func anys(words []string) (all []any) {
-	for _, w := range words {
-		all = append(all, w)
-	}
-	return all
 }
 
 // resolver gives kong the values of flags that were not typed. It implements kong.Resolver.

@@ -121,11 +121,7 @@ func (x *Site) Install(ctx context.Context, join string, flags []string) error {
 	if _, err := x.ssh.expect("send", "installing", sshAnswerTime); err != nil {
 		return err
 	}
-	words := make([]string, len(flags))
-	for i, f := range flags {
-		words[i] = doc.Quote(f)
-	}
-	_, err := fmt.Fprintf(x.ssh.in, "%s\n%s\n", strings.Join(words, " "), join)
+	_, err := fmt.Fprintf(x.ssh.in, "%s\n%s\n", strings.Join(unit.Mapped(flags, doc.Quote), " "), join)
 	if err == nil {
 		_, err = x.ssh.in.Write(body)
 	}

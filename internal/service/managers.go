@@ -9,27 +9,28 @@ import (
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/unit"
 )
 
 // systemd installs the units that packages install, unless a package did, and a drop-in with what is special here.
 func systemd(u Unit, root string) Plan {
 	const dir = "/etc/systemd/system/"
-	unit, socket := u.Name()+".service", u.Name()+".socket"
+	name, socket := u.Name()+".service", u.Name()+".socket"
 	p := Plan{
-		Manager: "systemd", Logs: "journalctl -u " + unit, State: "/var/lib/" + u.Name(),
-		Start:   [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", unit}, {"systemctl", "restart", unit}},
-		Stop:    [][]string{{"-systemctl", "disable", "--now", socket, unit}},
-		Clean:   [][]string{{"systemctl", "daemon-reload"}, {"-systemctl", "reset-failed", unit}},
-		Running: []string{"systemctl", "is-active", "--quiet", unit},
-		Why:     []string{"systemctl", "show", "--property=StatusText", "--value", unit},
+		Manager: "systemd", Logs: "journalctl -u " + name, State: "/var/lib/" + u.Name(),
+		Start:   [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", name}, {"systemctl", "restart", name}},
+		Stop:    [][]string{{"-systemctl", "disable", "--now", socket, name}},
+		Clean:   [][]string{{"systemctl", "daemon-reload"}, {"-systemctl", "reset-failed", name}},
+		Running: []string{"systemctl", "is-active", "--quiet", name},
+		Why:     []string{"systemctl", "show", "--property=StatusText", "--value", name},
 	}
-	if !exists(root, "/usr/lib/systemd/system/"+unit) && !exists(root, "/lib/systemd/system/"+unit) {
+	if !exists(root, "/usr/lib/systemd/system/"+name) && !exists(root, "/lib/systemd/system/"+name) {
 		p.Files = []File{
-			{Path: dir + unit, Text: packaged("systemd/" + unit), Mode: 0o644},
+			{Path: dir + name, Text: packaged("systemd/" + name), Mode: 0o644},
 			{Path: dir + socket, Text: packaged("systemd/" + socket), Mode: 0o644, Optional: true},
 		}
 	}
-	own := dir + unit + ".d/"
+	own := dir + name + ".d/"
 	p.Files = append(p.Files, File{Path: own + "50-install.conf", Text: u.dropIn(), Mode: 0o644})
 	for _, privilege := range []string{"capture", "tune", "inventory"} {
 		f := File{Path: own + "allow-" + privilege + ".conf", Mode: 0o644, Optional: true}
@@ -44,10 +45,7 @@ func systemd(u Unit, root string) Plan {
 
 // dropIn returns the part of the unit that this installation sets.
 func (u Unit) dropIn() string {
-	var words []string
-	for _, w := range u.arguments("/var/lib/"+u.Name(), "-") {
-		words = append(words, unitWord(w))
-	}
+	words := unit.Mapped(u.arguments("/var/lib/"+u.Name(), "-"), unitWord)
 	text := "# Written by thru service install. Your own settings go to another file: systemctl edit " + u.Name() + "\n[Service]\nExecStart=\nExecStart=" + strings.Join(words, " ") + "\n"
 	if u.Join != "" {
 		text += "StandardInput=file:" + u.stdin() + "\n" // systemd opens it as root
@@ -123,11 +121,7 @@ func smf(u Unit, _ string) Plan {
 // windows installs a service of Windows. It hands no stdin over, so the join string goes where LocalSystem looks for it.
 func windows(u Unit, _ string) Plan {
 	state := filepath.Join(cmp.Or(os.Getenv("ProgramData"), `C:\ProgramData`), u.Name())
-	var words []string
-	for _, a := range u.arguments(state, u.Name()) {
-		words = append(words, windowsWord(a))
-	}
-	line, join := strings.Join(words, " "), u.joinFile()
+	line, join := strings.Join(unit.Mapped(u.arguments(state, u.Name()), windowsWord), " "), u.joinFile()
 	join.Path = filepath.Join(cmp.Or(os.Getenv("SystemRoot"), `C:\Windows`), `System32\config\systemprofile\AppData\Roaming\thru\join`, u.Name())
 	return Plan{
 		Manager: "the Windows service manager", Files: []File{join}, Unfiled: true, Logs: "type " + filepath.Join(state, "service.log"), State: state,
@@ -142,11 +136,7 @@ func windows(u Unit, _ string) Plan {
 
 // shellLine returns the command line of the service for sh.
 func (u Unit) shellLine(state string) string {
-	var words []string
-	for _, a := range u.arguments(state, "-") {
-		words = append(words, doc.Quote(a))
-	}
-	return strings.Join(words, " ")
+	return strings.Join(unit.Mapped(u.arguments(state, "-"), doc.Quote), " ")
 }
 
 // windowsWord quotes a word of a command line of Windows: one with a space. A backslash before the closing quote is doubled.

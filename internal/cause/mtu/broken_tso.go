@@ -2,6 +2,7 @@ package mtu
 
 import (
 	"cmp"
+
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/knob"
