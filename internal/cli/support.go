@@ -102,9 +102,9 @@ func (c *supportCmd) Run(ctx context.Context, e *env) error {
 	out := supported{File: cmp.Or(c.File, folder+".tar.gz"), Missing: []string{}}
 	err := c.collect(ctx, &out, e)
 	if !c.JSON && err == nil {
-		fmt.Fprintf(e.Out, "parts of %s, and how many names, addresses and secrets are replaced in each:\n", out.File)
+		fmt.Fprintf(e.Out, "parts of %s, and what is replaced in them:\n  %-32s %10s %5s %9s %7s\n", out.File, "part", "size", "names", "addresses", "secrets")
 		for _, p := range out.Parts {
-			fmt.Fprintf(e.Out, "  %-32s %10s %5d %5d %5d\n", p.Name, unit.Size(int64(p.Bytes)), p.Removed.Names, p.Removed.Addresses, p.Removed.Secrets)
+			fmt.Fprintf(e.Out, "  %-32s %10s %5d %9d %7d\n", p.Name, unit.Size(int64(p.Bytes)), p.Removed.Names, p.Removed.Addresses, p.Removed.Secrets)
 		}
 		for _, m := range out.Missing {
 			fmt.Fprintf(e.Out, "  not there: %s\n", fault.Printable(m))
