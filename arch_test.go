@@ -20,7 +20,7 @@ import (
 // layers maps each package of internal/ to its layer. A package that neither is listed nor is inside a listed
 // one fails the test: a new package must be placed on purpose.
 var layers = map[string]int{
-	"unit": 0, "fault": 0, "measure": 0, "stat": 0, "token": 0, "cause/knob": 0,
+	"unit": 0, "fault": 0, "measure": 0, "stat": 0, "token": 0, "cause/knob": 0, "watch/record": 0,
 	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1, "tune": 1, "store": 1, "transfer": 1, "disk": 1, "hypervisor": 1,
 	"plan": 2, "published": 2, "cause": 2, "compare": 2, "doc": 2, "report": 2, "iperfdoc": 2, "place": 2,
 	"agent": 3, "control": 3, "node": 3, "remote": 3, "runs": 3, "library": 3, "service": 3,
@@ -29,20 +29,21 @@ var layers = map[string]int{
 
 // beside lists the allowed imports within a layer; there are no others.
 var beside = map[string][]string{
-	"bus":        {"sock"},
-	"stat":       {"measure", "unit"},         // figures over evidence, with units in their warnings
-	"cause/knob": {"measure", "unit", "stat"}, // it sets their settings, lists CPUs in values, and needs what shows that a knob is in force
-	"engine":     {"sock", "host"},
-	"path":       {"sock", "host"},
-	"transfer":   {"sock", "host", "bus"},                          // the sockets' options, what a transfer costs this host, and the agent that moves files
-	"disk":       {"host"},                                         // it knows the device of a file
-	"hypervisor": {"host"},                                         // its parsers and platforms read hosts
-	"tune":       {"host"},                                         // it asks drivers, and knows the interrupts of an interface
-	"report":     {"published", "plan", "compare", "doc", "place"}, // plan: what a dry run lists; doc: what a report is made of; place: what stands out in an inventory
-	"node":       {"agent", "control", "library"},                  // node creates agents, and runs the tests of its callers
-	"library":    {"control", "runs"},                              // the cache of paths, and the format of results
-	"remote":     {"agent", "control", "node"},                     // the agent of this process, and control's end points
-	"plan":       {"place"},                                        // it fills the rungs of a ladder in a plan file
+	"bus":          {"sock"},
+	"stat":         {"measure", "unit"},         // figures over evidence, with units in their warnings
+	"cause/knob":   {"measure", "unit", "stat"}, // it sets their settings, lists CPUs in values, and needs what shows that a knob is in force
+	"watch/record": {"measure"},                 // findings and reasons of alarms
+	"engine":       {"sock", "host"},
+	"path":         {"sock", "host"},
+	"transfer":     {"sock", "host", "bus"},                          // the sockets' options, what a transfer costs this host, and the agent that moves files
+	"disk":         {"host"},                                         // it knows the device of a file
+	"hypervisor":   {"host"},                                         // its parsers and platforms read hosts
+	"tune":         {"host"},                                         // it asks drivers, and knows the interrupts of an interface
+	"report":       {"published", "plan", "compare", "doc", "place"}, // plan: what a dry run lists; doc: what a report is made of; place: what stands out in an inventory
+	"node":         {"agent", "control", "library"},                  // node creates agents, and runs the tests of its callers
+	"library":      {"control", "runs"},                              // the cache of paths, and the format of results
+	"remote":       {"agent", "control", "node"},                     // the agent of this process, and control's end points
+	"plan":         {"place"},                                        // it fills the rungs of a ladder in a plan file
 }
 
 // impure lists the parts of the standard library with access to the world outside the process, forbidden in

@@ -1,0 +1,194 @@
+// Package record has what a watch knows of its pairs: samples, changes, outages and alarms. All parts of a watch share these types, and
+// their JSON is what `thru watch --json` prints, a line for each, with the schema thru.watch/1.
+//
+// A value that was not measured is absent, never zero. Keys have their unit. Times are wall-clock times of the host that measured.
+package record
+
+import (
+	"time"
+
+	"thru/internal/measure"
+)
+
+// Schema is the version of the JSON of this package.
+const Schema = "thru.watch/1"
+
+// Pair is one direction between two end points, named as in a plan. Traffic flows from From to To.
+type Pair struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Layer is a way to measure a pair, by its cost.
+type Layer string
+
+// The layers of a watch.
+const (
+	Probe Layer = "probe" // small packets, always: loss, delay, MTU, route
+	Train Layer = "train" // short bursts of UDP, often: an estimate of the capacity
+	TCP   Layer = "tcp"   // a short TCP test, seldom: goodput, and CPU per Gb/s
+)
+
+// State is what a turn says of a pair. Only Up, Degraded and Down judge the path; in the other states nothing is known of it.
+type State string
+
+// The states of a pair.
+const (
+	Up          State = "up"
+	Degraded    State = "degraded"     // it carries traffic, and an objective or a change says that it carries less than it should
+	Down        State = "down"         // nothing arrived, though both agents answered or the peer should have
+	Refused     State = "refused"      // an agent does not permit the measurement
+	Deferred    State = "deferred"     // production load, another test, or the budget was in the way
+	NotMeasured State = "not-measured" // the watch itself could not measure: an agent is away, a clock jumped, the host slept
+)
+
+// Judges reports whether the state says something of the path.
+func (s State) Judges() bool { return s == Up || s == Degraded || s == Down }
+
+// Reason says why a turn has its state. Its words belong to the faces.
+type Reason string
+
+// The reasons of states other than Up.
+const (
+	NoAnswer      Reason = "no-answer"      // no packet came back
+	AgentAway     Reason = "agent-away"     // the agent of an end cannot be reached
+	NotPermitted  Reason = "not-permitted"  // its owner does not permit it
+	Load          Reason = "load"           // production traffic above the bar of the plan
+	Busy          Reason = "busy"           // another measurement has the turn
+	Budget        Reason = "budget"         // the bytes of the day are used
+	Window        Reason = "window"         // outside the times that the plan allows
+	Maintenance   Reason = "maintenance"    // the plan announces work on it
+	Failed        Reason = "failed"         // the measurement failed; Sample.Error has the cause
+	ClockJump     Reason = "clock-jump"     // a wall clock was set during the turn
+	Slept         Reason = "slept"          // the host or its virtual machine was suspended
+	Changed       Reason = "changed"        // a change for the worse is not over
+	BelowGoal     Reason = "below-goal"     // an objective is missed
+	WatchRestarts Reason = "watch-restarts" // the watch itself did not run
+)
+
+// Metric is the name of a measured value, with its unit.
+type Metric string
+
+// The metrics of the layers. Delays are round trips unless their name says otherwise.
+const (
+	Sent         Metric = "sent_packets"        // probe: packets sent in the turn
+	LossRatio    Metric = "loss_ratio"          // probe: lost of sent, 0 to 1
+	RTTMin       Metric = "rtt_min_ns"          // probe
+	RTTMedian    Metric = "rtt_p50_ns"          // probe
+	RTT99        Metric = "rtt_p99_ns"          // probe
+	Delay        Metric = "delay_p50_ns"        // probe: one-way; absent where the clocks do not allow it
+	DelayBound   Metric = "delay_error_ns"      // probe: how far the one-way delay may be wrong, either way
+	MTU          Metric = "mtu_bytes"           // probe: the largest packet that passed
+	Hops         Metric = "hops"                // probe: routers, by the TTL that arrived
+	Capacity     Metric = "capacity_bps"        // train
+	Goodput      Metric = "goodput_bps"         // tcp: what the receiver got
+	CPUSender    Metric = "cpu_sender_s_per_gb" // tcp: CPU seconds of the sending host for one gigabit
+	CPUReceiver  Metric = "cpu_receiver_s_per_gb"
+	Retransmits  Metric = "retransmit_ratio" // tcp: segments sent again, of all
+	RTTLoaded    Metric = "rtt_loaded_ns"    // tcp: during the test
+	TrafficBytes Metric = "traffic_bytes"    // any: what the turn itself put on the path, both ways
+)
+
+// Sample is one turn of one layer of a pair.
+type Sample struct {
+	Pair
+	Layer      Layer                `json:"layer"`
+	Begin      time.Time            `json:"begin"`
+	Seconds    float64              `json:"seconds"` // how long it measured
+	ID         string               `json:"id"`      // the same after each way and repetition: a sample counts once
+	State      State                `json:"state"`
+	Reason     Reason               `json:"reason,omitempty"`
+	Error      string               `json:"error,omitempty"` // cause and hint of a failure, for people
+	Values     map[Metric]float64   `json:"values,omitempty"`
+	Route      string               `json:"route,omitempty"` // interface and next hop of the sender; compared as a whole
+	Facts      string               `json:"facts,omitempty"` // digest of the facts of both hosts in force
+	NotChecked []measure.NotChecked `json:"not_checked,omitempty"`
+}
+
+// Direction says whether a change is for the better.
+type Direction string
+
+// The directions of a change.
+const (
+	Better  Direction = "better"
+	Worse   Direction = "worse"
+	Neither Direction = "neither" // another route is neither
+)
+
+// Change is a change point of one metric of a pair.
+type Change struct {
+	Pair
+	Metric    Metric    `json:"metric"`
+	Since     time.Time `json:"since"`    // the first sample after it
+	Earliest  time.Time `json:"earliest"` // it lies between Earliest and Latest
+	Latest    time.Time `json:"latest"`
+	Found     time.Time `json:"found"` // the sample that decided
+	Before    float64   `json:"before"`
+	After     float64   `json:"after"`
+	EffectPct float64   `json:"effect_pct"` // of Before, with its 95% interval
+	LowPct    float64   `json:"low_pct"`
+	HighPct   float64   `json:"high_pct"`
+	Direction Direction `json:"direction"`
+	P         float64   `json:"p"` // of a series without change showing this or more
+}
+
+// FactChange is a fact of a host that is not what it was.
+type FactChange struct {
+	Host   string    `json:"host"`
+	Fact   string    `json:"fact"` // a key of measure's table of facts
+	Before string    `json:"before"`
+	After  string    `json:"after"`
+	Since  time.Time `json:"since"`
+}
+
+// Outage is a time in which a pair was down. End is zero while it lasts.
+type Outage struct {
+	Pair
+	Begin  time.Time `json:"begin"` // the first packet that was lost
+	End    time.Time `json:"end,omitzero"`
+	Reason Reason    `json:"reason"`
+}
+
+// Kind is what an alarm is about.
+type Kind string
+
+// The kinds of alarms.
+const (
+	KindChange    Kind = "change"
+	KindOutage    Kind = "outage"
+	KindObjective Kind = "objective"
+)
+
+// Alarm is what a person is told, once, of one thing that is wrong, for all pairs that it touches.
+type Alarm struct {
+	ID       string            `json:"id"` // the same from its begin to its end
+	Kind     Kind              `json:"kind"`
+	Pairs    []Pair            `json:"pairs"`
+	Host     string            `json:"host,omitempty"`    // the host that all pairs share
+	Segment  string            `json:"segment,omitempty"` // the segment that all pairs share
+	Labels   map[string]string `json:"labels,omitempty"`
+	Since    time.Time         `json:"since"`
+	End      time.Time         `json:"end,omitzero"` // when it was over
+	Changes  []Change          `json:"changes,omitempty"`
+	Outages  []Outage          `json:"outages,omitempty"`
+	Goals    []Goal            `json:"objectives,omitempty"`
+	Facts    []FactChange      `json:"changed_facts,omitempty"`
+	Findings []measure.Finding `json:"findings,omitempty"` // of explain, the binding one first
+	Result   string            `json:"result,omitempty"`   // id of the stored result that explains it
+	Link     string            `json:"link,omitempty"`     // to its page
+	Flapping bool              `json:"flapping,omitempty"` // it came and went so often that it is told once
+}
+
+// Goal is an objective of a pair, and how much of its error budget is used.
+type Goal struct {
+	Pair
+	Objective string  `json:"objective"` // as in the plan: goodput >= 9G, 99% of days
+	Metric    Metric  `json:"metric"`
+	Limit     float64 `json:"limit"`
+	AtLeast   bool    `json:"at_least"` // else at most
+	SharePct  float64 `json:"share_pct"`
+	Per       string  `json:"per"` // turns, hours, days
+	Kept      int     `json:"kept"`
+	Of        int     `json:"of"`
+	UsedPct   float64 `json:"budget_used_pct"` // of what may be missed; above 100 the objective is missed
+}
