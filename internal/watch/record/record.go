@@ -64,6 +64,7 @@ const (
 	Changed       Reason = "changed"        // a change for the worse is not over
 	BelowGoal     Reason = "below-goal"     // an objective is missed
 	WatchRestarts Reason = "watch-restarts" // the watch itself did not run
+	NoSample      Reason = "no-sample"      // no turn was due, or none was heard of
 )
 
 // Metric is the name of a measured value, with its unit.
@@ -89,6 +90,20 @@ const (
 	TrafficBytes Metric = "traffic_bytes"    // any: what the turn itself put on the path, both ways
 )
 
+// Availability is a metric of objectives only: the share of the judged time in which the pair is not down.
+const Availability Metric = "availability"
+
+// Layer returns the layer that measures a metric.
+func (m Metric) Layer() Layer {
+	switch m {
+	case Capacity:
+		return Train
+	case Goodput, CPUSender, CPUReceiver, Retransmits, RTTLoaded:
+		return TCP
+	}
+	return Probe
+}
+
 // Sample is one turn of one layer of a pair.
 type Sample struct {
 	Pair
@@ -100,9 +115,18 @@ type Sample struct {
 	Reason     Reason               `json:"reason,omitempty"`
 	Error      string               `json:"error,omitempty"` // cause and hint of a failure, for people
 	Values     map[Metric]float64   `json:"values,omitempty"`
+	Gaps       []Gap                `json:"gaps,omitempty"`  // probe: packets lost in a row
 	Route      string               `json:"route,omitempty"` // interface and next hop of the sender; compared as a whole
 	Facts      string               `json:"facts,omitempty"` // digest of the facts of both hosts in force
 	NotChecked []measure.NotChecked `json:"not_checked,omitempty"`
+}
+
+// Gap is a run of probe packets that were lost in a row. A turn lists all gaps of three packets and more, and its last one whatever its length
+// if it is open at the end of the turn: the next turn lists it again, with its first begin, and closed if it is over.
+type Gap struct {
+	Begin time.Time `json:"begin"`        // when the first lost packet was sent
+	End   time.Time `json:"end,omitzero"` // when the first packet after it was sent; zero while it lasts
+	Lost  int       `json:"lost_packets"` // since Begin
 }
 
 // Direction says whether a change is for the better.
@@ -144,9 +168,12 @@ type FactChange struct {
 // Outage is a time in which a pair was down. End is zero while it lasts.
 type Outage struct {
 	Pair
-	Begin  time.Time `json:"begin"` // the first packet that was lost
-	End    time.Time `json:"end,omitzero"`
-	Reason Reason    `json:"reason"`
+	Begin       time.Time `json:"begin"`        // the first packet that was lost
+	End         time.Time `json:"end,omitzero"` // the first packet that arrived again
+	Reason      Reason    `json:"reason"`
+	Reverse     State     `json:"reverse,omitempty"`     // of the other direction at that time; empty if it is not known
+	UnseenNs    int64     `json:"unseen_ns,omitempty"`   // of its time, not measured
+	Maintenance bool      `json:"maintenance,omitempty"` // it began within announced work
 }
 
 // Kind is what an alarm is about.
@@ -159,12 +186,22 @@ const (
 	KindObjective Kind = "objective"
 )
 
+// Side is a direction of a host's traffic.
+type Side string
+
+// The sides of an alarm that is about one direction only.
+const (
+	SideSender   Side = "sender"
+	SideReceiver Side = "receiver"
+)
+
 // Alarm is what a person is told, once, of one thing that is wrong, for all pairs that it touches.
 type Alarm struct {
 	ID       string            `json:"id"` // the same from its begin to its end
 	Kind     Kind              `json:"kind"`
 	Pairs    []Pair            `json:"pairs"`
 	Host     string            `json:"host,omitempty"`    // the host that all pairs share
+	Side     Side              `json:"side,omitempty"`    // if only what Host sends, or receives, is affected
 	Segment  string            `json:"segment,omitempty"` // the segment that all pairs share
 	Labels   map[string]string `json:"labels,omitempty"`
 	Since    time.Time         `json:"since"`
@@ -179,6 +216,17 @@ type Alarm struct {
 	Flapping bool              `json:"flapping,omitempty"` // it came and went so often that it is told once
 }
 
+// Per is what an objective counts.
+type Per string
+
+// The units of objectives. An hour or day keeps an objective if most of its turns do.
+const (
+	PerTurn Per = "turns"
+	PerHour Per = "hours"
+	PerDay  Per = "days"
+	PerTime Per = "ms" // judged milliseconds, for Availability
+)
+
 // Goal is an objective of a pair, and how much of its error budget is used.
 type Goal struct {
 	Pair
@@ -187,8 +235,9 @@ type Goal struct {
 	Limit     float64 `json:"limit"`
 	AtLeast   bool    `json:"at_least"` // else at most
 	SharePct  float64 `json:"share_pct"`
-	Per       string  `json:"per"` // turns, hours, days
+	Per       Per     `json:"per"`
 	Kept      int     `json:"kept"`
 	Of        int     `json:"of"`
-	UsedPct   float64 `json:"budget_used_pct"` // of what may be missed; above 100 the objective is missed
+	UsedPct   float64 `json:"budget_used_pct"`     // of what may be missed; above 100 the objective is missed
+	BurnRate  float64 `json:"burn_rate,omitempty"` // of the last two days: 1 uses the budget exactly
 }
