@@ -1,0 +1,520 @@
+package judge_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"thru/internal/measure"
+	"thru/internal/watch/judge"
+	"thru/internal/watch/record"
+)
+
+// start is a Sunday at noon.
+func start() time.Time { return time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC) }
+
+// ab is the pair of most tests.
+func ab() record.Pair { return record.Pair{From: "a", To: "b"} }
+
+// world drives a judge by a clock of its own, and keeps the events as lines.
+type world struct {
+	t      testing.TB
+	judge  *judge.Judge
+	now    time.Time
+	lines  []string
+	events []record.Event
+}
+
+func newWorld(t testing.TB, c judge.Config) *world {
+	return &world{t: t, judge: judge.New(c), now: start()}
+}
+
+// keep notes events.
+func (w *world) keep(events []record.Event) {
+	for _, e := range events {
+		w.events = append(w.events, e)
+		w.lines = append(w.lines, line(e))
+	}
+}
+
+// line words an event, with its time since the start.
+func line(e record.Event) string {
+	at := e.At.Sub(start()).String()
+	switch e.Kind {
+	case record.StateChanged:
+		return strings.TrimSpace(fmt.Sprintf("%s %s>%s %s %s", at, e.Pair.From, e.Pair.To, e.State, e.Reason))
+	case record.OutageBegan:
+		return fmt.Sprintf("%s outage", at)
+	case record.OutageEnded:
+		return fmt.Sprintf("%s outage of %s", at, e.Outage.End.Sub(e.Outage.Begin))
+	case record.DayOver:
+		return fmt.Sprintf("%s day", at)
+	}
+	place := strings.TrimSpace(e.Alarm.Segment + " " + e.Alarm.Host + " " + string(e.Alarm.Side))
+	words := []string{at, string(e.Kind), string(e.Alarm.Kind)}
+	if place != "" {
+		words = append(words, "of "+place)
+	}
+	words = append(words, fmt.Sprintf("%d pairs", len(e.Alarm.Pairs)))
+	if e.Alarm.Flapping {
+		words = append(words, "flapping")
+	}
+	return strings.Join(words, " ")
+}
+
+// said returns the lines since the last call.
+func (w *world) said() []string {
+	lines := w.lines
+	w.lines = nil
+	return lines
+}
+
+// expect compares the lines since the last call.
+func (w *world) expect(want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.said(), cmp.Transformer("none", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
+		w.t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// sample is a good probe sample of the minute that begins now.
+func (w *world) sample(p record.Pair) record.Sample {
+	return record.Sample{Pair: p, Layer: record.Probe, Begin: w.now, Seconds: 60, ID: p.From + p.To + w.now.String(), State: record.Up,
+		Values: map[record.Metric]float64{record.Sent: 60, record.LossRatio: 0, record.RTTMedian: 1e6}}
+}
+
+// minute lets a minute go by, with a sample of it.
+func (w *world) minute(s record.Sample) {
+	w.now = w.now.Add(time.Minute)
+	w.keep(w.judge.Take(s))
+	w.keep(w.judge.Tick(w.now))
+}
+
+// minutes lets minutes go by, with good samples of ab.
+func (w *world) minutes(n int) {
+	for range n {
+		w.minute(w.sample(ab()))
+	}
+}
+
+// gap is a run of lost packets, by seconds since the start; end 0 is open.
+func gap(begin, end float64, lost int) record.Gap {
+	at := func(s float64) time.Time { return start().Add(time.Duration(s * float64(time.Second))) }
+	g := record.Gap{Begin: at(begin), Lost: lost}
+	if end > 0 {
+		g.End = at(end)
+	}
+	return g
+}
+
+// TestOutages checks the exact begin and end of outages.
+func TestOutages(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		turns [][]record.Gap // of the minutes after the first
+		want  []string
+	}{
+		{"two packets are no outage", [][]record.Gap{{gap(70, 72, 2)}}, nil},
+		{"within a turn", [][]record.Gap{{gap(70, 75, 5)}}, []string{"1m10s outage", "1m10s a>b down no-answer", "1m15s outage of 5s", "1m15s a>b up"}},
+		{"two in a turn", [][]record.Gap{{gap(70, 75, 5), gap(80, 83, 3)}}, []string{
+			"1m10s outage", "1m10s a>b down no-answer", "1m15s outage of 5s", "1m15s a>b up",
+			"1m20s outage", "1m20s a>b down no-answer", "1m23s outage of 3s", "1m23s a>b up"}},
+		{"over turns", [][]record.Gap{{gap(110, 0, 10)}, {gap(110, 0, 70)}, {gap(110, 190.5, 80)}}, []string{
+			"1m50s outage", "1m50s a>b down no-answer", "3m10.5s outage of 1m20.5s", "3m10.5s a>b up"}},
+		{"found one turn late", [][]record.Gap{{gap(118, 0, 2)}, {gap(118, 121, 3)}}, []string{
+			"1m58s outage", "1m58s a>b down no-answer", "2m1s outage of 3s", "2m1s a>b up"}},
+		{"nothing after two lost at the end", [][]record.Gap{{gap(118, 0, 2)}, {gap(118, 120, 2)}}, nil},
+		{"a prober that restarts in an outage", [][]record.Gap{{gap(110, 0, 10)}, {gap(120, 122, 2)}}, []string{
+			"1m50s outage", "1m50s a>b down no-answer", "2m2s outage of 12s", "2m2s a>b up"}},
+		{"ends with the turn", [][]record.Gap{{gap(110, 0, 10)}, nil}, []string{
+			"1m50s outage", "1m50s a>b down no-answer", "2m0s outage of 10s", "2m0s a>b up"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, judge.Config{Gather: time.Hour})
+			w.minutes(1)
+			w.expect("0s a>b up")
+			for _, gaps := range c.turns {
+				s := w.sample(ab())
+				s.Gaps = gaps
+				w.minute(s)
+			}
+			w.minutes(1)
+			w.expect(c.want...)
+			w.sums(ab())
+		})
+	}
+}
+
+// sums checks that the states of a pair have all of its time, and returns its summary.
+func (w *world) sums(p record.Pair) record.Summary {
+	w.t.Helper()
+	days, err := w.judge.Days(p, w.now)
+	if err != nil || len(days) == 0 {
+		w.t.Fatalf("days: %v, %v", days, err)
+	}
+	var final []record.Summary
+	for _, e := range w.events {
+		if e.Kind == record.DayOver && *e.Pair == p {
+			final = append(final, *e.Day)
+		}
+	}
+	all := record.Merge(append(final, days...)...)
+	if got, want := all.States.All()+all.Maintenance.All(), w.now.Sub(all.Begin); got != want || !all.End.Equal(w.now) {
+		w.t.Errorf("%v: states have %v of %v until %v: %+v", p, got, want, all.End, all.States)
+	}
+	return all
+}
+
+// TestNotDown checks that a turn that does not judge the path is neither down nor up.
+func TestNotDown(t *testing.T) {
+	for _, c := range []struct {
+		state  record.State
+		reason record.Reason
+	}{
+		{record.Refused, record.NotPermitted},
+		{record.Deferred, record.Load},
+		{record.NotMeasured, record.AgentAway},
+		{record.NotMeasured, record.Slept},
+	} {
+		w := newWorld(t, judge.Config{})
+		w.minutes(1)
+		s := w.sample(ab())
+		s.State, s.Reason, s.Values, s.Gaps = c.state, c.reason, nil, []record.Gap{gap(60, 0, 60)}
+		w.minute(s)
+		w.minutes(1)
+		w.expect("0s a>b up", fmt.Sprintf("1m0s a>b %s %s", c.state, c.reason), "2m0s a>b up")
+		all := w.sums(ab())
+		if all.States.In(c.state) != time.Minute || all.States.In(record.Up) != 2*time.Minute || len(all.Outages) > 0 || all.Turns != 2 {
+			t.Errorf("%s: %+v", c.reason, all)
+		}
+		if got, known := all.Availability(); got != 1 || !known {
+			t.Errorf("%s: availability %v", c.reason, got)
+		}
+	}
+}
+
+// TestSilence checks that time without samples is not measured, and no part of an outage.
+func TestSilence(t *testing.T) {
+	w := newWorld(t, judge.Config{Gather: 24 * time.Hour})
+	w.minutes(1)
+	s := w.sample(ab())
+	s.Gaps = []record.Gap{gap(90, 0, 30)}
+	w.minute(s)
+	w.now = w.now.Add(time.Hour)
+	w.keep(w.judge.Tick(w.now))
+	w.minutes(1)
+	w.expect("0s a>b up", "1m30s outage", "1m30s a>b down no-answer", "3m30s a>b not-measured no-sample", "1h2m0s outage of 1h0m30s", "1h2m0s a>b up")
+	all := w.sums(ab())
+	if got := all.States.In(record.Down); got != 2*time.Minute {
+		t.Errorf("down for %v", got)
+	}
+	if o := all.Outages[0]; time.Duration(o.UnseenNs) != 58*time.Minute+30*time.Second {
+		t.Errorf("the outage is unseen for %v", time.Duration(o.UnseenNs))
+	}
+}
+
+// TestSpool checks that samples of an agent that was cut off replace "not measured", in their exact times, and count once.
+func TestSpool(t *testing.T) {
+	w := newWorld(t, judge.Config{})
+	w.minutes(1)
+	cut := w.now
+	var spool []record.Sample
+	for i := range 3 * 24 * 60 {
+		s := w.sample(ab())
+		if i == 100 {
+			s.Gaps = []record.Gap{{Begin: w.now.Add(10 * time.Second), End: w.now.Add(20 * time.Second), Lost: 10}}
+		}
+		spool = append(spool, s)
+		away := record.Sample{Pair: ab(), Layer: record.Probe, Begin: w.now, Seconds: 60, State: record.NotMeasured, Reason: record.AgentAway}
+		w.minute(away)
+	}
+	if all := w.sums(ab()); all.States.In(record.NotMeasured) != 3*24*time.Hour {
+		t.Errorf("before the spool: %+v", all.States)
+	}
+	w.expect("0s a>b up", "1m0s a>b not-measured agent-away")
+	for _, s := range append(spool, spool...) {
+		w.keep(w.judge.Take(s))
+	}
+	w.minutes(1)
+	want := []string{cut.Add(100*time.Minute+10*time.Second).Sub(start()).String() + " outage"}
+	want = append(want, cut.Add(100*time.Minute+20*time.Second).Sub(start()).String()+" outage of 10s", "12h0m0s day", "36h0m0s day", "60h0m0s day")
+	w.expect(append(want, "72h0m0s a>b up")...)
+	all := w.sums(ab())
+	if all.States.In(record.Up) != w.now.Sub(start())-10*time.Second || all.Turns != 3*24*60+2 || w.judge.Ignored() != len(spool) {
+		t.Errorf("after the spool: %+v, %d turns, %d ignored", all.States, all.Turns, w.judge.Ignored())
+	}
+}
+
+// TestLayers checks which layer tells the state.
+func TestLayers(t *testing.T) {
+	tcp := func(w *world, s record.State, r record.Reason) record.Sample {
+		return record.Sample{Pair: ab(), Layer: record.TCP, Begin: w.now.Add(30 * time.Second), Seconds: 5, State: s, Reason: r}
+	}
+	for _, c := range []struct {
+		name       string
+		probe, tcp record.State
+		want       record.State
+	}{
+		{"deferred tcp", record.Up, record.Deferred, record.Up},
+		{"refused probes", record.Refused, record.Up, record.Up},
+		{"both refuse", record.Refused, record.Refused, record.Refused},
+		{"tcp alone is down", record.Up, record.Down, record.Degraded},
+		{"down", record.Down, record.Up, record.Down},
+		{"tcp not measured", record.Up, record.NotMeasured, record.Up},
+	} {
+		w := newWorld(t, judge.Config{})
+		for range 5 {
+			s := w.sample(ab())
+			s.State = c.probe
+			w.keep(w.judge.Take(tcp(w, c.tcp, "")))
+			w.minute(s)
+		}
+		if got := w.judge.Standings()[0].State; got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+		w.sums(ab())
+	}
+}
+
+// TestClock checks that a sample of the future, by a wrong clock, does not move the time line.
+func TestClock(t *testing.T) {
+	w := newWorld(t, judge.Config{})
+	w.minutes(1)
+	s := w.sample(ab())
+	s.Begin = s.Begin.AddDate(1, 0, 0)
+	w.minute(s)
+	w.minutes(2)
+	w.expect("0s a>b up", "1m0s a>b not-measured clock-jump", "2m0s a>b up")
+	if all := w.sums(ab()); all.States.In(record.Up) != 3*time.Minute {
+		t.Errorf("%+v", all.States)
+	}
+}
+
+// TestHysteresis checks that an alarm begins once and ends after the level is back, with one ID.
+func TestHysteresis(t *testing.T) {
+	w := newWorld(t, judge.Config{})
+	w.minutes(1)
+	down := func() {
+		s := w.sample(ab())
+		s.State, s.Reason = record.Down, record.NoAnswer
+		w.minute(s)
+	}
+	down()
+	down()
+	w.expect("0s a>b up", "1m0s outage", "1m0s a>b down no-answer")
+	down()
+	w.expect("4m0s suspected outage 1 pairs", "4m0s alarm-raised outage 1 pairs")
+	w.minutes(2)
+	down()
+	w.minutes(2)
+	w.expect("4m0s outage of 3m0s", "4m0s a>b up", "6m0s outage", "6m0s a>b down no-answer", "7m0s outage of 1m0s", "7m0s a>b up")
+	w.minutes(1)
+	w.expect("10m0s alarm-over outage 1 pairs")
+	ids := map[string]bool{}
+	for _, e := range w.events {
+		if e.Alarm != nil {
+			ids[e.Alarm.ID] = true
+		}
+	}
+	if len(ids) != 1 {
+		t.Errorf("the alarm has %d IDs", len(ids))
+	}
+}
+
+// TestFlapping checks that what comes and goes is told once.
+func TestFlapping(t *testing.T) {
+	w := newWorld(t, judge.Config{})
+	w.minutes(1)
+	for range 30 {
+		s := w.sample(ab())
+		s.Gaps = []record.Gap{{Begin: w.now.Add(10 * time.Second), End: w.now.Add(20 * time.Second), Lost: 10}}
+		w.minute(s)
+		w.minutes(3)
+	}
+	w.minutes(70)
+	alarms := slices.DeleteFunc(w.said(), func(s string) bool { return !strings.Contains(s, " outage ") || strings.Contains(s, "outage of") })
+	want := []string{"16m0s suspected outage 1 pairs flapping", "16m0s alarm-raised outage 1 pairs flapping", "2h59m0s alarm-over outage 1 pairs flapping"}
+	if diff := cmp.Diff(want, alarms); diff != "" {
+		t.Errorf("alarms (-want +got):\n%s", diff)
+	}
+	states := 0
+	for _, e := range w.events {
+		if e.Kind == record.StateChanged {
+			states++
+		}
+	}
+	if all := w.sums(ab()); len(all.Outages) != 30 || states > 2*4 {
+		t.Errorf("%d outages are listed, %d states told", len(all.Outages), states)
+	}
+}
+
+// TestMaintenance checks that work is no alarm and no part of the availability, unless it leaves an outage behind.
+func TestMaintenance(t *testing.T) {
+	work := record.MaintenanceWindow{Begin: start().Add(5 * time.Minute), End: start().Add(15 * time.Minute), Hosts: []string{"b"}, Measured: true}
+	for _, c := range []struct {
+		name      string
+		last      int // minute of the outage that began at minute 6
+		available time.Duration
+		want      []string
+	}{
+		{"within", 12, 0, nil},
+		{"left behind", 20, 5 * time.Minute, []string{"18m0s suspected outage 1 pairs", "18m0s alarm-raised outage 1 pairs", "23m0s alarm-over outage 1 pairs"}},
+	} {
+		w := newWorld(t, judge.Config{Windows: []record.MaintenanceWindow{work}})
+		for i := range 30 {
+			s := w.sample(ab())
+			if i >= 6 && i < c.last {
+				s.State = record.Down
+			}
+			w.minute(s)
+		}
+		alarms := slices.DeleteFunc(w.said(), func(s string) bool { return !strings.Contains(s, "pairs") })
+		if diff := cmp.Diff(c.want, append([]string(nil), alarms...)); diff != "" {
+			t.Errorf("%s: alarms (-want +got):\n%s", c.name, diff)
+		}
+		all := w.sums(ab())
+		if got := all.Maintenance.All(); got != 10*time.Minute {
+			t.Errorf("%s: maintenance %v", c.name, got)
+		}
+		if got := all.States.In(record.Down); got != c.available || !all.Outages[0].Maintenance {
+			t.Errorf("%s: down for %v outside of the work; %+v", c.name, got, all.Outages)
+		}
+	}
+}
+
+// change is a change of the round-trip time, found now.
+func (w *world) change(before, after float64, d record.Direction) record.Change {
+	return record.Change{Pair: ab(), Metric: record.RTTMedian, Since: w.now.Add(-3 * time.Minute), Found: w.now, Before: before, After: after, Direction: d}
+}
+
+// rtt lets minutes go by with a round-trip time.
+func (w *world) rtt(ns float64, n int) {
+	for range n {
+		s := w.sample(ab())
+		s.Values[record.RTTMedian] = ns
+		w.minute(s)
+	}
+}
+
+// TestChange checks that a change is explained once, raised with its cause, and over when the level is back.
+func TestChange(t *testing.T) {
+	worse := func(w *world) string {
+		w.rtt(1e6, 10)
+		w.keep(w.judge.Changed(w.change(1e6, 6e6, record.Worse)))
+		w.rtt(6e6, 3)
+		w.expect("0s a>b up", "10m0s a>b degraded changed", "13m0s suspected change 1 pairs")
+		return w.events[len(w.events)-1].Alarm.ID
+	}
+	t.Run("explained", func(t *testing.T) {
+		w := newWorld(t, judge.Config{})
+		id := worse(w)
+		w.judge.Explained(id, judge.Explanation{Findings: []measure.Finding{{Cause: "path.queue"}}, Result: "r1"})
+		w.rtt(6e6, 1)
+		w.expect("14m0s alarm-raised change 1 pairs")
+		a := w.events[len(w.events)-1].Alarm
+		if a.ID != id || len(a.Findings) != 1 || a.Result != "r1" || len(a.Changes) != 1 || a.Changes[0].After != 6e6 || !a.Since.Equal(start().Add(7*time.Minute)) {
+			t.Errorf("%+v", a)
+		}
+		w.rtt(1.1e6, 2)
+		w.rtt(5.9e6, 1)
+		w.rtt(1.1e6, 2)
+		w.expect()
+		w.rtt(1.1e6, 1)
+		w.expect("19m0s a>b up", "20m0s alarm-over change 1 pairs")
+	})
+	t.Run("nobody explains", func(t *testing.T) {
+		w := newWorld(t, judge.Config{})
+		worse(w)
+		w.rtt(6e6, 10)
+		w.expect("18m0s alarm-raised change 1 pairs")
+		w.keep(w.judge.Changed(w.change(1e6, 9e6, record.Worse)))
+		w.rtt(9e6, 1)
+		w.expect("24m0s alarm-updated change 1 pairs")
+		w.keep(w.judge.Changed(w.change(9e6, 1.2e6, record.Better)))
+		w.rtt(1.2e6, 1)
+		w.expect("24m0s a>b up", "25m0s alarm-over change 1 pairs")
+	})
+	t.Run("the new normal", func(t *testing.T) {
+		w := newWorld(t, judge.Config{Accept: 2 * time.Hour})
+		worse(w)
+		w.rtt(6e6, 116)
+		w.expect("18m0s alarm-raised change 1 pairs", "2h7m0s alarm-over change 1 pairs", "2h7m0s a>b up")
+	})
+	t.Run("gone before it was told", func(t *testing.T) {
+		w := newWorld(t, judge.Config{})
+		worse(w)
+		w.rtt(1e6, 20)
+		w.expect("15m0s a>b up")
+	})
+}
+
+// TestObjectives checks what of an objective is told.
+func TestObjectives(t *testing.T) {
+	goal := func(per record.Per, share float64) record.Goal {
+		return record.Goal{Objective: "rtt <= 2ms", Metric: record.RTTMedian, Limit: 2e6, SharePct: share, Per: per}
+	}
+	for _, c := range []struct {
+		name     string
+		goal     record.Goal
+		bad      func(minute int) bool
+		minutes  int
+		kept, of int
+		want     []string
+	}{
+		{"kept", goal(record.PerTurn, 99), func(int) bool { return false }, 100, 100, 100, nil},
+		{"within the budget", goal(record.PerTurn, 99), func(m int) bool { return m == 50 || m == 90 }, 300, 298, 300, nil},
+		{"burning", goal(record.PerTurn, 99), func(m int) bool { return m >= 60 && m < 80 }, 100, 80, 100, []string{
+			"1h2m0s a>b degraded below-goal", "1h9m0s suspected objective 1 pairs", "1h14m0s alarm-raised objective 1 pairs",
+			"1h22m0s a>b up", "1h23m0s alarm-over objective 1 pairs"}},
+		{"most turns of an hour", goal(record.PerHour, 99), func(m int) bool { return m >= 60 && m < 80 }, 240, 4, 4, []string{
+			"1h2m0s a>b degraded below-goal", "1h5m0s suspected objective 1 pairs", "1h10m0s alarm-raised objective 1 pairs",
+			"1h22m0s a>b up", "1h23m0s alarm-over objective 1 pairs"}},
+		{"an availability", record.Goal{Objective: "up 99%", Metric: record.Availability, SharePct: 99, Per: record.PerTime}, func(int) bool { return false },
+			100, 100 * 60 * 1000, 100 * 60 * 1000, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, judge.Config{Goals: func(record.Pair) []record.Goal { return []record.Goal{c.goal} }})
+			for m := range c.minutes {
+				ns := 1e6
+				if c.bad(m) {
+					ns = 3e6
+				}
+				w.rtt(ns, 1)
+			}
+			w.expect(append([]string{"0s a>b up"}, c.want...)...)
+			if g := w.sums(ab()).Goals[0]; g.Kept != c.kept || g.Of != c.of {
+				t.Errorf("kept %d of %d, want %d of %d", g.Kept, g.Of, c.kept, c.of)
+			}
+		})
+	}
+}
+
+// TestRestoreRefuses checks that a state that is no JSON is an error.
+func TestRestoreRefuses(t *testing.T) {
+	if _, err := judge.Restore(judge.Config{}, []byte("{")); err == nil {
+		t.Error("half a document is accepted")
+	}
+}
+
+// TestForget checks that a pair that left the plan leaves no alarm and no time behind.
+func TestForget(t *testing.T) {
+	w := newWorld(t, judge.Config{})
+	for range 5 {
+		s := w.sample(ab())
+		s.State = record.Down
+		w.minute(s)
+	}
+	w.said()
+	w.keep(w.judge.Forget(ab(), w.now))
+	w.keep(w.judge.Tick(w.now))
+	w.expect("5m0s day", "5m0s alarm-over outage 1 pairs")
+	data, err := json.Marshal(w.judge)
+	if err != nil || strings.Contains(string(data), `"a"`) {
+		t.Errorf("the state still has the pair: %s, %v", data, err)
+	}
+}

@@ -1,0 +1,199 @@
+package judge
+
+import (
+	"slices"
+
+	"thru/internal/watch/record"
+)
+
+// problem is one thing that is, or was, wrong with a pair: an outage, a change of a metric, an objective. It begins after it is confirmed
+// and ends after the level is back, so a value near a limit does not come and go.
+type problem struct {
+	Kind      record.Kind    `json:"kind"`
+	Layer     record.Layer   `json:"layer,omitempty"` // that shows it; empty for an outage
+	Key       string         `json:"key,omitempty"`   // a metric or an objective
+	Active    bool           `json:"active"`
+	Worth     bool           `json:"worth"` // an alarm
+	Since     int64          `json:"since_ns"`
+	Ended     int64          `json:"ended_ns"`
+	Bad       int            `json:"bad"` // turns in a row
+	Good      int            `json:"good"`
+	LastBad   int64          `json:"last_bad_ns"`
+	Comes     []int64        `json:"comes_ns,omitempty"` // the last begins
+	Flapping  bool           `json:"flapping"`
+	Waits     int64          `json:"waits_ns"` // for an alarm, since then
+	Alarm     string         `json:"alarm,omitempty"`
+	Change    *record.Change `json:"change,omitempty"`
+	Outage    *record.Outage `json:"outage,omitempty"`
+	Objective *record.Goal   `json:"objective,omitempty"`
+}
+
+// problem returns the problem of a kind and key, and makes it where there is none.
+func (p *pair) problem(k record.Kind, l record.Layer, key string) *problem {
+	if q := p.known(k, key); q != nil {
+		return q
+	}
+	q := &problem{Kind: k, Layer: l, Key: key}
+	p.Problems = append(p.Problems, q)
+	return q
+}
+
+// known returns the problem of a kind and key; nil for none.
+func (p *pair) known(k record.Kind, key string) *problem {
+	i := slices.IndexFunc(p.Problems, func(q *problem) bool { return q.Kind == k && q.Key == key })
+	if i < 0 {
+		return nil
+	}
+	return p.Problems[i]
+}
+
+// has reports whether the pair has a problem of a kind.
+func (p *pair) has(k record.Kind) bool {
+	return slices.ContainsFunc(p.Problems, func(q *problem) bool { return q.Active && q.Kind == k })
+}
+
+// flaps reports whether a problem of the pair is flapping.
+func (p *pair) flaps() bool {
+	return slices.ContainsFunc(p.Problems, func(q *problem) bool { return q.Flapping })
+}
+
+// bad counts a turn that shows the problem. It reports whether the problem begins.
+func (q *problem) bad(at int64, confirm int) bool {
+	q.Good, q.LastBad = 0, at
+	if q.Bad++; q.Bad == 1 && !q.Active {
+		q.Since = at
+	}
+	if q.Active || q.Bad < confirm {
+		return false
+	}
+	q.Active = true
+	return true
+}
+
+// good counts a turn that shows the level of before.
+func (q *problem) good(c *Config, at int64) {
+	q.Bad = 0
+	q.Good++
+	over := q.Good >= c.Clear
+	if q.Flapping {
+		over = at-q.LastBad >= int64(c.FlapTime)
+	}
+	if q.Active && over {
+		q.end(at)
+	}
+}
+
+// end ends the problem.
+func (q *problem) end(at int64) {
+	q.Active, q.Flapping, q.Bad, q.Ended, q.Waits = false, false, 0, at, 0
+}
+
+// come notes that the problem began. One that comes too often is flapping, and stays until it is calm.
+func (q *problem) come(c *Config, at int64) {
+	q.Comes = slices.DeleteFunc(q.Comes, func(t int64) bool { return t <= at-int64(c.FlapTime) })
+	q.Comes = append(q.Comes, at)
+	q.Good, q.LastBad = 0, at
+	if len(q.Comes) < c.FlapCount {
+		return
+	}
+	if !q.Active {
+		q.Active, q.Worth, q.Since = true, true, q.Comes[0]
+	}
+	q.Flapping = true
+	q.Comes = q.Comes[len(q.Comes)-c.FlapCount:]
+}
+
+// spent reports whether nothing of the problem matters any more.
+func (q *problem) spent(c *Config, now int64) bool {
+	recent := len(q.Comes) > 0 && q.Comes[len(q.Comes)-1] > now-int64(c.FlapTime)
+	return !q.Active && q.Alarm == "" && q.Bad == 0 && !recent
+}
+
+// settle accepts levels that have lasted, and forgets what is over.
+func (p *pair) settle(c *Config, now int64) {
+	for _, q := range p.Problems {
+		if q.Active && q.Kind == record.KindChange && now-q.Since >= int64(c.Accept) {
+			q.end(now)
+		}
+	}
+	p.Problems = slices.DeleteFunc(p.Problems, func(q *problem) bool { return q.spent(c, now) })
+}
+
+// feedOutage counts a turn of the layer that leads for the outage of a pair.
+func (j *Judge) feedOutage(p *pair, fell, maintained bool, at int64) {
+	q := p.known(record.KindOutage, "")
+	switch {
+	case p.Outage != nil && !maintained:
+		q = p.problem(record.KindOutage, "", "")
+		if q.bad(at, 1) {
+			q.Worth, q.Since = true, p.Outage.Begin.UnixNano()
+		}
+		q.Outage = new(*p.Outage)
+	case q == nil || p.Outage != nil || fell: // a short outage is no calm
+	default:
+		q.good(&j.config, at)
+	}
+}
+
+// feedGoal counts a turn for an objective. It is worth an alarm if its error budget is used, or will be soon.
+func (j *Judge) feedGoal(p *pair, g *goal, kept bool, at int64) {
+	if kept {
+		if q := p.known(record.KindObjective, g.Objective); q != nil {
+			q.good(&j.config, at)
+		}
+		return
+	}
+	q := p.problem(record.KindObjective, g.Metric.Layer(), g.Objective)
+	found := g.budget(p.Pair)
+	q.Objective = new(found)
+	confirm := j.config.Confirm
+	if found.UsedPct >= 100 && len(g.Past) > 0 { // in the first day a few turns are no budget
+		confirm = 1
+	}
+	if q.bad(at, confirm) {
+		q.come(&j.config, at)
+	}
+	q.Worth = q.Active && (q.Flapping || found.UsedPct >= 100 || found.BurnRate >= j.config.Burn)
+}
+
+// feedChange counts a turn for a change: its value is nearer to the level before or to that after.
+func (j *Judge) feedChange(q *problem, s record.Sample, maintained bool, at int64) {
+	v, measured := s.Values[record.Metric(q.Key)]
+	switch {
+	case !measured || !q.Active:
+	case distance(v, q.Change.Before) < distance(v, q.Change.After):
+		q.good(&j.config, at)
+	case !maintained:
+		q.bad(at, 1)
+	}
+}
+
+// distance is how far two values are from each other.
+func distance(a, b float64) float64 { return max(a-b, b-a) }
+
+// Changed takes a change point that was found. One for the worse makes the pair degraded until the level is back.
+func (j *Judge) Changed(c record.Change) []record.Event {
+	p := j.pairs[c.Pair]
+	if p == nil {
+		return nil
+	}
+	q := p.known(record.KindChange, string(c.Metric))
+	at := c.Found.UnixNano()
+	switch {
+	case q != nil && q.Change != nil && !c.Found.After(q.Change.Found): // it is known
+	case c.Direction == record.Worse && q != nil && q.Active: // it became worse still
+		c.Before = q.Change.Before
+		q.Change, q.Good, q.LastBad = &c, 0, at
+		j.news(q.Alarm)
+	case c.Direction == record.Worse:
+		q = p.problem(record.KindChange, c.Metric.Layer(), string(c.Metric))
+		q.Change, q.Worth = &c, true
+		if q.bad(at, 1) {
+			q.Since = c.Since.UnixNano()
+			q.come(&j.config, at)
+		}
+	case c.Direction == record.Better && q != nil && q.Active && distance(c.After, q.Change.Before) < distance(c.After, q.Change.After):
+		q.end(at)
+	}
+	return j.flush()
+}
