@@ -91,6 +91,17 @@ func (w *Wires) Sockets() []net.Conn {
 	return control
 }
 
+// RTT returns the shortest round trip of the connections; 0 where the system
+// does not report it.
+func (w *Wires) RTT() (shortest time.Duration) {
+	for _, c := range w.Sockets() {
+		if rtt := sock.InfoOf(c).MinRTT; rtt != nil && (shortest == 0 || time.Duration(*rtt) < shortest) {
+			shortest = time.Duration(*rtt)
+		}
+	}
+	return shortest
+}
+
 // Close closes all connections.
 func (w *Wires) Close() error {
 	w.mu.Lock()

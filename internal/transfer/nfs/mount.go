@@ -61,7 +61,7 @@ func (v *v3) findPorts(ctx context.Context) (ports, error) {
 }
 
 func getPort(ctx context.Context, c *caller, program, version uint32) (string, error) {
-	r, err := c.call(ctx, procedure{portmapProgram, portmapVersion, 3, "GETPORT"}, appendUint32(nil, program, version, overTCP, 0), nil, nil)
+	r, err := c.call(ctx, procedure{portmapProgram, portmapVersion, 3, "GETPORT"}, appendUint32(nil, program, version, overTCP, 0), bulk{}, nil)
 	if err != nil {
 		return "", err
 	}
@@ -110,7 +110,7 @@ func (v *v3) root(ctx context.Context, dir string) (m mounted, err error) {
 
 // mnt requests the handle of one folder.
 func mnt(ctx context.Context, c *caller, dir string) ([]byte, error) {
-	r, err := c.call(ctx, procedure{mountProgram, mountVersion, 1, "MNT"}, appendOpaque(nil, dir), nil, nil)
+	r, err := c.call(ctx, procedure{mountProgram, mountVersion, 1, "MNT"}, appendOpaque(nil, dir), bulk{}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (v *v3) leave(ctx context.Context) {
 	c := newCaller(conn, v.cred)
 	defer c.close()
 	for _, dir := range v.mounts {
-		_, _ = c.call(ctx, procedure{mountProgram, mountVersion, 3, "UMNT"}, appendOpaque(nil, "/"+dir), nil, nil)
+		_, _ = c.call(ctx, procedure{mountProgram, mountVersion, 3, "UMNT"}, appendOpaque(nil, "/"+dir), bulk{}, nil)
 	}
 }
 

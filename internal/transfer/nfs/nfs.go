@@ -247,7 +247,7 @@ func (s *session) describe(root mounted, most limits) {
 	if s.cfg.Block > 0 {
 		block = min(block, s.cfg.Block)
 	}
-	s.shape = pump.Fit(block)
+	s.shape = pump.Fit(block, s.wires.RTT())
 	s.info = transfer.Info{Library: true, Block: s.shape.Block}
 	if calls := s.nfs.describe(&s.info); calls > 0 {
 		s.shape.Depth = min(s.shape.Depth, calls)

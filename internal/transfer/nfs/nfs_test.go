@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"strings"
@@ -168,6 +169,30 @@ func TestRecord(t *testing.T) {
 	}
 	if _, err := readRecord(bytes.NewReader(appendUint32(nil, 0, 0, lastPiece))); err == nil {
 		t.Error("a record of empty pieces is read")
+	}
+}
+
+// TestReadReply: a reply's data is read to its buffer, also where it is less
+// than was asked for; only a full buffer is not copied.
+func TestReadReply(t *testing.T) {
+	for asked := range 12 {
+		for n := range asked + 1 {
+			data := transfertest.Bytes(1, int64(n))
+			record := appendOpaque(appendUint32(nil, 7, 0, uint32(n), 0), data)
+			length := lastPiece | uint32(len(record))
+			in := bufio.NewReader(bytes.NewReader(append(appendUint32(nil, length), record...)))
+			into := make([]byte, asked)
+			r, err := readReply(in, length, into)
+			if err != nil || r.uint32() != 7 {
+				t.Fatal(err)
+			}
+			if full := n == asked; full != (len(r.tail) == n && bytes.Equal(into, data)) {
+				t.Errorf("%d of %d: tail %v, buffer %v", n, asked, r.tail, into)
+			}
+			if got, err := parseRead(r, into); err != nil || got != n || !bytes.Equal(into[:n], data) || in.Buffered() > 0 {
+				t.Errorf("%d of %d: %d, %v, %v", n, asked, got, err, into)
+			}
+		}
 	}
 }
 

@@ -24,6 +24,9 @@ const (
 	lastPiece  = 1 << 31 // of a record (section 11)
 	maxVerf    = 400
 	maxRecord  = 2 << 20 // larger ones are never requested
+
+	// ahead is how much is read beyond what is asked for: little, since the data of a READ would be copied once more.
+	ahead = 4 << 10
 )
 
 // errBroken means that the connection has ended.
@@ -47,10 +50,17 @@ type caller struct {
 	why     error // why it has ended
 }
 
+// bulk is the data of a file, the last part of a call or of its reply.
+type bulk struct {
+	send []byte
+	into []byte // read the reply's data to this buffer, which nobody else may use until the reply comes or the session ends
+}
+
 // waiting is a call without a reply yet. Its caller may have given up.
 type waiting struct {
-	answer  chan []byte
-	arrived func(reply []byte) // called with the reply even if nobody waits for it; may be nil
+	answer  chan *reader
+	into    []byte
+	arrived func(reply reader) // called with the reply even if nobody waits for it; may be nil
 }
 
 // newCaller takes ownership of the connection: close closes it.
@@ -73,29 +83,28 @@ type procedure struct {
 	name                     string
 }
 
-// call sends the arguments and, where data is not nil, data as the last one.
-// It returns the results of an accepted call. Where arrived is not nil, it is
-// called with the reply, even one that comes after the end of ctx.
-func (c *caller) call(ctx context.Context, p procedure, args, data []byte, arrived func([]byte)) (*reader, error) {
-	reply, err := c.exchange(ctx, p, args, data, arrived)
+// call sends the arguments, the data as the last one. It returns the results
+// of an accepted call. Where arrived is not nil, it is called with the reply,
+// even one that comes after the end of ctx.
+func (c *caller) call(ctx context.Context, p procedure, args []byte, data bulk, arrived func(reader)) (*reader, error) {
+	r, err := c.exchange(ctx, p, args, data, arrived)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
-	r := &reader{b: reply}
 	if err := accepted(r); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
 	return r, nil
 }
 
-func (c *caller) exchange(ctx context.Context, p procedure, args, data []byte, arrived func([]byte)) ([]byte, error) {
-	answer := make(chan []byte, 1)
+func (c *caller) exchange(ctx context.Context, p procedure, args []byte, data bulk, arrived func(reader)) (*reader, error) {
+	answer := make(chan *reader, 1)
 	c.mu.Lock()
 	c.xid++
 	xid := c.xid
-	c.waiting[xid] = waiting{answer, arrived}
+	c.waiting[xid] = waiting{answer, data.into, arrived}
 	c.mu.Unlock()
-	if err := c.send(c.message(xid, p, args, data), data); err != nil {
+	if err := c.send(c.message(xid, p, args, data.send), data.send); err != nil {
 		return nil, errors.Join(errBroken, err)
 	}
 	select {
@@ -139,30 +148,51 @@ func (c *caller) send(message, data []byte) error {
 
 // receive passes each reply to its caller.
 func (c *caller) receive() {
-	in := bufio.NewReaderSize(c.conn, 64<<10)
-	for {
-		record, err := readRecord(in)
-		if err != nil {
-			c.why = err
-			close(c.over)
-			return
-		}
-		if len(record) < 4 {
-			continue
-		}
-		xid := binary.BigEndian.Uint32(record)
-		c.mu.Lock()
-		w, known := c.waiting[xid]
-		delete(c.waiting, xid)
-		c.mu.Unlock()
-		if !known { // a second reply to the same call, or to none
-			continue
-		}
-		if w.arrived != nil {
-			w.arrived(record)
-		}
-		w.answer <- record // has room for the one reply
+	in := bufio.NewReaderSize(c.conn, ahead)
+	for c.why == nil {
+		c.why = c.pass(in)
 	}
+	close(c.over)
+}
+
+// pass reads a reply and passes it to its caller.
+func (c *caller) pass(in *bufio.Reader) error {
+	head, err := in.Peek(8) // the length, and the number of the call
+	if err != nil {
+		return err
+	}
+	length, xid := binary.BigEndian.Uint32(head), binary.BigEndian.Uint32(head[4:])
+	c.mu.Lock()
+	w, known := c.waiting[xid]
+	delete(c.waiting, xid)
+	c.mu.Unlock()
+	r, err := readReply(in, length, w.into)
+	if err != nil || !known { // otherwise a second reply to the same call, or to none
+		return err
+	}
+	if w.arrived != nil {
+		w.arrived(*r)
+	}
+	w.answer <- r // has room for the one reply
+	return nil
+}
+
+// readReply reads a record whose length is known, the end of it to a buffer.
+func readReply(in *bufio.Reader, length uint32, into []byte) (*reader, error) {
+	pad := make([]byte, padding(len(into)))
+	begin := int(length&^lastPiece) - len(into) - len(pad)
+	if into == nil || length&lastPiece == 0 || begin < 0 || begin > maxRecord-len(into) { // an error, less data, or in pieces
+		record, err := readRecord(in)
+		return &reader{b: record}, err
+	}
+	_, _ = in.Discard(4) // the length, which is buffered
+	r := &reader{b: make([]byte, begin), tail: into, pad: pad}
+	for _, part := range [][]byte{r.b, r.tail, r.pad} {
+		if _, err := io.ReadFull(in, part); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // readRecord reads the pieces of one record.

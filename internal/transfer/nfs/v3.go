@@ -37,7 +37,7 @@ func (v *v3) describe(info *transfer.Info) (calls int) {
 }
 
 // do calls a procedure of NFS and reads the status.
-func (v *v3) do(ctx context.Context, p procedure, args, data []byte) (*reader, error) {
+func (v *v3) do(ctx context.Context, p procedure, args []byte, data bulk) (*reader, error) {
 	return patient(ctx, v.cfg.Timeout, func() (*reader, error) {
 		r, err := v.rpc.call(ctx, p, args, data, nil)
 		if err != nil {
@@ -76,7 +76,7 @@ func skipWeak(r *reader) {
 }
 
 func (v *v3) limits(ctx context.Context, handle []byte) (limits, error) {
-	r, err := v.do(ctx, procFSInfo, appendOpaque(nil, handle), nil)
+	r, err := v.do(ctx, procFSInfo, appendOpaque(nil, handle), bulk{})
 	if err != nil {
 		return limits{}, err
 	}
@@ -94,7 +94,7 @@ func parseLimits(r *reader) (limits, error) {
 }
 
 func (v *v3) lookup(ctx context.Context, dir []byte, name string) (node, error) {
-	r, err := v.do(ctx, procLookup, appendOpaque(appendOpaque(nil, dir), name), nil)
+	r, err := v.do(ctx, procLookup, appendOpaque(appendOpaque(nil, dir), name), bulk{})
 	if err != nil {
 		return node{}, err
 	}
@@ -102,7 +102,7 @@ func (v *v3) lookup(ctx context.Context, dir []byte, name string) (node, error) 
 	if err != nil || known {
 		return n, err
 	}
-	if r, err = v.do(ctx, procGetAttr, appendOpaque(nil, n.handle), nil); err != nil {
+	if r, err = v.do(ctx, procGetAttr, appendOpaque(nil, n.handle), bulk{}); err != nil {
 		return node{}, err
 	}
 	if n.attributes = parseAttributes(r); r.bad {
@@ -122,7 +122,7 @@ func parseLookup(r *reader) (n node, known bool, err error) {
 
 func (v *v3) read(ctx context.Context, n node, b []byte, off int64) (int, error) {
 	args := appendUint32(appendUint64(appendOpaque(nil, n.handle), uint64(off)), uint32(len(b)))
-	r, err := v.do(ctx, procRead, args, nil)
+	r, err := v.do(ctx, procRead, args, bulk{into: b})
 	if err != nil {
 		return 0, err
 	}
@@ -136,13 +136,13 @@ func parseRead(r *reader, b []byte) (int, error) {
 	if r.bad || int64(count) != int64(len(data)) {
 		return 0, errReply
 	}
-	return copy(b, data), nil
+	return copy(b, data), nil // the same memory, unless it is less
 }
 
 func (v *v3) write(ctx context.Context, n node, b []byte, off int64) (int, verifier, error) {
 	const unstable = 0
 	args := appendUint32(appendUint64(appendOpaque(nil, n.handle), uint64(off)), uint32(len(b)), unstable)
-	r, err := v.do(ctx, procWrite, args, b)
+	r, err := v.do(ctx, procWrite, args, bulk{send: b})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -165,7 +165,7 @@ func parseWritten(r *reader, asked int) (int, verifier, error) {
 
 func (v *v3) commit(ctx context.Context, n node) (verifier, error) {
 	args := appendUint32(appendUint64(appendOpaque(nil, n.handle), 0), 0) // the whole file
-	r, err := v.do(ctx, procCommit, args, nil)
+	r, err := v.do(ctx, procCommit, args, bulk{})
 	if err != nil {
 		return 0, err
 	}
@@ -189,7 +189,7 @@ func (v *v3) shut(context.Context, node) error { return nil }
 func (v *v3) create(ctx context.Context, dir []byte, name string) (node, error) {
 	const guarded, mode = 1, 0o644
 	args := appendUint32(appendOpaque(appendOpaque(nil, dir), name), guarded, 1, mode, 0, 0, 0, 0, 0)
-	r, err := v.do(ctx, procCreate, args, nil)
+	r, err := v.do(ctx, procCreate, args, bulk{})
 	if err != nil {
 		return node{}, err
 	}
@@ -203,12 +203,12 @@ func (v *v3) create(ctx context.Context, dir []byte, name string) (node, error) 
 }
 
 func (v *v3) remove(ctx context.Context, dir []byte, name string) error {
-	_, err := v.do(ctx, procRemove, appendOpaque(appendOpaque(nil, dir), name), nil)
+	_, err := v.do(ctx, procRemove, appendOpaque(appendOpaque(nil, dir), name), bulk{})
 	return err
 }
 
 func (v *v3) rename(ctx context.Context, dir []byte, from, to string) error {
 	args := appendOpaque(appendOpaque(nil, dir), from)
-	_, err := v.do(ctx, procRename, appendOpaque(appendOpaque(args, dir), to), nil)
+	_, err := v.do(ctx, procRename, appendOpaque(appendOpaque(args, dir), to), bulk{})
 	return err
 }

@@ -115,7 +115,7 @@ func (v *v4) begin(ctx context.Context) error {
 	if err = v.parseSession(r); err != nil {
 		return err
 	}
-	_, err = v.do(ctx, compound{name: "RECLAIM_COMPLETE"}.then(opReclaimComplete, appendUint32(nil, 0)), nil)
+	_, err = v.do(ctx, compound{name: "RECLAIM_COMPLETE"}.then(opReclaimComplete, appendUint32(nil, 0)), bulk{})
 	return err
 }
 
@@ -166,17 +166,17 @@ func (v *v4) leave(ctx context.Context) {
 
 // alone executes operations outside of a session.
 func (v *v4) alone(ctx context.Context, c compound) (*reader, error) {
-	return patient(ctx, v.cfg.Timeout, func() (*reader, error) { return v.call(ctx, c, nil, nil) })
+	return patient(ctx, v.cfg.Timeout, func() (*reader, error) { return v.call(ctx, c, bulk{}, nil) })
 }
 
-// do executes operations in a slot of the session. Where data is not nil it
-// is the last argument. The returned reader is at the first result with
+// do executes operations in a slot of the session. The data is the last
+// argument. The returned reader is at the first result with
 // contents.
-func (v *v4) do(ctx context.Context, c compound, data []byte) (*reader, error) {
+func (v *v4) do(ctx context.Context, c compound, data bulk) (*reader, error) {
 	return patient(ctx, v.cfg.Timeout, func() (*reader, error) {
 		select {
 		case s := <-v.slots:
-			return v.call(ctx, v.sequenced(c, s), data, func(reply []byte) { v.free(s, reply) })
+			return v.call(ctx, v.sequenced(c, s), data, func(reply reader) { v.free(s, &reply) })
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-v.rpc.over:
@@ -196,15 +196,14 @@ func (v *v4) sequenced(c compound, s slot) compound {
 
 // free releases a slot when its reply has come. Its number advances where the
 // server has accepted it.
-func (v *v4) free(s slot, reply []byte) {
-	r := &reader{b: reply}
+func (v *v4) free(s slot, r *reader) {
 	if accepted(r) == nil && results(r, []uint32{opSequence}) == nil {
 		s.sequence++
 	}
 	v.slots <- s
 }
 
-func (v *v4) call(ctx context.Context, c compound, data []byte, arrived func([]byte)) (*reader, error) {
+func (v *v4) call(ctx context.Context, c compound, data bulk, arrived func(reader)) (*reader, error) {
 	args := append(appendUint32(nil, 0, fourMinor, uint32(len(c.ops))), c.args...) // without a tag
 	r, err := v.rpc.call(ctx, procedure{nfsProgram, fourVersion, 1, c.name}, args, data, arrived)
 	if err != nil {

@@ -25,7 +25,7 @@ func (v *v4) root(ctx context.Context, dir string) (mounted, error) {
 			return mounted{}, err
 		}
 	}
-	r, err := v.do(ctx, compound{name: "PUTROOTFH"}.then(opPutRoot, nil).then(opGetHandle, nil), nil)
+	r, err := v.do(ctx, compound{name: "PUTROOTFH"}.then(opPutRoot, nil).then(opGetHandle, nil), bulk{})
 	if err != nil {
 		return mounted{}, err
 	}
@@ -93,7 +93,7 @@ func parseProperties(r *reader) (p properties, err error) {
 func attributesOf(bits uint32) []byte { return appendUint32(nil, 1, bits) }
 
 func (v *v4) limits(ctx context.Context, dir []byte) (limits, error) {
-	r, err := v.do(ctx, at(dir, "GETATTR").then(opGetAttr, attributesOf(attrMaxRead|attrMaxWrite)), nil)
+	r, err := v.do(ctx, at(dir, "GETATTR").then(opGetAttr, attributesOf(attrMaxRead|attrMaxWrite)), bulk{})
 	if err != nil {
 		return limits{}, err
 	}
@@ -102,7 +102,7 @@ func (v *v4) limits(ctx context.Context, dir []byte) (limits, error) {
 }
 
 func (v *v4) lookup(ctx context.Context, dir []byte, name string) (node, error) {
-	r, err := v.do(ctx, at(dir, "LOOKUP").then(opLookup, appendOpaque(nil, name)).then(opGetHandle, nil).then(opGetAttr, attributesOf(attrType|attrSize)), nil)
+	r, err := v.do(ctx, at(dir, "LOOKUP").then(opLookup, appendOpaque(nil, name)).then(opGetHandle, nil).then(opGetAttr, attributesOf(attrType|attrSize)), bulk{})
 	if err != nil {
 		return node{}, err
 	}
@@ -135,7 +135,7 @@ func (v *v4) opening(access uint32) []byte {
 
 func (v *v4) open(ctx context.Context, n node) (node, error) {
 	const noCreate = 0
-	r, err := v.do(ctx, at(n.handle, "OPEN").then(opOpen, appendUint32(v.opening(openRead), noCreate, claimHandle)), nil)
+	r, err := v.do(ctx, at(n.handle, "OPEN").then(opOpen, appendUint32(v.opening(openRead), noCreate, claimHandle)), bulk{})
 	if err == nil {
 		n.state, err = parseOpen(r)
 	}
@@ -145,7 +145,7 @@ func (v *v4) open(ctx context.Context, n node) (node, error) {
 func (v *v4) create(ctx context.Context, dir []byte, name string) (node, error) {
 	const create, guarded, modeBit, mode = 1, 1, 1 << 1, 0o644 // FATTR4_MODE is the second of the second word
 	args := appendUint32(v.opening(openWrite), create, guarded, 2, 0, modeBit, 4, mode, claimName)
-	r, err := v.do(ctx, at(dir, "OPEN").then(opOpen, appendOpaque(args, name)).then(opGetHandle, nil), nil)
+	r, err := v.do(ctx, at(dir, "OPEN").then(opOpen, appendOpaque(args, name)).then(opGetHandle, nil), bulk{})
 	if err != nil {
 		return node{}, err
 	}
@@ -187,13 +187,13 @@ func parseOpen(r *reader) (state stateid, err error) {
 }
 
 func (v *v4) shut(ctx context.Context, n node) error {
-	_, err := v.do(ctx, at(n.handle, "CLOSE").then(opClose, append(appendUint32(nil, 0), n.state[:]...)), nil)
+	_, err := v.do(ctx, at(n.handle, "CLOSE").then(opClose, append(appendUint32(nil, 0), n.state[:]...)), bulk{})
 	return err
 }
 
 func (v *v4) read(ctx context.Context, n node, b []byte, off int64) (int, error) {
 	args := appendUint32(appendUint64(n.state[:len(n.state):len(n.state)], uint64(off)), uint32(len(b)))
-	r, err := v.do(ctx, at(n.handle, "READ").then(opRead, args), nil)
+	r, err := v.do(ctx, at(n.handle, "READ").then(opRead, args), bulk{into: b})
 	if err != nil {
 		return 0, err
 	}
@@ -206,13 +206,13 @@ func parseData(r *reader, b []byte) (int, error) {
 	if r.bad {
 		return 0, errReply
 	}
-	return copy(b, data), nil
+	return copy(b, data), nil // the same memory, unless it is less
 }
 
 func (v *v4) write(ctx context.Context, n node, b []byte, off int64) (int, verifier, error) {
 	const unstable = 0
 	args := appendUint32(appendUint64(n.state[:len(n.state):len(n.state)], uint64(off)), unstable)
-	r, err := v.do(ctx, at(n.handle, "WRITE").then(opWrite, args), b)
+	r, err := v.do(ctx, at(n.handle, "WRITE").then(opWrite, args), bulk{send: b})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -220,7 +220,7 @@ func (v *v4) write(ctx context.Context, n node, b []byte, off int64) (int, verif
 }
 
 func (v *v4) commit(ctx context.Context, n node) (verifier, error) {
-	r, err := v.do(ctx, at(n.handle, "COMMIT").then(opCommit, appendUint32(appendUint64(nil, 0), 0)), nil) // the whole file
+	r, err := v.do(ctx, at(n.handle, "COMMIT").then(opCommit, appendUint32(appendUint64(nil, 0), 0)), bulk{}) // the whole file
 	if err != nil {
 		return 0, err
 	}
@@ -228,12 +228,12 @@ func (v *v4) commit(ctx context.Context, n node) (verifier, error) {
 }
 
 func (v *v4) remove(ctx context.Context, dir []byte, name string) error {
-	_, err := v.do(ctx, at(dir, "REMOVE").then(opRemove, appendOpaque(nil, name)), nil)
+	_, err := v.do(ctx, at(dir, "REMOVE").then(opRemove, appendOpaque(nil, name)), bulk{})
 	return err
 }
 
 func (v *v4) rename(ctx context.Context, dir []byte, from, to string) error {
 	names := appendOpaque(appendOpaque(nil, from), to)
-	_, err := v.do(ctx, at(dir, "RENAME").then(opSaveHandle, nil).then(opRename, names), nil)
+	_, err := v.do(ctx, at(dir, "RENAME").then(opSaveHandle, nil).then(opRename, names), bulk{})
 	return err
 }

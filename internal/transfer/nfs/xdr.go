@@ -1,6 +1,9 @@
 package nfs
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // XDR (RFC 4506): all is big-endian, and padded to four bytes.
 
@@ -25,12 +28,17 @@ func padding(n int) int { return -n & 3 }
 // reader reads values from a reply. A reply that is too short makes it bad,
 // and every later value zero.
 type reader struct {
-	b   []byte
-	bad bool
+	b    []byte
+	tail []byte // what follows b: a file's data in its buffer
+	pad  []byte // what follows that: its padding
+	bad  bool
 }
 
 // bytes returns the next n bytes; nil where they are missing.
 func (r *reader) bytes(n int) []byte {
+	if n > len(r.b) && r.tail != nil { // less data than was asked for
+		r.b, r.tail = slices.Concat(r.b, r.tail, r.pad), nil
+	}
 	if n < 0 || n > len(r.b) {
 		r.b, r.bad = nil, true
 		return nil
@@ -60,6 +68,11 @@ func (r *reader) opaque(limit int) []byte {
 	if n > int64(limit) {
 		r.b, r.bad = nil, true
 		return nil
+	}
+	if len(r.b) == 0 && int(n) == len(r.tail) {
+		taken := r.tail
+		r.tail = nil
+		return taken
 	}
 	taken := r.bytes(int(n))
 	r.bytes(padding(int(n)))

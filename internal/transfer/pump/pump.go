@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"thru/internal/transfer"
 )
@@ -161,11 +162,22 @@ func Write(ctx context.Context, r io.Reader, size int64, s Shape, at At) error {
 	return p.end()
 }
 
-// window is how much of a file is in flight: it fills 1 Gb/s over 128 ms.
-const window = 16 << 20
+// Bytes in flight, whatever the block. The most fills 1 Gb/s over 128 ms. The
+// least is enough for a server on the same network: with more, the data leaves
+// the CPU's caches before it is used, and the requests wait for each other at
+// the server.
+const (
+	mostBytes  = 16 << 20
+	leastBytes = 4 << 20
+	fastest    = 5e9 // bytes in a second that requests should carry
+)
 
 // Fit returns the shape with blocks of so many bytes, and as many in flight
-// as fill the window, within limits.
-func Fit(block int) Shape {
-	return Shape{Block: block, Depth: min(max(window/block, 4), 64)}
+// as a fast path with a round trip carries; 0: it is not known.
+func Fit(block int, rtt time.Duration) Shape {
+	bytes := mostBytes
+	if rtt > 0 {
+		bytes = int(min(max(fastest*rtt.Seconds(), leastBytes), mostBytes))
+	}
+	return Shape{Block: block, Depth: min(max(bytes/block, 4), 64)}
 }

@@ -112,9 +112,16 @@ func TestShapes(t *testing.T) {
 			t.Errorf("%d bytes: %+v, want %+v", size, got, want)
 		}
 	}
-	for block, want := range map[int]int{1 << 20: 16, 65536: 64, 512: 64, 64 << 20: 4} {
-		if got := Fit(block); got != (Shape{block, want}) {
-			t.Errorf("blocks of %d: %+v", block, got)
+	for _, c := range []struct {
+		block int
+		rtt   time.Duration
+		want  int
+	}{
+		{1 << 20, 0, 16}, {65536, 0, 64}, {512, 0, 64}, {64 << 20, 0, 4},
+		{1 << 20, 30 * time.Microsecond, 4}, {65536, 30 * time.Microsecond, 64}, {1 << 20, 2 * time.Millisecond, 9}, {1 << 20, time.Second, 16},
+	} {
+		if got := Fit(c.block, c.rtt); got != (Shape{c.block, c.want}) {
+			t.Errorf("%+v: %+v", c, got)
 		}
 	}
 }

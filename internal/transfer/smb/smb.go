@@ -131,7 +131,7 @@ func (s *session) open(ctx context.Context, i *initiator) error {
 func (s *session) describe(seen *tap, i *initiator) {
 	n, _ := seen.negotiated()
 	encrypted := seen.stop()
-	s.shape = pump.Fit(n.block(s.cfg.Block))
+	s.shape = pump.Fit(n.block(s.cfg.Block), s.RTT())
 	s.info = transfer.Info{
 		Server: i.server(), Client: named(), Library: true, Block: s.shape.Block, InFlight: s.shape.Most(),
 		Details: append(n.describe(encrypted),
