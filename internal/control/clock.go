@@ -73,7 +73,7 @@ type clocks struct {
 func compare(ctx context.Context, ends []*EndPoint, zero time.Time) (map[*EndPoint]reading, map[*EndPoint]error) {
 	all, failed := map[*EndPoint]reading{}, map[*EndPoint]error{}
 	var mu sync.Mutex
-	atMost(len(ends), perAgent, func(i int) {
+	unit.AtMost(len(ends), perAgent, func(i int) {
 		e := ends[i]
 		if !e.asked() {
 			return

@@ -12,6 +12,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Time limits for fetching the evidence of one end. With many pairs all replies
@@ -27,7 +28,7 @@ func (r *Runner) collect(flows []*flow, within time.Duration) {
 	sides := sidesOf(flows)
 	got := map[*side]*measure.Evidence{}
 	var mu sync.Mutex
-	atMost(len(sides), width, func(i int) {
+	unit.AtMost(len(sides), width, func(i int) {
 		e := sides[i].evidence(within, r.idleAge())
 		mu.Lock()
 		defer mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // connect opens both ends of a flow. Where the plan leaves open which end dials,
@@ -79,7 +80,7 @@ func releaseStale(flows []*flow) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseAllTime)
 	defer cancel()
-	atMost(len(stale), width, func(i int) {
+	unit.AtMost(len(stale), width, func(i int) {
 		s := stale[i]
 		bus.Call(ctx, s.end, bus.Release, bus.ReleaseRequest{Session: s.session})
 	})

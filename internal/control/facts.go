@@ -10,6 +10,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/unit"
 )
 
 // facts reads all end points at the same time: their facts, their route to the
@@ -18,7 +19,7 @@ import (
 func (r *Runner) facts(ctx context.Context, doc *measure.Document, load time.Duration, faces func(name string) string) (map[string]*measure.Facts, map[string]*measure.Route, error) {
 	names := r.names()
 	replies, errs := make([]bus.FactsReply, len(names)), make([]error, len(names))
-	atMost(len(names), width, func(i int) {
+	unit.AtMost(len(names), width, func(i int) {
 		if e := r.Ends[names[i]]; e.asked() {
 			replies[i], errs[i] = bus.Call(ctx, e, bus.Facts, bus.FactsRequest{Peer: faces(names[i]), LoadNs: int64(load), UUID: len(r.Hypervisors) > 0})
 		}

@@ -125,7 +125,7 @@ func (r *Runner) probeAll(ctx context.Context, pairs []*pairing) error {
 	for len(open) > 0 {
 		var now []*pairing
 		now, open = disjoint(open)
-		atMost(len(now), width, func(i int) { now[i].probe(within, failed) })
+		unit.AtMost(len(now), width, func(i int) { now[i].probe(within, failed) })
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

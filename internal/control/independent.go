@@ -7,6 +7,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/unit"
 )
 
 // runIndependent measures many pairs at once. All start at the same time, on
@@ -73,7 +74,7 @@ func spread(flows []*flow, failed map[*EndPoint]error) {
 // prepareAll opens both ends of every flow, many at a time.
 func (r *Runner) prepareAll(ctx context.Context, flows []*flow) {
 	fs := able(flows)
-	atMost(len(fs), width, func(i int) {
+	unit.AtMost(len(fs), width, func(i int) {
 		f := fs[i]
 		f.err = f.connect(ctx, r.dialBack)
 	})
@@ -115,7 +116,7 @@ func (r *Runner) startAll(ctx context.Context, flows []*flow, c *clocks) {
 	c.setStart(len(receivers) + len(senders))
 	measuredFrom(fs, c.start)
 	for _, sides := range [][]*side{receivers, senders} {
-		atMost(len(sides), width, func(i int) {
+		unit.AtMost(len(sides), width, func(i int) {
 			s := sides[i]
 			if s.flow.err == nil { // the sides of one kind belong to different flows
 				s.flow.err = s.begin(ctx, c.startOf(s))

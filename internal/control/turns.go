@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/unit"
 )
 
 // endsOf returns the end points of flows that have an agent, each once, in an order
@@ -70,7 +71,7 @@ func (r *Runner) take(ctx context.Context, ends []*EndPoint, together bool) (tim
 func (r *Runner) takeAll(ctx context.Context, ends []*EndPoint, together bool, failed map[*EndPoint]error) bool {
 	var mu sync.Mutex
 	all := true
-	atMost(len(ends), width, func(i int) {
+	unit.AtMost(len(ends), width, func(i int) {
 		reply, err := bus.Call(ctx, ends[i], bus.Reserve, bus.ReserveRequest{Together: together})
 		mu.Lock()
 		defer mu.Unlock()
@@ -143,26 +144,8 @@ const releaseAllTime = 5 * time.Second
 func release(es []*EndPoint) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseAllTime)
 	defer cancel()
-	atMost(len(es), width, func(i int) { bus.Call(ctx, es[i], bus.Release, bus.ReleaseRequest{}) })
+	unit.AtMost(len(es), width, func(i int) { bus.Call(ctx, es[i], bus.Release, bus.ReleaseRequest{}) })
 }
 
 // each calls do for 0 to n-1, all at the same time.
-func each(n int, do func(i int)) { atMost(n, n, do) }
-
-// atMost calls do for 0 to n-1, at most width at a time.
-func atMost(n, width int, do func(i int)) {
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, width) {
-		wg.Go(func() {
-			for i := range next {
-				do(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
-}
+func each(n int, do func(i int)) { unit.AtMost(n, n, do) }

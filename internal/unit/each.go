@@ -1,6 +1,9 @@
 package unit
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // Mapped returns of(x) for each x, in order; nil for none.
 func Mapped[T, U any](xs []T, of func(T) U) (all []U) {
@@ -41,4 +44,22 @@ func Unique[T comparable](xs []T) (all []T) {
 		}
 	}
 	return all
+}
+
+// AtMost calls do for 0 to n-1, at most width at a time.
+func AtMost(n, width int, do func(i int)) {
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, width) {
+		wg.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
 }
