@@ -2,7 +2,9 @@ package knob
 
 import (
 	"slices"
+
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Platforms returns the systems for which By has commands.
@@ -34,20 +36,10 @@ func By(os string, f *measure.Facts, s measure.Setting, before string) Words {
 }
 
 // wordsOf returns the wording of each knob for one system.
-func wordsOf(os string) map[string]func(*wording) {
-	switch os {
-	case "linux":
-		return linux()
-	case "freebsd":
-		return freebsd()
-	case "darwin":
-		return darwin()
-	case "windows":
-		return windows()
-	case "solaris", "illumos":
-		return sun()
-	case "esxi":
-		return esxi()
+func wordsOf(os string) map[string]func(*wording) { return wordings()[os] }
+
+var wordings = unit.Once(func() map[string]map[string]func(*wording) {
+	return map[string]map[string]func(*wording){
+		"linux": linux(), "freebsd": freebsd(), "darwin": darwin(), "windows": windows(), "solaris": sun(), "illumos": sun(), "esxi": esxi(),
 	}
-	return nil
-}
+})

@@ -3,6 +3,8 @@ package knob
 import (
 	"slices"
 	"strings"
+
+	"thru/internal/unit"
 )
 
 // Table returns all knobs: of TCP, of interfaces, of queues and CPUs, of a test.
@@ -10,14 +12,18 @@ func Table() []Knob {
 	return slices.Concat(tcpKnobs(), stackKnobs(), linkKnobs(), offloadKnobs(), queueKnobs(), testKnobs())
 }
 
+var byID = unit.Once(func() map[string]Knob {
+	all := map[string]Knob{}
+	for _, k := range Table() {
+		all[k.ID] = k
+	}
+	return all
+})
+
 // Find returns the knob of that id.
 func Find(id string) (Knob, bool) {
-	all := Table()
-	i := slices.IndexFunc(all, func(k Knob) bool { return k.ID == id })
-	if i < 0 {
-		return Knob{}, false
-	}
-	return all[i], true
+	k, ok := byID()[id]
+	return k, ok
 }
 
 // Sysctl returns the name of the knob's kernel setting on Linux: "net.ipv4.tcp_rmem"; "" if it is none.
