@@ -37,6 +37,38 @@ func (d *Server) listen(ctx context.Context, u *net.UDPConn) error {
 	}
 }
 
+// settleWait is how long settle waits at most, where the port drops its datagram.
+const settleWait = 200 * time.Millisecond
+
+// settle waits until all datagrams are counted that came before their source got a socket of its own. On a busy host they wait in the
+// queue of the port, before a datagram that is sent to it now.
+func (d *Server) settle() {
+	d.mu.Lock()
+	ports := d.ports
+	d.mu.Unlock()
+	for _, u := range ports {
+		c, err := net.DialUDP("udp", nil, u.LocalAddr().(*net.UDPAddr))
+		if err != nil {
+			continue
+		}
+		own, read := c.LocalAddr().(*net.UDPAddr).AddrPort(), make(chan struct{})
+		own = netip.AddrPortFrom(own.Addr().Unmap(), own.Port())
+		d.mu.Lock()
+		d.marks[own] = read
+		d.mu.Unlock()
+		if _, err := c.Write(make([]byte, datagramSize)); err == nil {
+			select {
+			case <-read:
+			case <-time.After(settleWait):
+			}
+		}
+		c.Close()
+		d.mu.Lock()
+		delete(d.marks, own)
+		d.mu.Unlock()
+	}
+}
+
 // datagram counts a datagram of a known source, and opens a socket for a new source.
 func (d *Server) datagram(from, to netip.AddrPort, b []byte) {
 	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
@@ -45,6 +77,12 @@ func (d *Server) datagram(from, to netip.AddrPort, b []byte) {
 		return
 	}
 	d.mu.Lock()
+	if read := d.marks[from]; read != nil {
+		delete(d.marks, from)
+		close(read)
+		d.mu.Unlock()
+		return
+	}
 	s := d.sources[from]
 	fresh := s == nil && number >= 0 && len(d.sources) < d.conf.MaxCalls*d.conf.Limits.streams()
 	if fresh {

@@ -241,3 +241,45 @@ func TestManyStreams(t *testing.T) {
 		}
 	}
 }
+
+// TestSettle: all datagrams that wait in the queue of the port are counted before a test begins, on a busy host too.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	const sent = 100
+	tcp, udp, err := Listen(t.Context(), []string{"127.0.0.1"}, 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeListeners(tcp, nil)
+	c, err := net.DialUDP("udp", nil, udp[0].LocalAddr().(*net.UDPAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for n := range int64(sent) {
+		if _, err := c.Write(append(appendNumber(nil, n+1, 0), make([]byte, 100)...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	d, over := NewServer(ServerConfig{}), make(chan error, 1)
+	d.took, d.ports = func(engine.Call) {}, udp
+	go func() { over <- d.listen(ctx, udp[0]) }()
+	d.settle()
+	d.mu.Lock()
+	s := d.sources[c.LocalAddr().(*net.UDPAddr).AddrPort()]
+	d.mu.Unlock()
+	if s == nil {
+		t.Fatal("no datagram was read")
+	}
+	if early := s.handOver().Early; early.Packets != sent {
+		t.Errorf("%d of %d datagrams were counted before the test began", early.Packets, sent)
+	}
+	cancel()
+	closeListeners(nil, udp)
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+	d.close()
+	s.close()
+}

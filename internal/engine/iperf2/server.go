@@ -48,6 +48,8 @@ type Server struct {
 	calls   map[string]*caller         // by token
 	sources map[netip.AddrPort]*source // UDP, from the first datagram to the end of the test
 	callers map[*caller]bool           // from the first stream to the end of the test; true while they wait to be opened
+	ports   []*net.UDPConn
+	marks   map[netip.AddrPort]chan struct{} // closed when a datagram of that address is read: see settle
 
 	completing sync.WaitGroup // groups that will become calls
 
@@ -59,7 +61,7 @@ type Server struct {
 func NewServer(c ServerConfig) *Server {
 	c.MaxCalls = cmp.Or(c.MaxCalls, mostCalls)
 	return &Server{conf: c, groups: map[kinship]*caller{}, calls: map[string]*caller{},
-		sources: map[netip.AddrPort]*source{}, callers: map[*caller]bool{}, refused: engine.Refusals{Report: c.Refused}}
+		sources: map[netip.AddrPort]*source{}, callers: map[*caller]bool{}, marks: map[netip.AddrPort]chan struct{}{}, refused: engine.Refusals{Report: c.Refused}}
 }
 
 // caller is a client with the streams of one test.
@@ -124,7 +126,7 @@ func Listen(ctx context.Context, addrs []string, port int, device string) (tcp [
 // to be opened by its token or refused.
 func (d *Server) Serve(ctx context.Context, tcp []net.Listener, udp []*net.UDPConn, took func(engine.Call)) error {
 	d.mu.Lock()
-	d.took = took
+	d.took, d.ports = took, udp
 	d.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -257,6 +259,11 @@ func (d *Server) complete(c *caller) {
 	d.mu.Lock()
 	if d.groups[c.key] == c {
 		delete(d.groups, c.key)
+	}
+	if c.test.protocol == measure.UDP {
+		d.mu.Unlock()
+		d.settle()
+		d.mu.Lock()
 	}
 	took := d.took
 	c.test.streams = len(c.streams)
