@@ -161,7 +161,10 @@ func TestTuneCuresAStall(t *testing.T) {
 
 // A change that a host refuses, that is not in force, that was declined, or that harms
 // the other direction is not kept, and the tuning goes on.
-func TestTuneGivesUp(t *testing.T) { synctest.Test(t, tuneGivesUp) }
+func TestTuneGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, tuneGivesUp)
+}
 
 func tuneGivesUp(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -368,7 +371,10 @@ func TestTuneEnds(t *testing.T) {
 }
 
 // An interrupt reverts the change on trial, and keeps those shown to help.
-func TestTuneInterrupted(t *testing.T) { synctest.Test(t, tuneInterrupted) }
+func TestTuneInterrupted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, tuneInterrupted)
+}
 
 func tuneInterrupted(t *testing.T) {
 	for n := 1; n < 60; n += 3 {
@@ -397,7 +403,10 @@ func tuneInterrupted(t *testing.T) {
 
 // An end point lost, or a request without an answer, at any time: the other end is
 // restored, and the results are kept.
-func TestTuneLosesAnEnd(t *testing.T) { synctest.Test(t, tuneLosesAnEnd) }
+func TestTuneLosesAnEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, tuneLosesAnEnd)
+}
 
 func tuneLosesAnEnd(t *testing.T) {
 	calls := 0
@@ -411,8 +420,12 @@ func tuneLosesAnEnd(t *testing.T) {
 			return nil
 		}
 	}
+	step := 5 // an odd number meets requests of every kind
+	if testing.Short() {
+		step = 11
+	}
 	for _, gone := range []bool{true, false} {
-		for n := 2; ; n += 3 {
+		for n := 2; ; n += step {
 			w := sick()
 			before := w.now()
 			peer := w.agents["peer"]

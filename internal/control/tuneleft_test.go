@@ -16,7 +16,10 @@ import (
 
 // A change that is given up is reverted before the next one is tried, whichever state
 // the last run had: else the next one would be measured on top of it.
-func TestTuneUndoesWhatItGivesUp(t *testing.T) { synctest.Test(t, tuneUndoesWhatItGivesUp) }
+func TestTuneUndoesWhatItGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, tuneUndoesWhatItGivesUp)
+}
 
 func tuneUndoesWhatItGivesUp(t *testing.T) {
 	for seed := range uint64(12) {
@@ -107,11 +110,17 @@ func TestTuneLoses(t *testing.T) {
 
 // A change that helps one direction is kept where the other one merely varies: chance is
 // seldom taken for a loss.
-func TestTuneRestlessOtherDirection(t *testing.T) { synctest.Test(t, tuneRestlessOtherDirection) }
+func TestTuneRestlessOtherDirection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, tuneRestlessOtherDirection)
+}
 
 func tuneRestlessOtherDirection(t *testing.T) {
-	undone := 0
-	for seed := range uint64(100) {
+	undone, tunings := 0, 60
+	if testing.Short() {
+		tunings = 20
+	}
+	for seed := range uint64(tunings) {
 		w := sick()
 		random := rand.New(rand.NewPCG(seed, 5))
 		w.noise = func(from string) float64 {
@@ -128,7 +137,7 @@ func tuneRestlessOtherDirection(t *testing.T) {
 			undone++
 		}
 	}
-	if undone > 5 {
-		t.Errorf("undone in %d of 100 tunings", undone)
+	if 20*undone > tunings {
+		t.Errorf("undone in %d of %d tunings", undone, tunings)
 	}
 }

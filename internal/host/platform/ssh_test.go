@@ -168,6 +168,7 @@ func (s *server) runner(t *testing.T) *Remote {
 
 // TestSSHReadsESXi reads a whole host: stubs replace uname and esxcli.
 func TestSSHReadsESXi(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	sample := load(t, "esxi-7")
 	for line, out := range sample.files {
@@ -209,6 +210,7 @@ func TestSSHReadsESXi(t *testing.T) {
 // TestSSHArguments: arguments arrive unchanged, whatever they hold, with all
 // shells of this system.
 func TestSSHArguments(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	s.stub(t, "show", `for a in "$@"; do printf '<%s>' "$a"; done; echo; echo "$LC_ALL"`)
 	r := s.runner(t)
@@ -239,6 +241,7 @@ func TestSSHArguments(t *testing.T) {
 
 // TestSSHFailures: each failure has a hint, and ends within its time limit.
 func TestSSHFailures(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	s.stub(t, "fails", `echo half; echo "needs root: Operation not permitted" >&2; exit 3`)
 	s.stub(t, "endless", `yes`)
@@ -301,6 +304,7 @@ func TestSSHFailures(t *testing.T) {
 // TestSSHHangs: a command that hangs is ended in time, and the connection
 // serves the next one; a broken connection ends running commands at once.
 func TestSSHHangs(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	s.stub(t, "hangs", `echo begun; echo $$ >>`+s.dir+`/pids; exec sleep 300`)
 	s.stub(t, "breaks", `echo begun; kill -9 $PPID; kill -9 $(ps -o ppid= -p $PPID); exec sleep 300`)
