@@ -21,7 +21,7 @@ import (
 // one fails the test: a new package must be placed on purpose.
 var layers = map[string]int{
 	"unit": 0, "fault": 0, "measure": 0, "stat": 0, "token": 0, "cause/knob": 0,
-	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1, "tune": 1, "store": 1, "transfer": 1, "disk": 1, "hypervisor": 1,
+	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1, "tune": 1, "store": 1, "transfer": 1, "disk": 1, "hypervisor": 1, "stamp": 1,
 	"plan": 2, "published": 2, "cause": 2, "compare": 2, "doc": 2, "report": 2, "iperfdoc": 2, "place": 2,
 	"agent": 3, "control": 3, "node": 3, "remote": 3, "runs": 3, "library": 3, "service": 3,
 	"watch": 3, "watch/record": 0, "watch/archive": 1, "watch/alert": 1, "watch/metrics": 1, "watch/judge": 2, "watch/schedule": 2,
@@ -36,6 +36,7 @@ var beside = map[string][]string{
 	"watch/record": {"measure"},                 // findings and reasons of alarms
 	"engine":       {"sock", "host"},
 	"path":         {"sock", "host"},
+	"stamp":        {"sock"},
 	"transfer":     {"sock", "host", "bus"},                          // the sockets' options, what a transfer costs this host, and the agent that moves files
 	"disk":         {"host"},                                         // it knows the device of a file
 	"hypervisor":   {"host"},                                         // its parsers and platforms read hosts

@@ -4,7 +4,6 @@ import (
 	"net"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,7 +25,7 @@ func Arrival(c net.Conn) (at time.Time) {
 		return at
 	}
 	var b [1]byte // one byte, because TCP returns the time of the last packet that is read
-	oob := make([]byte, 2*unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))))
+	oob := make([]byte, HeaderRoom)
 	raw.Read(func(fd uintptr) bool {
 		_, n, _, _, err := unix.Recvmsg(int(fd), b[:], oob, unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		if err == unix.EAGAIN {
@@ -34,12 +33,8 @@ func Arrival(c net.Conn) (at time.Time) {
 		}
 		now := time.Now()
 		setArrivals(fd, 0)
-		messages, _ := unix.ParseSocketControlMessage(oob[:max(n, 0)])
-		for _, m := range messages {
-			if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
-				stamp := unix.TimespecToNsec(*(*unix.Timespec)(unsafe.Pointer(&m.Data[0])))
-				at = now.Add(-max(0, time.Duration(now.UnixNano()-stamp)))
-			}
+		if stamp := ParseHeader(oob[:max(n, 0)]).At; !stamp.IsZero() {
+			at = now.Add(-max(0, time.Duration(now.UnixNano()-stamp.UnixNano())))
 		}
 		return true
 	})

@@ -56,14 +56,8 @@ func IncomingCPU(uintptr) *int { return nil }
 // PathMTU returns 0: not known on this system.
 func PathMTU(uintptr) int { return 0 }
 
-// DestinationRoom is 0: datagrams have no control messages here.
-const DestinationRoom = 0
-
 // WantDestination is not available: each system has its own option.
 func WantDestination(*net.UDPConn) error { return unsupported("the destination of datagrams") }
-
-// Destination returns false: not known on this system.
-func Destination([]byte) (netip.Addr, bool) { return netip.Addr{}, false }
 
 // Diag is not available: other systems have their own interfaces.
 type Diag struct{}
@@ -90,6 +84,12 @@ const HeaderRoom = 0
 
 // SetProbe is not available: each system has its own options.
 func SetProbe(uintptr, bool) error { return unsupported("the IP header of datagrams") }
+
+// SetHeaders is not available: each system has its own options.
+func SetHeaders(uintptr, bool, int) error { return unsupported("the IP header of datagrams") }
+
+// AppendSource returns the buffer as it is: this system cannot set the source of single datagrams.
+func AppendSource(b []byte, _ netip.Addr) []byte { return b }
 
 // ParseHeader returns an unknown header.
 func ParseHeader([]byte) Header { return Header{TOS: -1, TTL: -1} }

@@ -1,10 +1,17 @@
 package sock
 
-// Header is the IP header of a received datagram; -1: not known.
+import (
+	"net/netip"
+	"time"
+)
+
+// Header is the IP header of a received datagram, and what the kernel adds to it; -1: not known.
 type Header struct {
-	TOS      int // DSCP and ECN
-	TTL      int // or hop limit
-	Fragment int // size of the largest fragment in bytes, where it was fragmented; else 0
+	TOS      int        // DSCP and ECN
+	TTL      int        // or hop limit
+	Fragment int        // size of the largest fragment in bytes, where it was fragmented; else 0
+	Local    netip.Addr // the address of this host at which it arrived; invalid: not known
+	At       time.Time  // when the kernel received it, by the wall clock; zero: not known
 }
 
 // ProbeTTL is the TTL, or hop limit, of a probe's datagrams when they are sent.

@@ -20,7 +20,7 @@ import (
 func (d *Server) listen(ctx context.Context, u *net.UDPConn) error {
 	sock.WantDestination(u) // else the route to the client decides which of our addresses answers
 	local := u.LocalAddr().(*net.UDPAddr).AddrPort()
-	b, oob := make([]byte, largestUDP), make([]byte, sock.DestinationRoom)
+	b, oob := make([]byte, largestUDP), make([]byte, sock.HeaderRoom)
 	for {
 		n, more, _, from, err := u.ReadMsgUDPAddrPort(b, oob)
 		switch {
@@ -30,7 +30,7 @@ func (d *Server) listen(ctx context.Context, u *net.UDPConn) error {
 			continue // ICMP error of an earlier answer that found no receiver
 		}
 		to := local
-		if a, ok := sock.Destination(oob[:more]); ok {
+		if a := sock.ParseHeader(oob[:more]).Local; a.IsValid() {
 			to = netip.AddrPortFrom(a.WithZone(from.Addr().Zone()), local.Port())
 		}
 		d.datagram(from, to, b[:n])

@@ -1,0 +1,269 @@
+package stamp
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Target is a session with a reflector that has agreed to it.
+type Target struct {
+	To       netip.AddrPort
+	From     netip.Addr // address of this host; invalid: as the route says
+	SSID     uint16
+	Key      []byte        // empty: the unauthenticated mode
+	Interval time.Duration // between packets; 0: a second
+	Size     int           // of a packet in bytes, without IP and UDP headers; 0: the smallest
+	TOS      int           // TOS byte, or traffic class
+	MTU      int           // of this host's interface: the search for the path's MTU ends there; 0: no search
+	Counts   bool          // the reflector numbers its replies (RFC 8762, 4.3: it is stateful), which tells the direction of losses
+	Bound    time.Duration // how far the two clocks may be apart; 0: they are not in sync, and one-way delays are not known
+}
+
+// fate is what became of a packet.
+type fate uint8
+
+const (
+	unused fate = iota
+	waiting
+	answered
+	lost
+	void // no verdict: the host did not run while it was under way
+)
+
+// packet is one packet of a session.
+type packet struct {
+	sequence  uint32
+	fate      fate
+	size      int
+	mtu       int           // size of the IP packet of a search for the MTU; 0: an ordinary packet
+	sent      time.Duration // by the monotonic clock
+	wall      time.Time
+	stamp     Timestamp // as sent, which no reply can guess
+	hasFailed bool      // to be sent at all
+
+	rtt, there, back  time.Duration
+	isOdd             bool // the reflector's times are impossible
+	count             uint32
+	ttlThere, ttlBack uint8
+}
+
+// moment is a time by both clocks.
+type moment struct {
+	mono time.Duration
+	wall time.Time
+}
+
+// before returns an earlier moment.
+func (m moment) before(d time.Duration) moment { return moment{m.mono - d, m.wall.Add(-d)} }
+
+// session is one Target of a Sender. It does no I/O and has no clock.
+type session struct {
+	id string
+	Target
+	key           *Key
+	timeout, span time.Duration
+	next          time.Duration // when the next packet is due
+	ring          []packet      // the last packets, by sequence number; their number is a power of two
+	isProved      bool          // a reply has come: the other end wants the packets
+	sent, settled uint32        // packets sent, and of these those that the tally has
+	highest       uint32        // of the answered sequence numbers
+	tally         tally
+	mtu           mtuProbe
+	done          []Summary
+}
+
+func newSession(id string, t Target, timeout, span time.Duration, first moment) *session {
+	s := &session{id: id, Target: t, key: NewKey(t.Key), timeout: timeout, span: span, next: first.mono}
+	n := 64 // late replies are told from unknown ones for as long as the ring has their packets
+	for time.Duration(n)*s.Interval < 4*timeout {
+		n *= 2
+	}
+	s.ring = make([]packet, 2*n) // each turn may have two packets
+	s.tally.Begin, s.tally.end = first.wall, first.mono+span
+	s.mtu = newMTUProbe(t.MTU, first.mono+2*s.Interval)
+	return s
+}
+
+func (s *session) at(sequence uint32) *packet { return &s.ring[sequence&uint32(len(s.ring)-1)] }
+
+// packet makes the next packet in b, of the size of an IP packet, or an ordinary one if that is 0.
+func (s *session) packet(b []byte, now moment, mtu int) (*packet, []byte) {
+	n := FitSize(s.Size, s.key)
+	if mtu > 0 {
+		n = mtu - headers(s.To.Addr())
+	}
+	p := s.at(s.sent)
+	*p = packet{sequence: s.sent, fate: waiting, size: n, mtu: mtu, sent: now.mono, wall: now.wall, stamp: StampOf(now.wall)}
+	s.sent++
+	estimate := Unsynced
+	if s.Bound > 0 {
+		estimate = ErrorOf(s.Bound)
+	}
+	Request{Sequence: p.sequence, At: p.stamp, Error: estimate, SSID: s.SSID}.Put(b[:n], s.key)
+	return p, b[:n]
+}
+
+// headers returns the size of the IP and UDP headers.
+func headers(a netip.Addr) int {
+	if a.Is4() {
+		return 20 + 8
+	}
+	return 40 + 8
+}
+
+// An end that never replied may be somebody who does not want the packets. It gets few, and far between.
+const (
+	mostUnproved  = 10
+	unprovedPause = 16 * time.Second
+)
+
+// pause returns the time to the next packet.
+func (s *session) pause() time.Duration {
+	if !s.isProved && s.sent >= mostUnproved {
+		return max(s.Interval, unprovedPause)
+	}
+	return s.Interval
+}
+
+// unsent notes that this host could not send a packet.
+func (s *session) unsent(p *packet, err error) {
+	p.fate, p.hasFailed = lost, true
+	if p.mtu == 0 {
+		s.tally.Err = err
+	}
+}
+
+// isOf reports whether a reply answers a packet of this session. The HMAC comes last: a flood of forged packets must be cheap.
+func (s *session) isOf(b []byte, r *Reply) bool {
+	p := s.at(r.Of.Sequence)
+	return p.fate != unused && p.sequence == r.Of.Sequence && p.stamp == r.Of.At && (p.mtu == 0 || len(b) == p.size) && s.key.Verify(b)
+}
+
+// receive counts a reply that isOf this session.
+func (s *session) receive(r *Reply, at moment, ttl int) {
+	s.isProved = true
+	p := s.at(r.Of.Sequence)
+	if p.fate == waiting && at.mono-p.sent > s.timeout {
+		p.fate = lost
+	}
+	switch p.fate {
+	case answered:
+		s.tally.Duplicates++
+	case lost:
+		s.tally.Late++
+	case waiting:
+		p.answer(r, at, ttl)
+		if int32(r.Of.Sequence-s.highest) < 0 {
+			s.tally.Reordered++
+		} else {
+			s.highest = r.Of.Sequence
+		}
+	}
+}
+
+// answer notes a reply.
+func (p *packet) answer(r *Reply, at moment, ttl int) {
+	came, went := r.Received.Time(r.Error), r.At.Time(r.Error)
+	all, inside := max(at.mono-p.sent, 0), went.Sub(came)
+	if p.isOdd = inside < 0 || inside > all; p.isOdd {
+		inside = 0
+	}
+	p.fate, p.count = answered, r.Sequence
+	p.rtt, p.there, p.back = all-inside, came.Sub(p.wall), at.wall.Sub(went)
+	p.ttlThere, p.ttlBack = r.SenderTTL, uint8(max(ttl, 0))
+}
+
+// settle gives the tally all packets whose fate is known, in their order, and finishes summaries.
+func (s *session) settle(now time.Duration) {
+	for ; s.settled != s.sent; s.settled++ {
+		p := s.at(s.settled)
+		if p.fate == waiting {
+			if now-p.sent <= s.timeout {
+				return
+			}
+			p.fate = lost
+		}
+		if p.sent >= s.tally.end {
+			s.finish(p)
+		}
+		s.tell(p, now)
+	}
+}
+
+// finish ends the summary, and begins the one of a packet: spans without packets have none.
+func (s *session) finish(p *packet) {
+	s.summarise(s.span)
+	if behind := p.sent - s.tally.end; behind >= 0 {
+		s.tally.end += (behind/s.span + 1) * s.span
+	}
+	s.tally.Begin = p.wall
+}
+
+// summarise ends the summary of a span of that length.
+func (s *session) summarise(length time.Duration) {
+	s.tally.MTU = s.mtu.found()
+	s.tally.unknown = s.tally.unknown || !s.Counts
+	s.done = append(s.done, s.tally.finish(length))
+}
+
+// tell tells the tally the fate of a packet.
+func (s *session) tell(p *packet, now time.Duration) {
+	switch {
+	case p.mtu > 0:
+		s.tellMTU(p, now)
+	case p.fate == answered:
+		s.tally.answer(p, s.Bound)
+		s.mtu.ordinary(true, now)
+	case p.fate == lost:
+		s.tally.lose(p)
+		if p.hasFailed {
+			s.tally.Unsent++
+		}
+		s.mtu.ordinary(false, now)
+	default:
+		s.tally.Void++
+		s.tally.unknown = true
+	}
+}
+
+// tellMTU is tell for a packet of the search for the MTU, which counts neither as sent nor as lost.
+func (s *session) tellMTU(p *packet, now time.Duration) {
+	switch p.fate {
+	case answered:
+		s.mtu.passed(p.mtu, now)
+		s.tally.count(p)
+	case lost:
+		s.tally.unknown = true
+		if !p.hasFailed {
+			s.mtu.failed(p.mtu)
+		}
+	default:
+		s.tally.unknown = true
+	}
+}
+
+// abandon leaves all packets under way without a verdict.
+func (s *session) abandon() {
+	for n := s.settled; n != s.sent; n++ {
+		if p := s.at(n); p.fate == waiting {
+			p.fate = void
+		}
+	}
+}
+
+// end returns the last summaries, the last of which is shorter than a span.
+func (s *session) end(now time.Duration) []Summary {
+	s.abandon()
+	s.settle(now)
+	if t := &s.tally; t.Sent+t.Void+t.Late+t.Duplicates+t.Refused > 0 {
+		s.summarise(s.span - max(t.end-now, 0))
+	}
+	return s.take()
+}
+
+// take returns the finished summaries.
+func (s *session) take() []Summary {
+	done := s.done
+	s.done = nil
+	return done
+}
