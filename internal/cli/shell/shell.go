@@ -65,19 +65,23 @@ func Read(shell string, args []string) []string {
 	if shell != "bash" && shell != "powershell" {
 		return args
 	}
-	words := split(strings.Join(args, " "))
+	escape := '\\'
+	if shell == "powershell" {
+		escape = '`'
+	}
+	words := split(strings.Join(args, " "), escape)
 	return words[min(1, len(words)):]
 }
 
 // split splits a line into words as a shell does; the last one may be unfinished or empty.
-func split(line string) []string {
+func split(line string, escape rune) []string {
 	words, quote, escaped := []string{""}, rune(0), false
 	for _, r := range line {
 		last := &words[len(words)-1]
 		switch {
 		case escaped:
 			*last, escaped = *last+string(r), false
-		case r == '\\' && quote != '\'':
+		case r == escape && quote != '\'':
 			escaped = true
 		case r == quote:
 			quote = 0

@@ -16,7 +16,7 @@ func TestSplit(t *testing.T) {
 		`thru report a\ b "c\"d"`: {"thru", "report", "a b", `c"d`},
 		"":                        {""},
 	} {
-		if got := split(line); !slices.Equal(got, want) {
+		if got := split(line, '\\'); !slices.Equal(got, want) {
 			t.Errorf("%q is %q, want %q", line, got, want)
 		}
 	}
@@ -28,6 +28,7 @@ func TestSplit(t *testing.T) {
 		{"bash", []string{"thru test -P"}, []string{"test", "-P"}},
 		{"zsh", []string{"test", "-P"}, []string{"test", "-P"}},
 		{"bash", []string{"thru"}, []string{}},
+		{"powershell", []string{`thru report C:\a\ b` + "` c"}, []string{"report", `C:\a\`, "b c"}},
 	} {
 		if got := Read(c.shell, c.args); !slices.Equal(got, c.want) {
 			t.Errorf("%s %q is %q, want %q", c.shell, c.args, got, c.want)

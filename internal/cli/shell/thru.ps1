@@ -2,7 +2,8 @@
 Register-ArgumentCompleter -Native -CommandName thru -ScriptBlock {
     param($word, $ast, $cursor)
     $line = $ast.ToString()
-    if ($line.Length -gt $cursor) { $line = $line.Substring(0, $cursor) }
+    $end = $cursor - $ast.Extent.StartOffset # other commands may stand before it
+    if ($line.Length -gt $end) { $line = $line.Substring(0, $end) }
     if ($word -eq '') { $line += ' ' }
     $kind, $lines = & $ast.CommandElements[0].Value VERB powershell $line 2>$null
     if ($kind -ne 'words' -and $kind -ne 'more') { return } # PowerShell completes the names of files
