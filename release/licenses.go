@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"debug/buildinfo"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,7 @@ import (
 // module is a library inside a binary.
 type module struct {
 	path, version string
-	changed       bool     // the build replaces it by a changed copy
+	copied        string   // the folder of the changed copy that the build takes for it, from the root of the sources; else empty
 	licenses      []string // SPDX identifiers
 	texts         []string
 }
@@ -32,13 +33,17 @@ func modulesOf(binary string) ([]module, error) {
 	}
 	all := []module{{path: "std", version: strings.TrimPrefix(info.GoVersion, "go")}}
 	for _, m := range info.Deps {
-		all = append(all, module{path: m.Path, version: m.Version, changed: m.Replace != nil})
+		one := module{path: m.Path, version: m.Version}
+		if m.Replace != nil {
+			one.copied = m.Replace.Path
+		}
+		all = append(all, one)
 	}
 	return all, nil
 }
 
 // addLicenses reads the licences of all modules. Their files are where Go keeps sources.
-func addLicenses(systems []system) error {
+func addLicenses(root string, systems []system) error {
 	folders, err := foldersOf(systems)
 	if err != nil {
 		return err
@@ -46,7 +51,11 @@ func addLicenses(systems []system) error {
 	for _, s := range systems {
 		for i := range s.modules {
 			m := &s.modules[i]
-			if err := m.readLicenses(folders[m.path]); err != nil {
+			folder := folders[m.path]
+			if m.copied != "" {
+				folder = filepath.Join(root, m.copied)
+			}
+			if err := cmp.Or(m.readLicenses(folder), m.permitted()); err != nil {
 				return err
 			}
 		}
@@ -59,7 +68,9 @@ func foldersOf(systems []system) (map[string]string, error) {
 	wanted := map[string]bool{}
 	for _, s := range systems {
 		for _, m := range s.modules[1:] {
-			wanted[m.path+"@"+m.version] = true
+			if m.copied == "" {
+				wanted[m.path+"@"+m.version] = true
+			}
 		}
 	}
 	goroot, err := exec.Command("go", "env", "GOROOT").Output()
@@ -119,6 +130,16 @@ func (m *module) readLicenses(folder string) error {
 	return nil
 }
 
+// permitted refuses licences that ask more of whoever passes on a binary than texts and the place of the sources.
+func (m *module) permitted() error {
+	for _, id := range m.licenses {
+		if strings.Contains(id, "GPL") {
+			return fmt.Errorf("%s is under %s, and linked statically: leave it out, or let .ci/slim replace it", m.path, id)
+		}
+	}
+	return nil
+}
+
 // all returns the modules of all systems, each once.
 func all(systems []system) []module {
 	byPath := map[string]module{}
@@ -148,7 +169,8 @@ func licenseTexts(systems []system) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("thru is linked with the following libraries. Their licences ask to be passed on.\n")
+	b.WriteString("thru is linked with the following libraries. Their licences ask to be passed on.\n" +
+		"The sources of a library: go mod download -json PATH@VERSION. Those that thru changes are in .ci/slim of its sources.\n")
 	for _, text := range texts {
 		fmt.Fprintf(&b, "\n%s\n%s\n%s\n", strings.Repeat("=", 80), under[text], text)
 	}

@@ -127,7 +127,7 @@ func (r *release) prepare() error {
 		}
 		r.systems[i].modules = modules
 	}
-	if err := addLicenses(r.systems); err != nil {
+	if err := addLicenses(r.root, r.systems); err != nil {
 		return err
 	}
 	if err := r.stageTrees(); err != nil {

@@ -42,8 +42,8 @@ func (r *release) writeMaterials(s system) error {
 func component(m module) cdx.Component {
 	url := "pkg:golang/" + m.path + "@" + m.version
 	c := cdx.Component{BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: m.path, Version: m.version, PackageURL: url, Licenses: licenses(m.licenses)}
-	if m.changed {
-		c.Modified, c.Pedigree = new(true), &cdx.Pedigree{Notes: "changed by .ci/slim: smaller, the same behaviour"}
+	if m.copied != "" {
+		c.Modified, c.Pedigree = new(true), &cdx.Pedigree{Notes: "changed or replaced by .ci/slim of the sources, which says how"}
 	}
 	return c
 }

@@ -358,6 +358,10 @@ func TestLicenses(t *testing.T) {
 	if err := m.readLicenses(folder); err != nil || len(m.texts) != 2 {
 		t.Errorf("%q, %v", m.texts, err)
 	}
+	copyleft := module{path: "example.org/copyleft", licenses: []string{"BSD-2-Clause", "LGPL-3.0"}}
+	if m.permitted() != nil || copyleft.permitted() == nil {
+		t.Errorf("%v; %v", m.permitted(), copyleft.permitted())
+	}
 	same := module{path: "example.org/same", version: "v2.0.0", texts: m.texts}
 	text := licenseTexts([]system{{modules: []module{m, same}}, {modules: []module{m}}})
 	if strings.Count(text, "Permission is hereby") != 1 || strings.Count(text, "example.org/none v1.0.0") != 2 || strings.Count(text, "example.org/same v2.0.0") != 2 {
