@@ -366,6 +366,15 @@ func (e *env) printError(err error) {
 	}
 }
 
+// described prints an error for people, and returns it for a document of its own with the error that ends the command.
+func (e *env) described(err error) (*measure.Error, error) {
+	if err == nil {
+		return nil, nil
+	}
+	e.ErrorLines(err)
+	return console.UnsecretError(control.Describe(err)), console.Printed(err)
+}
+
 // document returns an empty document of this command.
 func (e *env) document() *measure.Document {
 	return &measure.Document{

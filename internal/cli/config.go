@@ -12,9 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thru/internal/cli/console"
 	"thru/internal/cli/settings"
-	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -315,10 +313,7 @@ func (c *configCmd) Run(_ context.Context, e *env) error {
 		warnVariables(e, s, all)
 		return wrong
 	}
-	if wrong != nil {
-		e.ErrorLines(wrong)
-		out.Error, wrong = control.Describe(wrong), console.Printed(wrong)
-	}
+	out.Error, wrong = e.described(wrong)
 	return cmp.Or(printJSON(e.Out, out), wrong)
 }
 

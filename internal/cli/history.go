@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"thru/internal/cli/console"
-	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/library"
 	"thru/internal/measure"
@@ -120,9 +118,8 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 		if !c.JSON {
 			return err
 		}
-		e.ErrorLines(err)
-		list.Error = control.Describe(err)
-		return cmp.Or(printJSON(e.Out, list), console.Printed(err))
+		list.Error, err = e.described(err)
+		return cmp.Or(printJSON(e.Out, list), err)
 	}
 	if c.JSON {
 		return printJSON(e.Out, list)

@@ -15,10 +15,8 @@ import (
 	"time"
 
 	"thru/internal/bus"
-	"thru/internal/cli/console"
 	"thru/internal/cli/settings"
 	"thru/internal/cli/support"
-	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/measure"
@@ -80,7 +78,7 @@ func (c *versionCmd) Run(_ context.Context, e *env) error {
 type supportCmd struct {
 	File          string `arg:"" optional:"" name:"file" type:"newfile" help:"Output file (default: thru-support-DATE.tar.gz here)."`
 	Results       int    `name:"results" default:"5" placeholder:"N" help:"How many of the newest results to add (default 5)."`
-	KeepAddresses bool   `name:"keep-addresses" help:"Leave IP and MAC addresses as they are. Names, users, tokens and keys are always replaced."`
+	KeepAddresses bool   `name:"keep-addresses" help:"Leave IP and MAC addresses as they are. Names and secrets are always replaced."`
 	Yes           bool   `name:"yes" help:"Write it without asking."`
 	JSON          bool   `name:"json" help:"Print JSON."`
 	storeFile
@@ -94,6 +92,12 @@ type supported struct {
 	Missing []string       `json:"missing"` // parts that are not there, with the reason
 	Error   *measure.Error `json:"error"`
 }
+
+// replaced explains the table.
+const replaced = `names: of hosts, users, VMs, networks, labels, domains; UUIDs, public keys
+addresses: IP, MAC; secrets: passwords, join strings, tokens, private keys
+kept: interfaces, hardware, versions, files and folders but a home's name
+`
 
 // Run lists the parts, asks, and writes the file; it replaces none.
 func (c *supportCmd) Run(ctx context.Context, e *env) error {
@@ -109,6 +113,7 @@ func (c *supportCmd) Run(ctx context.Context, e *env) error {
 		for _, m := range out.Missing {
 			fmt.Fprintf(e.Out, "  not there: %s\n", fault.Printable(m))
 		}
+		fmt.Fprint(e.Out, replaced)
 	}
 	if err == nil && !c.Yes {
 		err = e.Confirm(ctx, fmt.Sprintf("Write %s?", out.File), "nothing was written")
@@ -120,15 +125,12 @@ func (c *supportCmd) Run(ctx context.Context, e *env) error {
 		}
 	}
 	out.Written = err == nil
-	switch {
-	case c.JSON && err != nil:
-		e.ErrorLines(err)
-		out.Error, err = control.Describe(err), console.Printed(err)
-	case err == nil && !c.JSON:
-		fmt.Fprintf(e.Out, "written: %s; to read it first: tar -xzf %[1]s\n", out.File)
-	}
 	if c.JSON {
-		err = cmp.Or(printJSON(e.Out, out), err)
+		out.Error, err = e.described(err)
+		return cmp.Or(printJSON(e.Out, out), err)
+	}
+	if err == nil {
+		fmt.Fprintf(e.Out, "written: %s; to read it first: tar -xzf %[1]s\n", out.File)
 	}
 	return err
 }
@@ -149,7 +151,7 @@ func (c *supportCmd) collect(ctx context.Context, out *supported, e *env) error 
 	for _, x := range []struct {
 		what string
 		err  error
-	}{{"settings", addSettings(r, out)}, {"results", c.addResults(ctx, e, out)}, {"journal", addJournal(ctx, out)}} {
+	}{{"settings", addSettings(r, out)}, {"results", c.addResults(ctx, e, r, out)}, {"journal", addJournal(ctx, out)}} {
 		if x.err != nil {
 			out.Missing = append(out.Missing, x.what+": "+fault.Plain(x.err.Error()))
 		}
@@ -160,22 +162,40 @@ func (c *supportCmd) collect(ctx context.Context, out *supported, e *env) error 
 // namedFlags are flags whose values are names.
 const namedFlags = "name label controller end-point host pair plan username vm agent operator registry nats hypervisor from to"
 
+// addNames adds the values of a flag if they are names, or have one, such as site=east.
+func addNames(r *support.Redactor, flag string, values ...string) {
+	for _, value := range values {
+		if slices.Contains(strings.Fields(namedFlags), flag) && !filepath.IsAbs(value) { // a file may be given for a name
+			r.Name(value[strings.Index(value, "=")+1:])
+		}
+	}
+}
+
+// addTyped adds the names in the arguments of a command.
+func addTyped(r *support.Redactor, args []string) {
+	for i, arg := range args {
+		flag, value, with := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if !with && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if strings.HasPrefix(arg, "--") {
+			addNames(r, flag, value)
+		}
+	}
+}
+
 // addSettings adds what the files set, and which variables are set.
 func addSettings(r *support.Redactor, out *supported) error {
 	s, err := settings.Load(settings.Paths(), os.Environ())
 	for _, one := range s.Written {
-		if flag := one.Key[strings.LastIndex(one.Key, ".")+1:]; slices.Contains(strings.Fields(namedFlags), flag) {
-			for _, value := range one.Values {
-				r.Name(value[strings.Index(value, "=")+1:])
-			}
-		}
+		addNames(r, one.Key[strings.LastIndex(one.Key, ".")+1:], one.Values...)
 	}
 	out.Parts = append(out.Parts, support.Part{Name: "settings.json", Value: map[string]any{"files": s.Files, "variables": s.Variables(), "written": s.Written}})
 	return err
 }
 
 // addResults adds the newest results of the store.
-func (c *supportCmd) addResults(ctx context.Context, e *env, out *supported) error {
+func (c *supportCmd) addResults(ctx context.Context, e *env, r *support.Redactor, out *supported) error {
 	if c.Results < 1 {
 		return nil
 	}
@@ -184,6 +204,7 @@ func (c *supportCmd) addResults(ctx context.Context, e *env, out *supported) err
 		for _, x := range found {
 			doc, gerr := s.Get(ctx, x.ID)
 			if err = errors.Join(err, gerr); gerr == nil {
+				addTyped(r, doc.Arguments)
 				out.Parts = append(out.Parts, support.Part{Name: "result-" + x.ID + ".json", Value: doc})
 			}
 		}

@@ -42,26 +42,26 @@ type Removed struct {
 
 // Redactor replaces names, addresses and secrets.
 type Redactor struct {
-	keepAddresses    bool
-	names, addresses map[string]string // with their substitutes, in lower case
-	pattern          *regexp.Regexp    // of the names; nil: not made yet
+	keepAddresses         bool
+	names, addresses, ids map[string]string // with their substitutes, in lower case
+	pattern               *regexp.Regexp    // of the names; nil: not made yet
 }
 
 // New returns a Redactor.
 func New(keepAddresses bool) *Redactor {
-	return &Redactor{keepAddresses: keepAddresses, names: map[string]string{}, addresses: map[string]string{}}
+	return &Redactor{keepAddresses: keepAddresses, names: map[string]string{}, addresses: map[string]string{}, ids: map[string]string{}}
 }
 
 // Keys of a document with names of machines, people and places, and keys of lists whose entries have a name.
 const (
-	namedKeys  = "hostname host_name guest guest_name uuid instance_uuid serial folder network datacenter cluster datastore resource_pool port_group switch url server_fingerprint"
-	namedLists = "end_points guests hosts switches port_groups datastores plan"
+	namedKeys  = "hostname host_name guest guest_name uuid instance_uuid serial folder network datacenter cluster datastore resource_pool port_group switch url server_fingerprint caller controller"
+	namedLists = "end_points guests host hosts switches port_groups datastores plan"
 	// sameKeys are keys of thru's own words.
 	sameKeys = "schema thru_version command protocol engine io kind cause gate knob unit os arch kernel driver code"
 )
 
-// plainWords are no names of anybody.
-const plainWords = "local localhost none root http https"
+// plainWords are no names of anybody: thru's own words, words of its hints, and users that systems have.
+const plainWords = "local localhost none root admin administrator ubuntu debian nobody user host name file path url share controller fleet thru http https"
 
 // leastName is how many letters a name has at least to be replaced within a text, where shorter ones are words.
 const leastName = 3
@@ -108,12 +108,7 @@ func (r *Redactor) Redact(parts []Part) error {
 			return fmt.Errorf("support: reading %s: %w", parts[i].Name, err)
 		}
 		parts[i].Value = plain
-		walk(plain, "", "", func(s, key, above string) string {
-			if has(namedKeys, key) || above == "labels" || key == "name" && has(namedLists, above) {
-				r.Name(s)
-			}
-			return s
-		})
+		walk(plain, "", "", r.learn)
 	}
 	for i := range parts {
 		p := &parts[i]
@@ -135,12 +130,42 @@ func (r *Redactor) Redact(parts []Part) error {
 	return nil
 }
 
-// walk replaces all texts of a JSON value by what do returns for them, with their key and the key above it.
+// learn adds the names in a text of a document, or of the journal.
+func (r *Redactor) learn(text, key, above string) string {
+	if has(namedKeys, key) || above == "labels" || key == "name" && has(namedLists, above) {
+		r.Name(text)
+	}
+	for _, found := range naming().FindAllStringSubmatch(text, -1) {
+		r.Name(found[1:]...) // most are empty
+	}
+	for _, line := range hostLine().FindAllStringSubmatch(text, -1) {
+		for _, field := range strings.Split(line[1], "  ") {
+			if _, value, label := strings.Cut(field, "="); label {
+				r.Name(value)
+			}
+		}
+	}
+	for _, line := range jsonLine().FindAllStringSubmatch(text, -1) {
+		var event any
+		if json.Unmarshal([]byte(line[1]), &event) == nil { // else it is a line of something else
+			walk(event, "", "", r.learn)
+		}
+	}
+	return text
+}
+
+// walk replaces all texts of a JSON value by what do returns for them, with their key and the key above it. Keys of labels
+// are the user's texts too.
 func walk(value any, key, above string, do func(s, key, above string) string) any {
 	switch v := value.(type) {
 	case map[string]any:
-		for k, x := range v {
-			v[k] = walk(x, k, key, do)
+		for k, x := range maps.Clone(v) {
+			delete(v, k)
+			x = walk(x, k, key, do)
+			if key == "labels" {
+				k = do(k, "", "")
+			}
+			v[k] = x
 		}
 	case []any:
 		for i, x := range v {
@@ -154,13 +179,32 @@ func walk(value any, key, above string, do func(s, key, above string) string) an
 
 func has(words, word string) bool { return slices.Contains(strings.Fields(words), word) }
 
+// naming finds places of texts whose group is a name: home folders, hosts of URLs, of users and of failed lookups, and what
+// a host and a controller log of each other.
+var naming = unit.Pattern(`(?m)(?:/home/|/Users/|\\Users\\)([^/\\\s":]+)` +
+	`|\b[A-Za-z][A-Za-z0-9+.]*://(?:[^\s/@"']*@)?([^\s/:"'@\[\]?#,;)]+)` +
+	`|[A-Za-z0-9._%+-]@([A-Za-z0-9][A-Za-z0-9.-]*)` +
+	`|\blookup ([^\s:]+)` +
+	`|\bserves under (\S+) .*as ([^\s;]+); ready` +
+	`| thru\S*: [+!-] (?:a host that calls itself )?([^\s:]+)`)
+
+// Lines of the journal: a host that joins a controller, with its labels; an event of --log json.
+var (
+	hostLine = unit.Pattern(`(?m) thru\S*: \+ (.*)`)
+	jsonLine = unit.Pattern(`(?m) thru\S*: (\{.*\})$`)
+)
+
 // Forms of what is replaced in texts.
 var (
-	mac  = unit.Pattern(`\b[0-9a-fA-F]{2}([:-])(?:[0-9a-fA-F]{2}[:-]){4}[0-9a-fA-F]{2}\b`)
-	four = unit.Pattern(`\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b`)
+	mac  = unit.Pattern(`\b[0-9a-fA-F]{2}([:-])(?:[0-9a-fA-F]{2}[:-]){4}[0-9a-fA-F]{2}\b|\b[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\b`)
+	four = unit.Pattern(`[0-9]{1,3}(?:\.[0-9]{1,3}){3}`)
 	six  = unit.Pattern(`[0-9a-fA-F]*:[0-9a-fA-F:]*:[0-9a-fA-F:.]*`)
 	home = unit.Pattern(`(/home/|/Users/|\\Users\\)[^/\\\s":]+`)
 	user = unit.Pattern(`[A-Za-z0-9._%+-]+@`)
+	id   = unit.Pattern(`\b(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[A-Z][A-Z2-7]{55})\b|\bSHA256:[A-Za-z0-9+/]{43}` +
+		`|(?i)\b(?:[a-z0-9-]+\.)+(?:com|net|org|edu|gov|corp|lan|local|internal|intranet|localdomain|arpa)\b`)
+	secret = unit.Pattern(`(?i)((?:password|passwd|passphrase|token|secret|api[_-]?key|authorization)["']?\s*[=:]\s*["']?(?:(?:bearer|basic) )?)[^\s"',;&]+` +
+		`|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*|\beyJ[\w-]+\.[\w-]+\.[\w-]+`)
 )
 
 // Text returns a text without names, addresses and secrets.
@@ -169,27 +213,56 @@ func (r *Redactor) Text(text string, n *Removed) string {
 		n.Names++
 		return other
 	}
-	clean := fault.Unsecret(text)
+	clean := secret().ReplaceAllString(fault.Unsecret(text), "$1***")
 	if clean != text {
 		n.Secrets++
 	}
 	clean = home().ReplaceAllStringFunc(clean, func(s string) string { n.Names++; return s[:strings.LastIndexAny(s, `/\`)+1] + "user" })
 	if forms := r.forms(); forms != nil {
-		clean = forms.ReplaceAllStringFunc(clean, func(s string) string {
+		clean = forms.ReplaceAllStringFunc(strings.ReplaceAll(clean, "_", gap), func(s string) string {
 			n.Names++
-			return r.names[strings.ToLower(s)]
+			return r.names[strings.ToLower(strings.ReplaceAll(s, gap, "_"))]
 		})
+		clean = strings.ReplaceAll(clean, gap, "_")
 	}
 	clean = user().ReplaceAllStringFunc(clean, func(string) string { n.Names++; return "user@" })
+	clean = id().ReplaceAllStringFunc(clean, func(s string) string {
+		n.Names++
+		if r.ids[s] == "" {
+			r.ids[s] = fmt.Sprintf("id-%d", len(r.ids)+1)
+		}
+		return r.ids[s]
+	})
 	if r.keepAddresses {
 		return clean
 	}
 	clean = mac().ReplaceAllStringFunc(clean, func(s string) string { return r.address(s, true, n) })
-	for _, form := range []*regexp.Regexp{four(), six()} {
-		clean = form.ReplaceAllStringFunc(clean, func(s string) string { return r.address(s, false, n) })
-	}
-	return clean
+	clean = four().ReplaceAllStringFunc(clean, func(s string) string { return r.address(s, false, n) })
+	return six().ReplaceAllStringFunc(clean, func(s string) string { return r.within(s, n) })
 }
+
+// within replaces the addresses in a text of digits and colons: "from:fd00::7." has one.
+func (r *Redactor) within(s string, n *Removed) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		end := i
+		for j := min(len(s), i+longest); end == i && j > i+1 && (i == 0 || s[i-1] == ':'); j-- {
+			if _, err := netip.ParseAddr(s[i:j]); err == nil {
+				b.WriteString(r.address(s[i:j], false, n))
+				end = j
+			}
+		}
+		if end == i {
+			b.WriteByte(s[i])
+		} else {
+			i = end - 1
+		}
+	}
+	return b.String()
+}
+
+// longest is the length of the longest address.
+const longest = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
 
 // forms returns the pattern of all names, the longest first; nil if no name is long enough.
 func (r *Redactor) forms() *regexp.Regexp {
@@ -200,11 +273,22 @@ func (r *Redactor) forms() *regexp.Regexp {
 		}
 		slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
 		for i, name := range names {
-			names[i] = regexp.QuoteMeta(name)
+			names[i] = edge(name[0]) + strings.ReplaceAll(regexp.QuoteMeta(name), "_", gap) + edge(name[len(name)-1])
 		}
-		r.pattern = regexp.MustCompile(`(?i)\b(?:` + strings.Join(names, "|") + `)\b`)
+		r.pattern = regexp.MustCompile(`(?i)` + strings.Join(names, "|"))
 	}
 	return r.pattern
+}
+
+// gap stands for _, which is a letter to regular expressions, while names are looked for: web1_eth0.pcap has one.
+const gap = "\ue000"
+
+// edge is the end of a word after or before this byte; other bytes, such as those of ö, need none.
+func edge(b byte) string {
+	if b >= '0' && b <= '9' || b >= 'a' && b <= 'z' {
+		return `\b`
+	}
+	return ""
 }
 
 // address returns the substitute of an address: one for tests (RFC 2544) or for documents (RFC 3849), or a local MAC.

@@ -18,8 +18,8 @@ func TestText(t *testing.T) {
 		"10.1.2.3:5200 and 10.1.2.3":            "198.18.0.2:5200 and 198.18.0.2",
 		"[fd00::7]:5200, fe80::1%eth0":          "[2001:db8::3]:5200, 2001:db8::4%eth0",
 		"52:54:00:AB:cd:ef at 12:34:56":         "02:00:00:00:00:01 at 12:34:56",
-		"ssh://root@esx2 -> fleet/kvm3":         "name-4 -> name-6", // hosts of them: esx2, fleet, kvm3
-		"esx2: kvm3 of fleet, root@esx2":        "name-5: name-8 of name-7, user@name-5",
+		"ssh://root@esx2 -> crew/kvm3":          "name-4 -> name-6", // hosts of them: esx2, crew, kvm3
+		"esx2: kvm3 of crew, root@esx2":         "name-5: name-8 of name-7, user@name-5",
 		"127.0.0.1, ::1, 0.0.0.0, 224.0.0.1":    "127.0.0.1, ::1, 0.0.0.0, 224.0.0.1",
 		"/home/ann/x.html, /var/log":            "/home/user/x.html, /var/log",
 		"ssh ann@web1":                          "ssh user@name-1",
@@ -28,7 +28,7 @@ func TestText(t *testing.T) {
 		"kernel 6.12.1, 2.5G, a.b.c, 300.1.1.1": "kernel 6.12.1, 2.5G, a.b.c, 300.1.1.1",
 	} {
 		r := New(false)
-		r.Name("web1", "db.example.com", "local", "", "10.9.9.9", "ssh://root@esx2", "fleet/kvm3")
+		r.Name("web1", "db.example.com", "local", "", "10.9.9.9", "ssh://root@esx2", "crew/kvm3")
 		r.Text("10.1.2.3 fd00::7 fe80::1 52:54:00:ab:cd:ef", &Removed{}) // numbers them
 		if got := r.Text(text, &Removed{}); got != want {
 			t.Errorf("%s\n got %s\nwant %s", text, got, want)
@@ -73,6 +73,46 @@ func TestJSON(t *testing.T) {
 	}
 	if n.Names != 6 || n.Addresses != 1 || n.Secrets != 0 {
 		t.Errorf("counted %+v", n)
+	}
+}
+
+// TestHostile: names, addresses and secrets stand where no key tells them, beside letters and signs that hide them.
+func TestHostile(t *testing.T) {
+	const journal = `2026-11-28T12:00:01+0000 gw9 thru[7]: + secret-db  site=geheim  dept=Köln Ost  10.20.30.1  4 CPUs  thru 1.0
+2026-11-28T12:00:02+0000 gw9 thru[7]: - secret-gone is offline
+2026-11-28T12:00:03+0000 gw9 thru[7]: ! a host that calls itself secret-twin is refused: another key
+2026-11-28T12:00:04+0000 gw9 thru[7]: serves under secret-fleet at 10.20.30.9:5200 as secret-own; ready
+2026-11-28T12:00:05+0000 gw9 thru[7]: dial tcp: lookup secret-lost: no such host; from:fd00:77::7. to fd00:77::8: refused
+2026-11-28T12:00:06+0000 gw9 thru[7]: /export/home/q.secret-home/x, C:\Users\secret-win\x, file://secret-nas/x, sftp://secret-ann@secret-ftp/x
+2026-11-28T12:00:07+0000 gw9 thru[7]: mail to secret-bob@mail.secret-corp.com; api.secret-cloud.net; host_10.20.30.4_x; ::ffff:10.20.30.5
+2026-11-28T12:00:08+0000 gw9 thru[7]: {"event":"host","host":{"name":"secret-json","labels":{"rack":"secret-rack"}},"text":"+ secret-json"}
+2026-11-28T12:00:09+0000 gw9 thru[7]: {"event":"host", half a line
+2026-11-28T12:00:10+0000 gw9 thru[7]: token=secret-token-1 "password":"secret-word" Authorization: Bearer secret-bearer
+2026-11-28T12:00:11+0000 gw9 thru[7]: eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2VjcmV0LXNpZ25hdHVyZQ 5254.00ab.cdef
+2026-11-28T12:00:12+0000 gw9 thru[7]: key UBZ4KRCMTQ2YPGVC5PWE2N6OEVY2TLXSFWLX3ZDUTQ5YNN2DGA2LHRXQ, 9f86d081-884c-4d63-a159-19d1f0a1c2d3
+2026-11-28T12:00:13+0000 gw9 thru[7]: secret-db_eth0.pcap, 東京-7 and GEHEIM, secret-gonexyz
+-----BEGIN OPENSSH PRIVATE KEY-----
+c2VjcmV0LWtleQ
+-----END OPENSSH PRIVATE KEY-----`
+	document := `{"schema":"thru.result/2","end_points":[{"name":"東京-7","labels":{"secret-json":"x"},"facts":{"hostname":"gw9"}}],"summary":"12:34:56 at 東京-7, 5 of 7 streams"}`
+	parts := []Part{{Name: "journal.txt", Value: journal}, {Name: "a.json", Value: new(json.RawMessage(document))}}
+	if err := New(false).Redact(parts); err != nil {
+		t.Fatal(err)
+	}
+	all := string(parts[0].Text) + string(parts[1].Text)
+	for _, secret := range []string{
+		"secret-db", "geheim", "Köln", "10.20.30.", "secret-gone ", "secret-twin", "secret-fleet", "secret-own", "secret-lost", "fd00:77", "secret-home", "secret-win",
+		"secret-nas", "secret-ann", "secret-ftp", "secret-bob", "secret-corp", "secret-cloud", "secret-json", "secret-rack", "secret-token", "secret-word", "secret-bearer",
+		"eyJ", "5254", "UBZ4", "9f86d081", "東京", "GEHEIM", "c2VjcmV0LWtleQ", "gw9",
+	} {
+		if strings.Contains(all, secret) {
+			t.Errorf("%s is in\n%s", secret, all)
+		}
+	}
+	for _, stays := range []string{"12:34:56 at name-", "5 of 7 streams", "no such host", "_eth0.pcap", "secret-gonexyz", "half a line", "4 CPUs"} {
+		if !strings.Contains(all, stays) {
+			t.Errorf("%s is not in\n%s", stays, all)
+		}
 	}
 }
 
