@@ -5,13 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"thru/internal/cli/console"
+	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/measure"
 	"thru/internal/remote"
 	"thru/internal/service"
 	"thru/internal/unit"
@@ -24,9 +28,63 @@ type serviceCmd struct {
 	Status  serviceStatusCmd  `cmd:"" help:"Print whether the service is installed and runs; exit code 1 if it does not run."`
 }
 
-// roleArg chooses the service.
+// roleArg chooses the service, and how the answer is printed.
 type roleArg struct {
 	Role string `arg:"" optional:"" enum:"serve,control" default:"serve" help:"serve (the default) or control."`
+	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+// serviceState is what --json prints.
+type serviceState struct {
+	Service   string         `json:"service"` // "thru-serve"
+	Manager   string         `json:"manager"`
+	Installed bool           `json:"installed"` // whole; false too if files are missing
+	Running   bool           `json:"running"`
+	Files     []string       `json:"files"`         // that are there
+	Missing   []string       `json:"missing_files"` // of a half installation
+	Steps     []string       `json:"steps"`         // done, or with --dry-run planned
+	Changed   bool           `json:"changed"`
+	Log       string         `json:"log_command"`
+	State     string         `json:"state_folder"`
+	Error     *measure.Error `json:"error"`
+
+	plan service.Plan
+	json bool
+	out  io.Writer
+}
+
+// newServiceState plans the service. Its steps are printed unless JSON is wanted.
+func newServiceState(e *env, u service.Unit, asJSON bool) (*serviceState, error) {
+	p, err := u.Plan()
+	return &serviceState{Service: u.Name(), Manager: p.Manager, Log: p.Logs, State: p.State, Steps: []string{}, plan: p, json: asJSON, out: e.Out}, err
+}
+
+// did prints or keeps a step.
+func (s *serviceState) did(step string) {
+	if s.Steps = append(s.Steps, step); !s.json {
+		fmt.Fprintln(s.out, step)
+	}
+}
+
+// read reads what is there.
+func (s *serviceState) read(ctx context.Context) {
+	found, missing := s.plan.Found()
+	s.Running = s.plan.Runs(ctx, service.Run)
+	s.Files, s.Missing = append([]string{}, found...), append([]string{}, missing...)
+	s.Installed = len(missing) == 0 && (len(found) > 0 || s.Running)
+}
+
+// end prints the last line, or the document with the error.
+func (s *serviceState) end(ctx context.Context, e *env, line string, err error) error {
+	if s.json {
+		s.read(ctx)
+		s.Error, err = e.described(err)
+		return cmp.Or(printJSON(e.Out, s), err)
+	}
+	if err == nil && line != "" {
+		_, err = fmt.Fprintln(e.Out, line)
+	}
+	return err
 }
 
 type serviceInstallCmd struct {
@@ -36,6 +94,7 @@ type serviceInstallCmd struct {
 	Restart    bool     `name:"restart" help:"Restart it even if nothing changes, such as after thru itself was replaced."`
 	Yes        bool     `name:"yes" help:"Do not ask."`
 	DryRun     bool     `name:"dry-run" help:"Only print what would be written and run."`
+	JSON       bool     `name:"json" help:"Print JSON."`
 }
 
 // Run installs the service.
@@ -44,35 +103,32 @@ func (c *serviceInstallCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	p, err := u.Plan()
+	s, err := newServiceState(e, u, c.JSON)
 	if err != nil {
 		return err
 	}
+	planned := s.plan.Describe()
 	if c.DryRun {
-		for _, line := range p.Describe() {
-			fmt.Fprintln(e.Out, line)
+		for _, line := range planned {
+			s.did(line)
 		}
-		return nil
+		return s.end(ctx, e, "", nil)
 	}
 	if err := cmp.Or(service.NeedsRoot(), u.Check()); err != nil {
 		return err
 	}
 	if !c.Yes {
-		fmt.Fprintf(e.Err, "%s will run thru %s:\n  %s\n", p.Manager, u.Role, strings.Join(p.Describe(), "\n  "))
+		fmt.Fprintf(e.Err, "%s will run thru %s:\n  %s\n", s.Manager, u.Role, strings.Join(planned, "\n  "))
 		if err := e.Confirm(ctx, "Install it?", "nothing was installed"); err != nil {
 			return err
 		}
 	}
-	changed, err := p.Install(ctx, service.Run, c.Restart, func(did string) { fmt.Fprintln(e.Out, did) })
-	if err != nil {
-		return err
+	s.Changed, err = s.plan.Install(ctx, service.Run, c.Restart, s.did)
+	line := fmt.Sprintf("%s runs. Log: %s; undo: thru service remove %s", s.Service, s.Log, u.Role)
+	if !s.Changed {
+		line = s.Service + " is installed like this already, and runs"
 	}
-	if !changed {
-		fmt.Fprintf(e.Out, "%s is installed like this already, and runs\n", u.Name())
-		return nil
-	}
-	_, err = fmt.Fprintf(e.Out, "%s runs. Log: %s; undo: thru service remove %s\n", u.Name(), p.Logs, u.Role)
-	return err
+	return s.end(ctx, e, line, err)
 }
 
 // unit reads the flags of the service as the service will read them.
@@ -140,57 +196,45 @@ type serviceRemoveCmd struct {
 
 // Run removes the service.
 func (c *serviceRemoveCmd) Run(ctx context.Context, e *env) error {
-	u := service.Unit{Role: c.Role}
-	p, err := u.Plan()
-	if err == nil {
-		err = service.NeedsRoot()
-	}
-	if err != nil {
+	s, err := newServiceState(e, service.Unit{Role: c.Role}, c.JSON)
+	if err = cmp.Or(err, service.NeedsRoot()); err != nil {
 		return err
 	}
-	found, _ := p.Found()
-	if !c.Yes && len(found) > 0 {
-		if err := e.Confirm(ctx, fmt.Sprintf("Stop %s, and remove %s?", u.Name(), strings.Join(found, ", ")), "nothing was removed"); err != nil {
+	if found, _ := s.plan.Found(); !c.Yes && len(found) > 0 {
+		if err := e.Confirm(ctx, fmt.Sprintf("Stop %s, and remove %s?", s.Service, strings.Join(found, ", ")), "nothing was removed"); err != nil {
 			return err
 		}
 	}
-	removed, err := p.Remove(ctx, service.Run, func(did string) { fmt.Fprintln(e.Out, did) })
-	if err != nil {
-		return err
+	s.Changed, err = s.plan.Remove(ctx, service.Run, s.did)
+	line := fmt.Sprintf("%s is removed; its identity and results stay in %s", s.Service, s.State)
+	if !s.Changed {
+		line = s.Service + " is not installed"
 	}
-	if !removed {
-		_, err = fmt.Fprintf(e.Out, "%s is not installed\n", u.Name())
-		return err
-	}
-	_, err = fmt.Fprintf(e.Out, "%s is removed; its identity and results stay in %s\n", u.Name(), p.State)
-	return err
+	return s.end(ctx, e, line, err)
 }
 
 type serviceStatusCmd struct{ roleArg }
 
 // Run prints the state of the service.
 func (c *serviceStatusCmd) Run(ctx context.Context, e *env) error {
-	u := service.Unit{Role: c.Role}
-	p, err := u.Plan()
+	s, err := newServiceState(e, service.Unit{Role: c.Role}, c.JSON)
 	if err != nil {
 		return err
 	}
-	found, missing := p.Found()
-	runs := p.Runs(ctx, service.Run)
-	install := "thru service install " + c.Role
+	s.read(ctx)
+	install, line := "thru service install "+c.Role, fmt.Sprintf("%s runs under %s; log: %s", s.Service, s.Manager, s.Log)
 	switch {
-	case runs && len(missing) == 0:
-		_, err = fmt.Fprintf(e.Out, "%s runs under %s; log: %s\n", u.Name(), p.Manager, p.Logs)
-		return err
-	case len(found) == 0 && !runs:
-		return fault.Failf(install, "%s is not installed", u.Name())
-	case len(missing) > 0 && len(found) > 0:
-		return fault.Failf(install+" completes it; thru service remove "+c.Role+" undoes it", "%s is half installed: %s is missing", u.Name(), strings.Join(missing, ", "))
-	case runs:
-		_, err = fmt.Fprintf(e.Out, "%s runs; another program installed it\n", u.Name())
-		return err
+	case s.Running && len(s.Missing) == 0:
+	case len(s.Files) == 0 && !s.Running:
+		err = fault.Failf(install, "%s is not installed", s.Service)
+	case len(s.Missing) > 0 && len(s.Files) > 0:
+		err = fault.Failf(install+" completes it; thru service remove "+c.Role+" undoes it", "%s is half installed: %s is missing", s.Service, strings.Join(s.Missing, ", "))
+	case s.Running:
+		line = s.Service + " runs; another program installed it"
+	default:
+		err = fault.Failf("see why: "+s.Log+"; start it: "+install, "%s is installed, and does not run", s.Service)
 	}
-	return fault.Failf("see why: "+p.Logs+"; start it: "+install, "%s is installed, and does not run", u.Name())
+	return s.end(ctx, e, line, err)
 }
 
 // deployCmd installs thru serve as a service on hosts over ssh.
@@ -202,10 +246,38 @@ type deployCmd struct {
 	Undo       bool     `name:"undo" help:"Remove the service, and the program that thru deploy has put there; one from before comes back. Identity and results stay."`
 	DryRun     bool     `name:"dry-run" help:"Only log in and print what would be done."`
 	Yes        bool     `name:"yes" help:"Do not ask."`
+	JSON       bool     `name:"json" help:"Print JSON."`
 }
 
 // deploysAtOnce limits the hosts that are changed at the same time.
 const deploysAtOnce = 8
+
+// deployed is what --json prints.
+type deployed struct {
+	Controller string         `json:"controller,omitempty"`
+	DryRun     bool           `json:"dry_run"`
+	Hosts      []deployedHost `json:"hosts"`
+	Error      *measure.Error `json:"error"`
+}
+
+// deployedHost is a host of it.
+type deployedHost struct {
+	Host   string         `json:"host"` // as typed
+	System string         `json:"system,omitempty"`
+	Plan   string         `json:"plan,omitempty"` // empty: not reached
+	Done   bool           `json:"done"`
+	Error  *measure.Error `json:"error"`
+
+	site *remote.Site
+	err  error
+}
+
+// fail records an error of the host.
+func (h *deployedHost) fail(err error) {
+	if h.err = err; err != nil {
+		h.Error = console.UnsecretError(control.Describe(err))
+	}
+}
 
 // Run deploys.
 func (c *deployCmd) Run(ctx context.Context, e *env) error {
@@ -213,58 +285,77 @@ func (c *deployCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	sites := make([]*remote.Site, len(c.Hosts))
-	errs := inParallel(len(c.Hosts), func(i int) (err error) {
-		sites[i], err = remote.Dialer{Network: e.network}.Survey(ctx, c.Hosts[i])
-		return err
-	})
+	d := deployed{Controller: name, DryRun: c.DryRun, Hosts: make([]deployedHost, len(c.Hosts))}
 	defer func() {
-		for _, s := range sites {
-			if s != nil {
-				s.Close()
+		for _, h := range d.Hosts {
+			if h.site != nil {
+				h.site.Close()
 			}
 		}
 	}()
-	reached := 0
-	for i, s := range sites {
-		if s == nil {
-			fmt.Fprintf(e.Out, "%s: not reached\n", c.Hosts[i])
-			continue
-		}
-		reached++
-		fmt.Fprintf(e.Out, "%s (%s): %s\n", s.Name, s.System, c.plan(e, s, name))
-	}
-	if reached == 0 || c.DryRun {
-		return errors.Join(errs...)
-	}
-	if !c.Yes {
+	c.survey(ctx, e, &d)
+	reached := unit.CountFunc(d.Hosts, func(h deployedHost) bool { return h.site != nil })
+	if reached > 0 && !c.DryRun && !c.Yes {
 		if err := e.Confirm(ctx, "Do this on "+unit.Plural(reached, "host")+"?", "nothing was changed"); err != nil {
 			return err
 		}
 	}
-	var mu sync.Mutex
-	errs = append(errs, inParallel(len(sites), func(i int) error {
-		s := sites[i]
-		if s == nil {
-			return nil
-		}
-		done, err := "serves under "+name, error(nil)
-		if c.Undo {
-			done, err = "the service is removed", s.Undo(ctx)
-		} else {
-			err = s.Install(ctx, join, c.flags())
-		}
-		if err == nil {
-			mu.Lock()
-			defer mu.Unlock()
-			fmt.Fprintf(e.Out, "%s: %s\n", s.Name, done)
-		}
+	if reached > 0 && !c.DryRun {
+		c.carryOut(ctx, e, &d, join)
+	}
+	err = errors.Join(unit.Mapped(d.Hosts, func(h deployedHost) error { return h.err })...)
+	if !c.JSON {
 		return err
-	})...)
-	if !c.Undo {
+	}
+	d.Error, err = e.described(err)
+	return cmp.Or(printJSON(e.Out, d), err)
+}
+
+// survey logs in at the hosts, and prints the plan for each.
+func (c *deployCmd) survey(ctx context.Context, e *env, d *deployed) {
+	unit.AtMost(len(c.Hosts), deploysAtOnce, func(i int) {
+		h := &d.Hosts[i]
+		h.Host = c.Hosts[i]
+		site, err := remote.Dialer{Network: e.network}.Survey(ctx, h.Host)
+		if h.fail(err); err == nil {
+			h.site, h.System, h.Plan = site, site.System, c.plan(e, site, d.Controller)
+		}
+	})
+	for _, h := range d.Hosts {
+		switch {
+		case c.JSON:
+		case h.site == nil:
+			fmt.Fprintf(e.Out, "%s: not reached\n", h.Host)
+		default:
+			fmt.Fprintf(e.Out, "%s (%s): %s\n", h.site.Name, h.System, h.Plan)
+		}
+	}
+}
+
+// carryOut changes the hosts that were reached.
+func (c *deployCmd) carryOut(ctx context.Context, e *env, d *deployed, join string) {
+	var printing sync.Mutex
+	unit.AtMost(len(d.Hosts), deploysAtOnce, func(i int) {
+		h := &d.Hosts[i]
+		if h.site == nil {
+			return
+		}
+		done, err := "serves under "+d.Controller, error(nil)
+		if c.Undo {
+			done, err = "the service is removed", h.site.Undo(ctx)
+		} else {
+			err = h.site.Install(ctx, join, c.flags())
+		}
+		h.fail(err)
+		if h.Done = err == nil; h.Done && !c.JSON {
+			printing.Lock()
+			defer printing.Unlock()
+			fmt.Fprintf(e.Out, "%s: %s\n", h.site.Name, done)
+		}
+	})
+	if !c.Undo && !c.JSON {
 		fmt.Fprintf(e.Out, "undo: thru deploy --undo %s\n", strings.Join(c.Hosts, " "))
 	}
-	return errors.Join(errs...)
 }
 
 // check reads the flags: the name of the controller and its join string.
@@ -315,16 +406,4 @@ func (c *deployCmd) plan(e *env, s *remote.Site, controller string) string {
 		return "remove the program if thru deploy has put it there; the service is not installed"
 	}
 	return s.Plan(e.Version) + " under " + controller + ", with the flags [" + strings.Join(c.flags(), " ") + "]"
-}
-
-// inParallel runs a function for each index, some at once, and returns the errors in that order.
-func inParallel(n int, do func(int) error) []error {
-	errs, places := make([]error, n), make(chan struct{}, deploysAtOnce)
-	var wg sync.WaitGroup
-	for i := range n {
-		places <- struct{}{}
-		wg.Go(func() { errs[i] = do(i); <-places })
-	}
-	wg.Wait()
-	return errs
 }
