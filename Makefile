@@ -23,7 +23,7 @@ SYSTEMS     := linux freebsd windows
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Packages that start nothing beside themselves (arch_test.go): no race can be in them.
 SEQUENTIAL  := . docs bench interop truth internal/cause/... internal/compare internal/doc/... internal/iperfdoc internal/measure \
-	internal/nets internal/place internal/plan/... internal/published internal/report/... internal/runs internal/stat \
+	internal/nets internal/place internal/plan/... internal/published internal/report/... internal/runs internal/stat/... \
 	internal/capture internal/capture/frame internal/capture/pcapfile internal/capture/trace internal/host/pcie internal/transfer/stage
 # Package archives and programs of Debian that the lab and the browser tests use.
 CI_PROGRAMS := systemd-analyze ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind zsh fish mandoc

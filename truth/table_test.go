@@ -57,7 +57,10 @@ func (r rate) String() string {
 // count makes n trials, scaled, each with its own random numbers, which follow from the seed and the number
 // of the trial.
 func count(n int, scale float64, seed uint64, trial func(*rand.Rand) bool) rate {
-	n = max(20, int(float64(n)*scale))
+	return countOf(max(20, int(float64(n)*scale)), seed, trial)
+}
+
+func countOf(n int, seed uint64, trial func(*rand.Rand) bool) rate {
 	r := rate{trials: n}
 	for i := range n {
 		if trial(rand.New(rand.NewPCG(seed, uint64(i)))) {

@@ -78,6 +78,7 @@ func subjects() []subject {
 		{"tune", []func(float64) table{keptWrongly, keptRightly, gains}},
 		{"Verdict", []func(float64) table{verdicts}},
 		{"Delays of datagrams", []func(float64) table{delays}},
+		{"watch: change points", []func(float64) table{unchanged, fallsFound}},
 		{"explain: experiments", []func(float64) table{deceived, detected}},
 	}
 }

@@ -1,0 +1,81 @@
+package change
+
+import (
+	"math"
+	"slices"
+
+	"thru/internal/stat"
+)
+
+// trimmed is the share that a trimmed mean leaves out at each end.
+const trimmed = 0.2
+
+// moments are the trimmed mean of values and its variance for one value: that of the mean of n independent ones is 1/n of it (Yuen,
+// Biometrika 61, 1974).
+type moments struct{ mean, variance float64 }
+
+// momentsOf returns the moments of values, without a share of them at each end.
+func momentsOf(values []float64, share float64) moments {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	cut := int(share * float64(n))
+	kept := sorted[cut : n-cut]
+	m := moments{mean: stat.Mean(kept)}
+	for i := range n {
+		sorted[i] = min(max(sorted[i], kept[0]), kept[len(kept)-1])
+	}
+	if n > 1 {
+		h := float64(len(kept))
+		m.variance = squares(sorted) * float64(n) / (h * max(1, h-1))
+	}
+	return m
+}
+
+// squares returns the sum of the squared distances from the mean.
+func squares(values []float64) (sum float64) {
+	m := stat.Mean(values)
+	for _, x := range values {
+		sum += (x - m) * (x - m)
+	}
+	return sum
+}
+
+// deviation returns the standard deviation of sorted values, after the outermost 2% of each end were drawn in.
+func deviation(sorted []float64) float64 {
+	n := len(sorted)
+	if n < 2 {
+		return 0
+	}
+	drawn := slices.Clone(sorted)
+	low, high := sorted[n/50], sorted[n-1-n/50]
+	for i := range drawn {
+		drawn[i] = min(max(drawn[i], low), high)
+	}
+	return math.Sqrt(squares(drawn) / float64(n-1))
+}
+
+// effect is by how much a level changed.
+type effect struct {
+	from        float64 // trimmed mean of the residuals before
+	shift, half float64
+}
+
+func (e effect) finite() bool {
+	return !math.IsNaN(e.shift+e.half) && !math.IsInf(e.shift, 0) && !math.IsInf(e.half, 0)
+}
+
+// few samples do not show their own scatter.
+const few = 10
+
+// compare returns by how much samples after a change differ from those before it, with half of its 95% interval.
+func (b *base) compare(before, after []sample) effect {
+	x := momentsOf(b.profile.residuals(before), b.share)
+	y := momentsOf(b.profile.residuals(after), b.share)
+	if len(after) < few {
+		y.variance = max(x.variance, y.variance)
+	}
+	n, m := float64(len(before)), float64(len(after))
+	square := x.variance*b.spread/n + y.variance*b.inflate(len(after))/m
+	degrees := int(max(2, n/b.spread-1))
+	return effect{from: x.mean, shift: y.mean - x.mean, half: stat.TQuantile(0.975, degrees) * math.Sqrt(square)}
+}
