@@ -3,8 +3,6 @@ package lab_test
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -207,38 +205,6 @@ func TestAmountOverALink(t *testing.T) {
 	}
 	if c := doc.Cells[0].Checked; c == nil || c.Bytes != amount || c.WrongBytes != 0 {
 		t.Errorf("compared %+v", c)
-	}
-}
-
-// TestFullDisk: with no room on any disk thru sends data from memory, and the result says so.
-func TestFullDisk(t *testing.T) {
-	lab.Require(t, lab.Program("unshare"), lab.Program("mount"))
-	p := lab.NewPair(t, lab.Options{})
-	serve(t, p.B, "--no-auth")
-	script := filepath.Join(t.TempDir(), "full.sh")
-	// An overlay over a tiny tmpfs is a disk to statfs(2), and a full one.
-	text := `set -e
-dir=$(mktemp -d)
-mount -t tmpfs -o size=64k none "$dir"
-mkdir "$dir/lower" "$dir/upper" "$dir/work" "$dir/full"
-mount -t overlay -o "lowerdir=$dir/lower,upperdir=$dir/upper,workdir=$dir/work" none "$dir/full"
-dd if=/dev/zero of="$dir/full/x" bs=1k 2>"$dir/full.err" && exit 9
-mount --bind "$dir/full" /var/tmp
-cd "$dir/full"
-export TMPDIR="$dir/full"
-exec "$@"
-`
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	x := p.A.Command(t.Context(), "unshare", "-m", "sh", script, lab.Binary(t), "test", "--json", "-t", "0.5", "-O", "0.1", "--one-way", "--lean", p.Data.B4.String())
-	x.Env = append(os.Environ(), "HOME="+t.TempDir())
-	out, err := x.Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if said := string(out); !strings.Contains(said, "io.source_file") || !strings.Contains(said, "no space left on device") || !strings.Contains(said, `"io": "sendfile"`) {
-		t.Errorf("the full disk is not named")
 	}
 }
 

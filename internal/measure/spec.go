@@ -30,7 +30,7 @@ const (
 const (
 	// IOCopy copies with raw blocking system calls on locked threads (Linux).
 	IOCopy = "copy"
-	// IOSendfile sends a file's pages without a copy (sendfile(2)); the receiver copies.
+	// IOSendfile sends the same pages again and again without a copy, as sendfile(2) does; the receiver copies.
 	IOSendfile = "sendfile"
 	// IOLean is IOSendfile with a receiver that makes the kernel discard the data (MSG_TRUNC, tcp(7)).
 	IOLean = "lean"

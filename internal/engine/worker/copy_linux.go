@@ -32,7 +32,7 @@ func paths(c openCommand) []path {
 	case c.Sends:
 		return append([]path{
 			{measure.IOCopy, copyPath{}, nil},
-			{measure.IOSendfile, sendfilePath{}, canSendfile},
+			{measure.IOSendfile, sendfilePath{}, canSendPages},
 		}, portablePaths(c)...)
 	default:
 		return append([]path{

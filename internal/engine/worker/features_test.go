@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"thru/internal/engine"
 	"thru/internal/engine/enginetest"
@@ -207,27 +208,26 @@ func relay(t *testing.T, target string, change func(data []byte, at int64)) stri
 	return l.Addr().String()
 }
 
-// Without room on any disk the data comes from memory, and the evidence says so.
-func TestSourceFileFallsBackToMemory(t *testing.T) {
-	if inMemory(t.TempDir()) {
-		t.Skip("the folder for temporary files is in memory")
-	}
-	disk := t.TempDir()
-	f, slower, err := sourceFile([]string{disk}, 1000)
-	if err != nil || slower != "" {
-		t.Fatalf("on a disk: %q, %v", slower, err)
-	}
-	f.Close()
-	f, slower, err = sourceFile([]string{filepath.Join(t.TempDir(), "no such folder"), "/dev/shm"}, 1000)
-	if err != nil || !strings.Contains(slower, "in memory") || !strings.Contains(slower, "no such folder") {
-		t.Fatalf("without a disk: %q, %v", slower, err)
-	}
-	defer f.Close()
-	if got, err := io.ReadAll(io.NewSectionReader(f, 0, 2000)); err != nil || !bytes.Equal(got, pattern(1000)) {
-		t.Errorf("it holds %d bytes, %v", len(got), err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(disk, "*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+// The pages to send are the pattern, as many as a pipe holds, and each call sends the same.
+func TestPages(t *testing.T) {
+	for _, n := range []int{1, 1000, 128 << 10, 8 << 20} {
+		p, err := newPages(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			got := make([]byte, n)
+			teed, err := unix.Tee(p.kept[0], p.next[1], n, 0)
+			if err != nil || int(teed) != p.bytes || p.bytes != min(n, p.bytes) {
+				t.Fatalf("%d of %d bytes, %v", teed, p.bytes, err)
+			}
+			if k, err := unix.Read(p.next[0], got); err != nil || k != p.bytes || !bytes.Equal(got[:k], pattern(k)) {
+				t.Errorf("%d bytes of %d, %v", k, p.bytes, err)
+			}
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -1,19 +1,18 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"thru/internal/measure"
 )
 
-// sendfilePath is copyPath with a sender that sends a file's pages without a copy (sendfile(2)).
+// sendfilePath is copyPath with a sender whose pages leave without a copy.
 type sendfilePath struct{ copyPath }
 
 func (p sendfilePath) move(f *flow, s *stream) error {
@@ -23,39 +22,82 @@ func (p sendfilePath) move(f *flow, s *stream) error {
 	if err := takeThread(s); err != nil {
 		return err
 	}
-	return sendFile(f, s, s.source)
+	return sendPages(f, s, s.source.(*pages))
 }
 
-// prepare makes the file to send.
+// prepare makes the pages to send.
 func (p sendfilePath) prepare(f *flow, s *stream) error {
 	if err := p.copyPath.prepare(f, s); err != nil || !s.sends {
 		return err
 	}
-	var err error
-	s.source, s.slower, err = sourceFile(sourceDirs(), f.length)
-	return err
+	src, err := newPages(f.length)
+	if err != nil {
+		return err
+	}
+	s.source = src
+	return nil
 }
 
-func sendFile(f *flow, s *stream, src *os.File) error {
-	fd, in := s.file.Fd(), src.Fd()
-	var offset int64
+// pages are memory that is sent again and again. A full pipe keeps it: tee(2) repeats it in the second pipe, and splice(2) moves it from there to the socket. sendfile(2)
+// does the same for 64 KB at a time, and after each lets the receiver run, whose acknowledgements and thread switches then cost more than the sending.
+type pages struct {
+	kept, next [2]int // read end and write end of a pipe
+	bytes      int    // in the full pipe
+	data       []byte // the memory, in use as long as the pipes
+}
+
+// mostPages is how much a user without privileges may have in a pipe (/proc/sys/fs/pipe-max-size, pipe(7)).
+const mostPages = 1 << 20
+
+func newPages(n int) (*pages, error) {
+	p := &pages{data: pattern(min(n, mostPages))}
+	if err := unix.Pipe2(p.kept[:], unix.O_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("worker: making a pipe: %w", err)
+	}
+	if err := unix.Pipe2(p.next[:], unix.O_CLOEXEC); err != nil {
+		return nil, errors.Join(fmt.Errorf("worker: making a pipe: %w", err), closeAll(p.kept))
+	}
+	for _, pipe := range [][2]int{p.kept, p.next} {
+		_, _ = unix.FcntlInt(uintptr(pipe[1]), unix.F_SETPIPE_SZ, len(p.data)) // refused to a user with many pipes: then calls are shorter
+	}
+	v := unix.Iovec{Base: &p.data[0]}
+	v.SetLen(len(p.data))
+	var err error
+	if p.bytes, err = unix.Vmsplice(p.kept[1], []unix.Iovec{v}, unix.SPLICE_F_NONBLOCK); err != nil {
+		return nil, errors.Join(fmt.Errorf("worker: filling a pipe: %w", err), p.Close())
+	}
+	return p, nil
+}
+
+// Close closes the pipes.
+func (p *pages) Close() error { return errors.Join(closeAll(p.kept), closeAll(p.next)) }
+
+func closeAll(pipe [2]int) error { return errors.Join(unix.Close(pipe[0]), unix.Close(pipe[1])) }
+
+func sendPages(f *flow, s *stream, src *pages) error {
+	fd, kept, in, out := s.file.Fd(), uintptr(src.kept[0]), uintptr(src.next[1]), uintptr(src.next[0])
+	ready := uintptr(0) // bytes in the second pipe
 	f.sawFirst(s)
 	for !f.stop.Load() {
-		want := s.left(f.length)
-		if want == 0 {
-			break
+		if ready == 0 {
+			want := s.left(min(f.length, src.bytes))
+			if want == 0 {
+				break
+			}
+			n, _, e := syscall.RawSyscall6(unix.SYS_TEE, kept, in, uintptr(want), 0, 0, 0)
+			if e != 0 || n == 0 {
+				return fmt.Errorf("worker: repeating the data to send: %w", cmp.Or(e, unix.EIO))
+			}
+			ready = n
 		}
-		offset = 0
-		n, _, e := syscall.RawSyscall6(unix.SYS_SENDFILE, fd, in, uintptr(unsafe.Pointer(&offset)), uintptr(want), 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_SPLICE, out, 0, fd, 0, ready, 0)
 		if e != 0 {
 			if e == unix.EINTR {
 				continue
 			}
 			return sendError(f, e)
 		}
-		if n == 0 {
-			return errors.New("worker: sending: the source file was truncated")
-		}
+		ready -= n
 		s.moved(int(n))
 		s.hold(int(n))
 	}
@@ -63,92 +105,29 @@ func sendFile(f *flow, s *stream, src *os.File) error {
 	return nil
 }
 
-// canSendfile returns an error without a file to send.
-func canSendfile(f *flow) error {
-	src, _, err := sourceFile(sourceDirs(), f.length)
+// canSendPages returns an error where the system lacks one of the calls.
+func canSendPages(f *flow) error {
+	src, err := newPages(f.length)
 	if err != nil {
 		return err
 	}
-	return src.Close()
+	_, err = unix.Tee(src.kept[0], src.next[1], 1, 0)
+	return errors.Join(err, src.Close())
 }
+
+// leanLength is the default length of a call that copies nothing: long calls are cheaper.
+const leanLength = 1 << 20
 
 // defaultLength returns how many bytes one call moves on a path, where the user sets none.
 func defaultLength(path string) int {
-	switch path {
-	case measure.IOSendfile:
-		return fileLength
-	case measure.IOLean:
-		return truncLength
+	if path == measure.IOSendfile || path == measure.IOLean {
+		return leanLength
 	}
 	return measure.DefaultLength
 }
 
-// sourceDirs returns the folders to try for a source file, in order: on a disk first, because its pages leave faster than those of a file system in memory.
-func sourceDirs() []string { return []string{os.TempDir(), "/var/tmp", "."} }
-
-// sourceFile returns a nameless file with n bytes of the pattern, which disappears with its descriptor. Where no folder has room for it, it is in memory
-// (memfd_create(2)); slower then says why.
-func sourceFile(dirs []string, n int) (f *os.File, slower string, err error) {
-	data := pattern(n)
-	var why error
-	for _, dir := range dirs {
-		if inMemory(dir) {
-			continue
-		}
-		if f, err = namelessFile(dir, data); err == nil {
-			return f, "", nil
-		}
-		why = errors.Join(why, err)
-	}
-	fd, err := unix.MemfdCreate("thru", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, "", errors.Join(why, fmt.Errorf("worker: creating a source file in memory: %w", err))
-	}
-	f = os.NewFile(uintptr(fd), "memfd")
-	if err = fill(f, data); err != nil {
-		f.Close()
-		return nil, "", errors.Join(why, err)
-	}
-	if why == nil {
-		why = errors.New("no temporary folder is on a disk")
-	}
-	return f, fmt.Sprintf("the source file is in memory, which is slower: %v", why), nil
-}
-
-// namelessFile removes the file before use, so that nothing is ever left behind.
-func namelessFile(dir string, data []byte) (*os.File, error) {
-	f, err := os.CreateTemp(dir, "thru-*")
-	if err != nil {
-		return nil, fmt.Errorf("worker: creating a source file: %w", err)
-	}
-	os.Remove(f.Name())
-	if err := fill(f, data); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-func fill(f *os.File, data []byte) error {
-	if _, err := f.Write(data); err != nil {
-		return fmt.Errorf("worker: writing the source file: %w", err)
-	}
-	return nil
-}
-
-func inMemory(dir string) bool {
-	var s unix.Statfs_t
-	return unix.Statfs(dir, &s) == nil && (s.Type == unix.TMPFS_MAGIC || s.Type == unix.RAMFS_MAGIC)
-}
-
 // truncPath is copyPath with a receiver that makes the kernel discard the data instead of copying it (MSG_TRUNC on a stream, tcp(7)).
 type truncPath struct{ copyPath }
-
-// Default bytes per call: long sendfile calls are cheaper, but discarding more at once gains nothing.
-const (
-	fileLength  = 1 << 20
-	truncLength = 128 << 10
-)
 
 func (p truncPath) move(f *flow, s *stream) error {
 	if s.sends {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"cmp"
+	"io"
 	"net"
 	"os"
 	"sync/atomic"
@@ -61,10 +62,9 @@ type stream struct {
 	pacedBy  string
 	quota    int64 // bytes to send in total, or noQuota
 	check    *checker
-	early    Early    // data of an adopted stream that the engine has moved
-	source   *os.File // file to send without copying; nil on other paths
-	slower   string   // why it is not a file on a disk
-	changed  string   // why the data path changed during the test; set before done closes
+	early    Early     // data of an adopted stream that the engine has moved
+	source   io.Closer // of the data to send without copying; nil on other paths
+	changed  string    // why the data path changed during the test; set before done closes
 	latency  *latencies
 	delays   *stat.Delays     // UDP: of the receiving thread; read when done is closed
 	listener *net.TCPListener // for CRR traffic, on the portable path

@@ -311,9 +311,6 @@ func (w *worker) prepare() error {
 		if err := w.path.io.prepare(w.flow, s); err != nil {
 			return err
 		}
-		if n := (measure.NotChecked{Fact: "io.source_file", Why: s.slower}); s.slower != "" && !slices.Contains(w.missing, n) {
-			w.missing = append(w.missing, n)
-		}
 	}
 	w.sample.Streams = make([]streamSample, len(w.flow.streams))
 	for i := range w.sample.Streams {
