@@ -29,15 +29,15 @@ func (d dialer) connectError(t target, err error) error {
 	switch {
 	case errors.As(err, &hinted):
 		return fault.Failf(hinted.Hint, "bus: connecting to %s: %w", t.addr, hinted.Err)
-	case isErrno(err, syscall.ECONNREFUSED, winRefused):
+	case sock.Is(err, syscall.ECONNREFUSED):
 		return fault.Failf(fmt.Sprintf("check that `thru serve` runs there; its port is %d unless --port changes it", DefaultPort),
 			"bus: connecting to %s: %w", t.name(), ErrRefused)
-	case isErrno(err, syscall.EADDRNOTAVAIL, winAddrNotAvail) && d.LocalAddr != "":
+	case sock.Is(err, syscall.EADDRNOTAVAIL) && d.LocalAddr != "":
 		return fault.Failf("name an address of this host, of the same family as the end point's", "bus: connecting to %s from %s: %w", t.name(), d.LocalAddr, cause(err))
 	case t.noFamily(err):
 		return fault.Failf("use the other address family, or give this host an address and a route",
 			"bus: connecting to %s: this host has no %s address or route to it: %w", t.name(), t.family(), ErrFamily)
-	case isErrno(err, syscall.ENETUNREACH, winNetUnreach), isErrno(err, syscall.EHOSTUNREACH, winHostUnreach):
+	case sock.Is(err, syscall.ENETUNREACH), sock.Is(err, syscall.EHOSTUNREACH):
 		return fault.Failf("check the address, the route to it and its gateway", "bus: connecting to %s: %w", t.name(), ErrUnreachable)
 	case errors.Is(err, syscall.EINVAL) && strings.HasPrefix(t.addr, "[fe80:"):
 		return fault.Failf("add the interface to a link-local address: [fe80::1%eth0]", "bus: connecting to %s: %w", t.name(), cause(err))
@@ -50,10 +50,10 @@ func (d dialer) connectError(t target, err error) error {
 // noFamily reports whether this host lacks the address family, rather than the
 // route: a host without any IPv6 address reports an unreachable network.
 func (t target) noFamily(err error) bool {
-	if isErrno(err, syscall.EAFNOSUPPORT, winNoFamily) {
+	if sock.Is(err, syscall.EAFNOSUPPORT) {
 		return true
 	}
-	unreachable := isErrno(err, syscall.ENETUNREACH, winNetUnreach) || isErrno(err, syscall.EADDRNOTAVAIL, winAddrNotAvail)
+	unreachable := sock.Is(err, syscall.ENETUNREACH) || sock.Is(err, syscall.EADDRNOTAVAIL)
 	if !unreachable {
 		return false
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -18,26 +17,6 @@ import (
 // keepAlive detects on an idle connection that the peer's machine is gone.
 func keepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
-}
-
-// Codes of Windows Sockets, which package syscall does not map to its own.
-const (
-	winAddrInUse    = 10048
-	winAddrNotAvail = 10049
-	winNetUnreach   = 10051
-	winRefused      = 10061
-	winHostUnreach  = 10065
-	winNoFamily     = 10047
-)
-
-// isErrno reports whether err is a system error, given by name on Unix and by
-// number on Windows.
-func isErrno(err error, unix syscall.Errno, windows uintptr) bool {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return false
-	}
-	return errno == unix || runtime.GOOS == "windows" && uintptr(errno) == windows
 }
 
 // controlMSS fits the least MTU that IPv6 allows (RFC 8200, section 5): control
@@ -103,9 +82,9 @@ func listenHint(err error) string {
 		return own
 	}
 	switch {
-	case isErrno(err, syscall.EADDRINUSE, winAddrInUse):
+	case sock.Is(err, syscall.EADDRINUSE):
 		return "choose another port with --port: another program, or another `thru serve`, uses this one"
-	case isErrno(err, syscall.EADDRNOTAVAIL, winAddrNotAvail):
+	case sock.Is(err, syscall.EADDRNOTAVAIL):
 		return "choose an address of this host with --bind"
 	case errors.Is(err, syscall.EACCES):
 		return "choose another port with --port: ports below 1024 need root"

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"thru/internal/fault"
+	"thru/internal/sock"
 )
 
 // NATSConfig says how to reach an external NATS server or cluster. The connection is
@@ -106,7 +107,7 @@ func natsDialError(address string, err error) error {
 	switch {
 	case errors.As(err, &dns):
 		return lookupError(address, err)
-	case isErrno(err, syscall.ECONNREFUSED, winRefused):
+	case sock.Is(err, syscall.ECONNREFUSED):
 		return fault.Failf("check that the NATS server runs there; its default port is 4222", "bus: connecting to NATS at %s: %w", address, ErrRefused)
 	case timedOut(err):
 		return fault.Failf("check the address, the firewalls, and whether the host is up", "bus: connecting to NATS at %s: %w within %v", address, ErrTimeout, dialTime)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -114,12 +113,12 @@ func Network(protocol string, family int) string {
 // DialHint adds a hint to errors that this end's own settings cause; it returns other errors without a hint.
 func DialHint(s measure.Spec, err error) error {
 	switch {
-	case errors.Is(err, syscall.EADDRNOTAVAIL) && s.BindPort != 0:
+	case sock.Is(err, syscall.EADDRNOTAVAIL) && s.BindPort != 0:
 		return fault.Failf("wait, or choose another --cport: the kernel keeps connections with that source port for a minute; and give -B an address of this host",
 			"engine: dialling: %w", err)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
+	case sock.Is(err, syscall.EADDRNOTAVAIL):
 		return fault.Failf("give -B an address of this host (`ip addr`)", "engine: dialling: %w", err)
-	case errors.Is(err, syscall.EADDRINUSE):
+	case sock.Is(err, syscall.EADDRINUSE):
 		return fault.Failf("choose another --cport: another connection uses that source port", "engine: dialling: %w", err)
 	}
 	return sock.Lookup(err)

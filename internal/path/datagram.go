@@ -275,7 +275,7 @@ func (s *socket) fire(ctx context.Context, round uint16, shots []shot, gap time.
 			appendDatagram(b[:0], s.cookie, datagram{kind, byte(pass), round, uint16(i)})
 			err := s.send(b, sh.TOS, to)
 			switch {
-			case errors.Is(err, syscall.EMSGSIZE):
+			case sock.Is(err, syscall.EMSGSIZE):
 				refused[i] = true
 				r.Refused = append(r.Refused, i)
 				continue
@@ -315,7 +315,7 @@ func (s *socket) send(b []byte, tos int, to netip.AddrPort) error {
 			break
 		}
 		s.listenToRouters()
-		if errors.Is(err, syscall.ENOBUFS) {
+		if sock.Is(err, syscall.ENOBUFS) {
 			time.Sleep(time.Millisecond)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -83,7 +82,7 @@ func dialOne(ctx context.Context, d Dial, dialer *net.Dialer, target string, lim
 		network = fmt.Sprintf("tcp%d", d.Family)
 	}
 	c, err := dialer.DialContext(ctx, network, target)
-	if errors.Is(err, syscall.EADDRNOTAVAIL) && d.Source != "" {
+	if sock.Is(err, syscall.EADDRNOTAVAIL) && d.Source != "" {
 		return nil, fault.Failf("set --bind to an address of this host; `ip addr` lists them", "path: dialling from %s: %w", d.Source, err)
 	}
 	if err != nil {

@@ -100,7 +100,7 @@ func (r *Responder) closeListeners() {
 func (r *Responder) openUDP(ctx context.Context, local, remote netip.Addr, cookie []byte) (s *socket, err error) {
 	for _, port := range append([]int{r.port}, r.listen.ports().Ports()...) {
 		s, err = openSocket(ctx, netip.AddrPortFrom(local, uint16(port)), remote, netip.AddrPort{}, r.listen.Device, cookie, kindForward)
-		if !errors.Is(err, syscall.EADDRINUSE) {
+		if !sock.Is(err, syscall.EADDRINUSE) {
 			break
 		}
 	}

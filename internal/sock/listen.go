@@ -2,7 +2,6 @@ package sock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -44,9 +43,9 @@ func (r Range) Try(open func(port int) error) error {
 	for _, port := range r.Ports() {
 		err := open(port)
 		switch {
-		case errors.Is(err, syscall.EADDRINUSE):
+		case Is(err, syscall.EADDRINUSE):
 			continue
-		case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EAFNOSUPPORT):
+		case Is(err, syscall.EADDRNOTAVAIL), Is(err, syscall.EAFNOSUPPORT):
 			return fault.Failf("check `ip addr`: this host has no such address, or no IPv6", "sock: listening: %w", err)
 		case err != nil:
 			return fmt.Errorf("sock: listening: %w", err)

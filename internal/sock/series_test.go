@@ -38,7 +38,7 @@ func TestSeries(t *testing.T) {
 			s.Add(c, at.Add(time.Duration(i)*time.Second))
 		}
 		x := s.Stream()
-		if x.Bytes != tt.bytes || x.Window.Granted != tt.granted || x.Window.Usable != tt.granted/2 || x.Window.Cut != (tt.granted/2 < 1500) || x.Local != "a:1" || x.Congestion != "cubic" ||
+		if x.Bytes != tt.bytes || x.Window.Granted != tt.granted || x.Window.Usable != tt.granted/BufferOverhead || x.Window.Cut != (tt.granted/BufferOverhead < 1500) || x.Local != "a:1" || x.Congestion != "cubic" ||
 			(*x.TCPStart.BytesAcked == 0) != tt.later || x.Timeline.Samples != len(tt.readings) || (x.Timeline.InFlight != nil) != tt.sends || (x.Timeline.Unread != nil) == tt.sends {
 			t.Errorf("%s: %+v", tt.name, x)
 		}

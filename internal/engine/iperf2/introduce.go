@@ -143,7 +143,7 @@ func tooOld(c net.Conn, v version) error {
 }
 
 func closedError(c net.Conn, err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || sock.Is(err, syscall.ECONNRESET) || sock.Is(err, syscall.EPIPE) {
 		return fault.Failf("check the server: it may require a key (--permit-key), accept no more clients (-1, -P), or not be iperf2", "iperf2: calling %s: it closed the connection", c.RemoteAddr())
 	}
 	return fault.Failf("", "iperf2: calling %s: %w", c.RemoteAddr(), err)

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"thru/internal/fault"
+	"thru/internal/sock"
 )
 
 // Reasons for a failed test with a server. Packages that explain iperf3 failures use them.
@@ -32,7 +33,7 @@ func connecting(err error) error {
 		syscall.EADDRNOTAVAIL: ReasonNoAddress, syscall.ENODEV: ReasonNoDevice,
 		syscall.ENOENT: ReasonCongestion, // from the socket option
 	} {
-		if errors.Is(err, number) {
+		if sock.Is(err, number) {
 			return fault.Because(reason, err)
 		}
 	}

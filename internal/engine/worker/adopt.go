@@ -68,9 +68,10 @@ func (e Early) after(first uint64) uint64 {
 	return max(e.Highest+1, first)
 }
 
-// takeCommand announces to the worker the connections on the socket.
+// takeCommand announces its connections to the worker.
 type takeCommand struct {
-	Early []Early `json:"early"`
+	Early   []Early  `json:"early"`
+	Sockets [][]byte `json:"sockets,omitempty"` // Windows: what describes them; elsewhere they come over a socket
 }
 
 // Adopt starts a worker that waits for its connections.
@@ -82,18 +83,18 @@ func Adopt(p *Program, t Task) (*Session, error) {
 	if !t.Leads { // the far end ends the test
 		t.End.Spec.Amount = 0
 	}
-	handOver, theirs, err := socketPair()
+	carrier, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
-	proc, err := p.start(threads(t.End.Spec), theirs)
-	theirs.Close()
+	proc, err := p.start(threads(t.End.Spec), theirs...)
+	engine.CloseAll(theirs)
 	if err != nil {
-		handOver.Close()
+		carrier.Close()
 		return nil, err
 	}
 	s := newSession(t.End, proc, "", nil)
-	s.handOver, s.conclude = handOver, t.Conclude
+	s.adopts, s.carrier, s.conclude = true, carrier, t.Conclude
 	cmd := s.command()
 	cmd.Adopt = &adoption{Leads: t.Leads, Limited: limited, EndOfStream: t.EndOfStream, Datagrams: t.Datagrams, FirstNumber: t.FirstNumber, Behind: t.Behind}
 	if err := s.out.json(frameOpen, cmd); err != nil {
@@ -114,11 +115,7 @@ func (s *Session) Take(ctx context.Context, conns []Conn) error {
 		cs = append(cs, c.Conn)
 		defer c.Conn.Close()
 	}
-	err := s.out.json(frameTake, cmd)
-	if err == nil {
-		err = sendConns(s.handOver, cs)
-	}
-	if err != nil {
+	if err := s.handOver(cmd, cs); err != nil {
 		return s.reason(fmt.Errorf("worker: handing over %d connections: %w", len(conns), err))
 	}
 	return s.answered(ctx)

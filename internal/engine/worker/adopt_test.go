@@ -1,5 +1,3 @@
-//go:build unix
-
 package worker
 
 import (
@@ -20,9 +18,13 @@ import (
 func adoptable(t *testing.T, protocol string, n int) (a, b []Conn) {
 	t.Helper()
 	for range n {
-		x, y := tcpPair(t)
-		if protocol == measure.UDP {
+		x, y := systemPair(t, protocol)
+		switch {
+		case x != nil:
+		case protocol == measure.UDP:
 			x, y = udpPair(t)
+		default:
+			x, y = tcpPair(t)
 		}
 		a, b = append(a, Conn{Conn: x}), append(b, Conn{Conn: y})
 	}
@@ -68,8 +70,12 @@ func udpPair(t *testing.T) (a, b net.Conn) {
 func TestTakesResetConnection(t *testing.T) {
 	t.Parallel()
 	a, b := adoptable(t, measure.TCP, 1)
-	b[0].Conn.(*net.TCPConn).SetLinger(0)
-	b[0].Conn.Close()
+	far, ok := b[0].Conn.(*net.TCPConn)
+	if !ok {
+		t.Skip("a socket of the system has no SetLinger")
+	}
+	far.SetLinger(0)
+	far.Close()
 	p, err := Self()
 	if err != nil {
 		t.Fatal(err)
@@ -310,11 +316,11 @@ func TestAdoptedEarly(t *testing.T) {
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	a, b := udpPair(t)
-	defer a.Close()
+	a, b := adoptable(t, measure.UDP, 1)
+	defer a[0].Conn.Close()
 	const ago = 5 * time.Second
 	early := Early{Packets: 90, Bytes: 90_000, Highest: 95, Since: time.Now().Add(-ago).UnixNano(), Until: time.Now().Add(time.Second - ago).UnixNano(), Last: ^uint64(0) - 100}
-	if err := s.Take(ctx, []Conn{{Conn: b, Early: early}}); err != nil {
+	if err := s.Take(ctx, []Conn{{Conn: b[0].Conn, Early: early}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(ctx, 0, host.PlacementFacts{}); err != nil {

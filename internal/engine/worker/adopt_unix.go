@@ -22,7 +22,7 @@ const handOverFile = 3
 const handOverTime = 200 * time.Millisecond
 
 // socketPair returns a socket pair that carries connections to a worker (unix(7)).
-func socketPair() (ours, theirs *os.File, err error) {
+func socketPair() (ours *os.File, theirs []*os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("worker: creating a socket to hand over connections: %w", err)
@@ -34,14 +34,17 @@ func socketPair() (ours, theirs *os.File, err error) {
 	unix.SetsockoptTimeval(fds[1], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait)
 	wait = unix.NsecToTimeval(int64(replyWait))
 	unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait)
-	return os.NewFile(uintptr(fds[0]), "hand over"), os.NewFile(uintptr(fds[1]), "take over"), nil
+	return os.NewFile(uintptr(fds[0]), "hand over"), []*os.File{os.NewFile(uintptr(fds[1]), "take over")}, nil
 }
 
-// sendConns passes connections to the worker, one per message (SCM_RIGHTS).
-func sendConns(to *os.File, conns []net.Conn) error {
+// handOver passes connections to the worker, one per message (SCM_RIGHTS).
+func (s *Session) handOver(cmd takeCommand, conns []net.Conn) error {
+	if err := s.out.json(frameTake, cmd); err != nil {
+		return err
+	}
 	for _, c := range conns {
 		err := sock.Reach(c, func(fd uintptr) error {
-			return unix.Sendmsg(int(to.Fd()), []byte{1}, unix.UnixRights(int(fd)), nil, 0)
+			return unix.Sendmsg(int(s.carrier.Fd()), []byte{1}, unix.UnixRights(int(fd)), nil, 0)
 		})
 		if err != nil {
 			return fmt.Errorf("worker: passing a socket: %w", err)
@@ -50,9 +53,10 @@ func sendConns(to *os.File, conns []net.Conn) error {
 	return nil
 }
 
-// receiveConns receives n connections.
-func receiveConns(ctx context.Context, n int) ([]net.Conn, error) {
+// receiveConns receives the connections that the agent has announced.
+func receiveConns(ctx context.Context, cmd takeCommand) ([]net.Conn, error) {
 	var conns []net.Conn
+	n := len(cmd.Early)
 	for len(conns) < n {
 		c, err := receiveConn()
 		switch {
@@ -63,9 +67,9 @@ func receiveConns(ctx context.Context, n int) ([]net.Conn, error) {
 			return nil, fmt.Errorf("worker: receiving connection %d of %d from the agent: %w", len(conns)+1, n, err)
 		}
 		conns = append(conns, c)
-		if c.RemoteAddr() == nil { // a connection that was reset meanwhile has no peer any more
+		if c.RemoteAddr() == nil {
 			engine.CloseAll(conns)
-			return nil, peerClosed("worker: receiving connection %d of %d from the agent: the peer closed the connection early", len(conns), n)
+			return nil, goneEarly(len(conns), n)
 		}
 	}
 	return conns, nil

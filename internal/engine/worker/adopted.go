@@ -34,7 +34,7 @@ func (w *worker) adopt(ctx context.Context) (*link, error) {
 	case <-ctx.Done():
 		return nil, errors.New("worker: receiving connections from the agent: none arrived in time")
 	}
-	conns, err := receiveConns(ctx, len(cmd.Early))
+	conns, err := receiveConns(ctx, cmd)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,9 @@
-//go:build unix
-
 package worker
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
-	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -26,8 +22,6 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
-
-func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 func TestContract(t *testing.T) {
 	p, err := Self()

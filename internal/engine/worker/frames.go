@@ -19,7 +19,7 @@ import (
 const (
 	frameOpen    = 'O' // to the worker: openCommand
 	frameStart   = 'S' // to the worker: startCommand
-	frameTake    = 'A' // to the worker: takeCommand; the connections come over the socket
+	frameTake    = 'A' // to the worker: takeCommand
 	frameEnough  = 'E' // to the worker: the test is over at the far end too
 	frameReady   = 'R' // from the worker: readyReply
 	frameJoined  = 'C' // from a listening worker: all streams are connected

@@ -11,6 +11,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/sock"
 )
 
 // portablePaths returns the paths that every system has.
@@ -175,18 +176,18 @@ func sendDatagrams(f *flow, s *stream) error {
 		_, err := s.sock.Write(buf)
 		switch {
 		case err == nil:
-		case errors.Is(err, syscall.ENOBUFS):
+		case sock.Is(err, syscall.ENOBUFS):
 			s.more[cSendErrors].Add(1)
 		case f.stop.Load():
 			return nil
 		case port.explains(f.numbering, err):
 			n--
 			continue
-		case errors.Is(err, syscall.EMSGSIZE) && !f.dontFragment && refused < 10:
+		case sock.Is(err, syscall.EMSGSIZE) && !f.dontFragment && refused < 10:
 			refused++ // reported once when the path MTU has shrunk
 			n--
 			continue
-		case errors.Is(err, syscall.EMSGSIZE):
+		case sock.Is(err, syscall.EMSGSIZE):
 			return fault.Failf("try a smaller -l", "worker: sending: datagrams of %d bytes exceed the path's MTU", f.length)
 		default:
 			return fmt.Errorf("worker: sending: %w", cause(err))

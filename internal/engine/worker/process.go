@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,6 +32,9 @@ func Self() (*Program, error) {
 		return nil, fault.Failf("mount /proc: thru needs it", "worker: finding this program: %w", err)
 	}
 	p := &Program{path: exe, args: []string{Verb}}
+	if runtime.GOOS != "linux" { // wine shows a /proc in which Windows cannot start programs
+		return p, nil
+	}
 	if f, err := openAbove(highestPassed, "/proc/self/exe"); err == nil {
 		p.file, p.path = f, "/proc/self/fd/"+strconv.Itoa(int(f.Fd()))
 	}

@@ -31,7 +31,8 @@ type Session struct {
 	once    sync.Once
 
 	stopped  chan struct{} // closed at frameStopped
-	handOver *os.File      // carries adopted connections; nil without
+	adopts   bool          // the connections come from the engine
+	carrier  *os.File      // carries them to the worker; nil on Windows
 	conclude func() error  // Task.Conclude
 	since    int64         // argument of DataSince
 
@@ -76,7 +77,7 @@ func (s *Session) command() openCommand {
 	if s.end.Dials {
 		cmd.Deadline = int64(replyWait)
 	}
-	if s.handOver != nil {
+	if s.adopts {
 		cmd.Deadline = int64(takeWait)
 	}
 	return cmd
@@ -145,7 +146,7 @@ func (s *Session) Far() (far, back *measure.Evidence) { return nil, nil }
 
 // Joined implements engine.Session.
 func (s *Session) Joined(ctx context.Context) error {
-	if s.end.Dials || s.handOver != nil {
+	if s.end.Dials || s.adopts {
 		return nil
 	}
 	select {
@@ -195,9 +196,7 @@ func (s *Session) Close() error {
 		close(s.closing)
 		s.proc.end()
 		s.proc.out.Close()
-		if s.handOver != nil {
-			s.handOver.Close()
-		}
+		s.carrier.Close()
 	})
 	<-s.over
 	return nil

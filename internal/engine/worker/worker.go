@@ -432,12 +432,17 @@ func peerClosed(format string, args ...any) error {
 	return fault.Because(fault.PeerGone, fault.Failf("check the process and host there, and firewalls on the path: one of them closed the connection", format, args...))
 }
 
+// goneEarly returns the error of a connection that was reset before the worker had it, and has no peer any more.
+func goneEarly(i, n int) error {
+	return peerClosed("worker: receiving connection %d of %d from the agent: the peer closed the connection early", i, n)
+}
+
 // early returns why a stream ended before the end of the measured time.
 func (w *worker) early(s *stream) error {
 	switch {
 	case s.err == nil, errors.Is(s.err, io.EOF):
 		return peerClosed("worker: stream %d: the peer closed the connection early", s.index+1)
-	case errors.Is(s.err, syscall.ECONNRESET), errors.Is(s.err, syscall.EPIPE):
+	case sock.Is(s.err, syscall.ECONNRESET), sock.Is(s.err, syscall.EPIPE):
 		return fault.Because(fault.PeerGone, fault.Failf("check the process and host there, and firewalls on the path: one of them reset the connection",
 			"worker: stream %d: the peer reset the connection", s.index+1))
 	}
