@@ -120,6 +120,7 @@ func capture(t *testing.T, h *Host, file string) (stop func()) {
 func TestCaptures(t *testing.T) {
 	for _, c := range captures {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			x := wired(t, c.path, "tcpdump", "tshark", "iperf3", "python3")
 			dir := t.TempDir()
 			files := []string{filepath.Join(dir, "a.pcap"), filepath.Join(dir, "b.pcap")}

@@ -202,10 +202,10 @@ func TestVMkernelRestored(t *testing.T) {
 func restored(t *testing.T, directions []ending) {
 	for _, tt := range directions {
 		t.Run(tt.name, func(t *testing.T) {
-			p := lab.NewPair(t, lab.Options{Rate: gigabit})
+			p := lab.NewPair(t, lab.Options{Rate: slow})
 			s := startESX(t, p, false, realIPerf3)
 			client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), "test", "-t", "40", "--one-way", "--force", "--esx-firewall", "ssh://"+s.addr)
-			underWay(t, p, client)
+			underWay(t, p, client, slow)
 			if got := strings.TrimSpace(s.read(t, "open")); got != "true" {
 				t.Errorf("during the test the rule set is enabled: %s", got)
 			}

@@ -34,7 +34,7 @@ func TestVMkernelLeftovers(t *testing.T) {
 	s := startESX(t, p, false, realIPerf3)
 	args := []string{"test", "-t", "20", "--one-way", "--force", "--esx-firewall", "ssh://" + s.addr}
 	client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), args...)
-	underWay(t, p, client)
+	underWay(t, p, client, gigabit)
 	second := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), args...)
 	if code := second.wait(t, 30*time.Second); code != 1 || !strings.Contains(second.stderr.String(), "another thru uses") {
 		t.Errorf("a second test: exit %d, %s", code, second.stderr.String())

@@ -13,11 +13,11 @@ import (
 // TestWorkerHangs stops the process that moves the data at the server.
 func TestWorkerHangs(t *testing.T) {
 	t.Parallel()
-	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	p := lab.NewPair(t, lab.Options{Rate: slow})
 	server := serve(t, p.B, "--no-auth")
 	before := look(p.B)
 	client := start(t, p.A, t.TempDir(), "", "test", "--json", "-t", "30", "--one-way", p.Data.B4.String())
-	underWay(t, p, client)
+	underWay(t, p, client, slow)
 	for _, pid := range p.B.Pids() {
 		if pid != server.cmd.Process.Pid {
 			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {

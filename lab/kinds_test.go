@@ -46,13 +46,13 @@ func TestDatagramsThroughALink(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{Rate: slow})
 	serve(t, p.B, "--no-auth")
 
-	c := udpCell(t, p, "-t", "2", "-b", "50M")
+	c := udpCell(t, p, "-t", "1", "-O", "0.5", "-b", "50M")
 	if c.Datagrams.Lost != 0 || c.Goodput == nil || !near(c.Goodput.Value, 50e6, 1) {
 		t.Errorf("at half the rate: %+v, goodput %+v", c.Datagrams, c.Goodput)
 	}
 	checkEvidence(t, c, frame-datagram)
 
-	c = udpCell(t, p, "-t", "2", "-b", "200M")
+	c = udpCell(t, p, "-t", "1", "-O", "0.5", "-b", "200M")
 	if want := slow * datagram / frame; c.Goodput == nil || !near(c.Goodput.Value, want, 3) {
 		t.Errorf("at twice the rate: goodput %+v, want %.1f Mb/s", c.Goodput, want/1e6)
 	}
@@ -61,7 +61,7 @@ func TestDatagramsThroughALink(t *testing.T) {
 	}
 
 	// Without a rate the queue of the sender's own host slows it, and drops little.
-	c = udpCell(t, p, "-t", "2", "-b", "0")
+	c = udpCell(t, p, "-t", "1", "-O", "0.5", "-b", "0")
 	if want := slow * datagram / frame; c.Goodput == nil || !near(c.Goodput.Value, want, 3) || c.Datagrams.LossPct > 10 {
 		t.Errorf("as fast as it goes: goodput %+v, want %.1f Mb/s; %.1f%% lost", c.Goodput, want/1e6, c.Datagrams.LossPct)
 	}
@@ -71,7 +71,7 @@ func TestDatagramsThroughALink(t *testing.T) {
 func TestReceiverOverflows(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{})
 	serve(t, p.B, "--no-auth")
-	c := udpCell(t, p, "-t", "2", "-b", "0", "-w", "4M/2K")
+	c := udpCell(t, p, "-t", "1", "-O", "0.3", "-b", "0", "-w", "4M/2K")
 	if c.Datagrams.Lost == 0 || placed(c, measure.LossSocket) < 95 {
 		t.Errorf("%d of %d lost, at %+v", c.Datagrams.Lost, c.Datagrams.Sent, c.LossPlaces)
 	}
@@ -92,7 +92,7 @@ func TestPathLoses(t *testing.T) {
 	}
 }
 `)
-	c := udpCell(t, p, "-t", "2", "-b", "20M", "--io", "mmsg")
+	c := udpCell(t, p, "-t", "1", "-O", "0.3", "-b", "20M", "--io", "mmsg")
 	if !near(c.Datagrams.LossPct, 10, 20) || placed(c, measure.LossPath) < 99 {
 		t.Errorf("%.2f%% lost, at %+v", c.Datagrams.LossPct, c.LossPlaces)
 	}

@@ -80,7 +80,7 @@ func TestSSHKilled(t *testing.T) {
 	} {
 		t.Run(tt.who, func(t *testing.T) {
 			client := startWith(t, p.A, t.TempDir(), "", env, "test", "--json", "-t", "30", "--one-way", "--force", "ssh://"+s.addr)
-			underWay(t, p, client)
+			underWay(t, p, client, gigabit)
 			kill(t, tt.pids(client)...)
 			if tt.who != "thru" && tt.who != "the shell" {
 				checkPartial(t, client)

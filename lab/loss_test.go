@@ -33,10 +33,10 @@ func checkPartial(t *testing.T, client *program) {
 
 func TestServerIsKilled(t *testing.T) {
 	t.Parallel()
-	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	p := lab.NewPair(t, lab.Options{Rate: slow})
 	server := serve(t, p.B, "--no-auth")
 	client := start(t, p.A, t.TempDir(), "", "test", "--json", "-t", "30", "--one-way", p.Data.B4.String())
-	underWay(t, p, client)
+	underWay(t, p, client, slow)
 	server.signal(t, syscall.SIGKILL)
 	checkPartial(t, client)
 	eventuallyIdle(t, p.B, idle{}, lossLimit)
@@ -45,11 +45,11 @@ func TestServerIsKilled(t *testing.T) {
 
 func TestLinkGoesDown(t *testing.T) {
 	t.Parallel()
-	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	p := lab.NewPair(t, lab.Options{Rate: slow})
 	serve(t, p.B, "--no-auth")
 	before := look(p.B)
 	client := start(t, p.A, t.TempDir(), "", "test", "--json", "-t", "30", "--one-way", p.Data.B4.String())
-	underWay(t, p, client)
+	underWay(t, p, client, slow)
 	p.A.LinkDown(lab.DataDev)
 	checkPartial(t, client)
 	lab.Eventually(t, lossLimit, "the server has no worker", func() bool { return len(p.B.Pids()) == before.pids })
@@ -62,11 +62,11 @@ func TestLinkGoesDown(t *testing.T) {
 
 func TestClientIsKilled(t *testing.T) {
 	t.Parallel()
-	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	p := lab.NewPair(t, lab.Options{Rate: slow})
 	serve(t, p.B, "--no-auth")
 	before := look(p.B)
 	client := start(t, p.A, t.TempDir(), "", "test", "--json", "-t", "30", "--one-way", p.Data.B4.String())
-	underWay(t, p, client)
+	underWay(t, p, client, slow)
 	client.signal(t, syscall.SIGKILL)
 	eventuallyIdle(t, p.B, before, lossLimit)
 	eventuallyIdle(t, p.A, idle{}, lossLimit)
@@ -112,14 +112,14 @@ func TestDataLinkGoesDown(t *testing.T) {
 	for _, args := range [][]string{{"-t", "30", "--one-way"}, {"-t", "30", "-R"}, {"-t", "2", "--one-way"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			p := lab.NewPair(t, lab.Options{Rate: gigabit, Control: true})
+			p := lab.NewPair(t, lab.Options{Rate: slow, Control: true})
 			serve(t, p.B, "--no-auth", "--data-addr", p.Data.B4.String())
 			before := look(p.B)
 			client := start(t, p.A, t.TempDir(), "", append([]string{"test", "--json", p.Control.B4.String()}, args...)...)
 			begun := p.A.Counters(lab.DataDev)
 			lab.Eventually(t, 20*time.Second, "the ramp is over", func() bool {
 				moved := p.A.Counters(lab.DataDev).Sub(begun)
-				return moved.RxBytes+moved.TxBytes > 13*gigabit/80 // 1.3 s of it
+				return moved.RxBytes+moved.TxBytes > 13*slow/80 // 1.3 s of it
 			})
 			p.A.LinkDown(lab.DataDev)
 			if code := client.wait(t, lossLimit+2*time.Second); code != 1 {

@@ -26,7 +26,7 @@ func TestGoodputIsWhatTheLinkCarries(t *testing.T) {
 			p := lab.NewPair(t, lab.Options{Rate: gigabit})
 			serve(t, p.B, "--no-auth")
 			beforeA, beforeB := p.A.Counters(lab.DataDev), p.B.Counters(lab.DataDev)
-			doc := test(t, p.A, tt.addr(p.Data).String(), "-t", "3", "--link-rate", "1G/l2")
+			doc := test(t, p.A, tt.addr(p.Data).String(), "-t", "2", "-O", "1", "--link-rate", "1G/l2")
 			a := p.A.Counters(lab.DataDev).Sub(beforeA)
 			b := p.B.Counters(lab.DataDev).Sub(beforeB)
 

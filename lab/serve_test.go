@@ -45,7 +45,7 @@ func TestTwentyRunsLeaveNothing(t *testing.T) {
 func measureTimes(t *testing.T, p *lab.Pair, times int) {
 	t.Helper()
 	for range times {
-		test(t, p.A, "-t", "0.5", "--one-way", p.Data.B4.String())
+		test(t, p.A, "-t", "0.2", "-O", "0.1", "--one-way", p.Data.B4.String())
 	}
 }
 
@@ -64,7 +64,7 @@ func goroutines(t *testing.T, p *program) int {
 
 func TestSeveralClientsAtOnce(t *testing.T) {
 	t.Parallel()
-	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	p := lab.NewPair(t, lab.Options{Rate: slow})
 	serve(t, p.B, "--no-auth")
 	before := look(p.B)
 	var clients []*program
@@ -86,10 +86,10 @@ func TestSeveralClientsAtOnce(t *testing.T) {
 
 func TestTerminateEndsTheServer(t *testing.T) {
 	t.Parallel()
-	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	p := lab.NewPair(t, lab.Options{Rate: slow})
 	server := serve(t, p.B, "--no-auth")
 	client := start(t, p.A, t.TempDir(), "", "test", "--json", "-t", "30", "--one-way", p.Data.B4.String())
-	underWay(t, p, client)
+	underWay(t, p, client, slow)
 	server.signal(t, syscall.SIGTERM)
 	if code := server.wait(t, lossLimit); code != 0 {
 		t.Errorf("exit %d, want 0", code)
@@ -101,7 +101,7 @@ func TestTerminateEndsTheServer(t *testing.T) {
 // TestJoinStringLetsIn serves with a password, the default: a client needs the join string.
 func TestJoinStringLetsIn(t *testing.T) {
 	t.Parallel()
-	p := lab.NewPair(t, lab.Options{Rate: gigabit})
+	p := lab.NewPair(t, lab.Options{Rate: slow})
 	server := serve(t, p.B)
 	home := t.TempDir()
 

@@ -17,8 +17,8 @@ func TestSSHEndPoint(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	// A login that prints a greeting.
 	s := startSSHD(t, p.B, p.Data.B4.String(), `ForceCommand echo welcome; eval "$SSH_ORIGINAL_COMMAND"`, "")
-	client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), "test", "--json", "-t", "3", "ssh://"+s.addr)
-	underWay(t, p, client)
+	client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), "test", "--json", "-t", "3", "-O", "1", "ssh://"+s.addr)
+	underWay(t, p, client, gigabit)
 	for _, pid := range pidsOf(p.B, "thru") {
 		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err != nil || !strings.HasSuffix(exe, " (deleted)") {
 			t.Errorf("process %d runs from the file %s (%v)", pid, exe, err)
@@ -64,9 +64,11 @@ func TestSSHCheck(t *testing.T) {
 	s.eventuallyClean(t, 5*time.Second)
 }
 
-// TestSSHPair measures between two other hosts that have no thru. It checks a rate to 2%, so it runs alone.
+// TestSSHPair measures between two other hosts that have no thru. It checks a rate to 2%.
 func TestSSHPair(t *testing.T) {
-	f := lab.NewFleet(t, lab.FleetOptions{Rates: uplinks(2, 300e6)})
+	t.Parallel()
+	const rate = 100e6
+	f := lab.NewFleet(t, lab.FleetOptions{Rates: uplinks(2, rate)})
 	var ends []*sshd
 	var names string
 	for i, h := range f.Hosts {
@@ -88,8 +90,8 @@ func TestSSHPair(t *testing.T) {
 		t.Errorf("%d cells, want both directions", len(doc.Cells))
 	}
 	for _, c := range doc.Cells {
-		if c.Goodput == nil || !near(c.Goodput.Value, 300e6*payloadShare, 2) {
-			t.Errorf("%s to %s: goodput %+v, want %.0f", c.From, c.To, c.Goodput, 300e6*payloadShare)
+		if c.Goodput == nil || !near(c.Goodput.Value, rate*payloadShare, 2) {
+			t.Errorf("%s to %s: goodput %+v, want %.0f", c.From, c.To, c.Goodput, rate*payloadShare)
 		}
 	}
 	for _, s := range ends {
@@ -196,7 +198,7 @@ func TestSSHNetworkCut(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{Rate: gigabit})
 	s := startSSHD(t, p.B, p.Data.B4.String(), "", "")
 	client := startWith(t, p.A, t.TempDir(), "", sshClient(t, s.path("user"), s), "test", "--json", "-t", "30", "--one-way", "--force", "ssh://"+s.addr)
-	underWay(t, p, client)
+	underWay(t, p, client, gigabit)
 	p.A.LinkDown(lab.DataDev)
 	checkPartial(t, client)
 	lab.Eventually(t, lossLimit, "thru does not run there", func() bool { return len(pidsOf(p.B, "thru")) == 0 })

@@ -228,16 +228,16 @@ func eventuallyIdle(t *testing.T, h *lab.Host, before idle, limit time.Duration)
 	}
 }
 
-// underWay waits until a test has moved three seconds' worth of data into b: after the ramp, in the measured
-// time.
-func underWay(t *testing.T, p *lab.Pair, client *program) {
+// underWay waits until a test has moved three seconds' worth of data into b, over a link of that rate: after the
+// ramp, in the measured time.
+func underWay(t *testing.T, p *lab.Pair, client *program, rate uint64) {
 	t.Helper()
 	before := p.B.Counters(p.Data.Dev)
 	lab.Eventually(t, 40*time.Second, "the test is under way", func() bool {
 		if !client.running() {
 			t.Fatalf("the test ended early with exit %d", client.exit)
 		}
-		return p.B.Counters(p.Data.Dev).Sub(before).RxBytes > 3*gigabit/8
+		return p.B.Counters(p.Data.Dev).Sub(before).RxBytes > 3*rate/8
 	})
 }
 
