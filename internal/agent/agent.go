@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"thru/internal/agent/probing"
 	"thru/internal/bus"
 	"thru/internal/engine"
 	"thru/internal/host"
@@ -41,9 +42,10 @@ type Config struct {
 
 	Hypervisor hypervisor.Source // the virtual machines of this host; nil: they are not listed
 
-	Labels map[string]string // labels set by its operator
-	Addrs  func() []string   // addresses of the host for data, where nothing else is known; nil: none
-	Spool  *Spool            // keeps evidence that no client has fetched; nil: it is dropped
+	Labels  map[string]string // labels set by its operator
+	Addrs   func() []string   // addresses of the host for data, where nothing else is known; nil: none
+	Spool   *Spool            // keeps evidence that no client has fetched; nil: it is dropped
+	Samples string            // folder for samples of watches that were not fetched; empty: they are kept in memory
 
 	Ended func([]Ended) // receives the measured flows when a client of another process gives its turn back; nil: no one
 }
@@ -62,6 +64,7 @@ type Agent struct {
 	turns    turns
 	baseline baseline
 	facts    facts
+	probing  *probing.Probing
 
 	mu       sync.Mutex
 	publish  bus.Publish
@@ -90,6 +93,7 @@ func New(c Config) *Agent {
 		publish: func(string, bus.Event) {}, busy: func() {},
 	}
 	a.Set(c.Limits, c.Labels)
+	a.probing = a.newProbing()
 	return a
 }
 

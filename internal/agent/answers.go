@@ -16,5 +16,6 @@ func (a *Agent) Answers() []bus.Answerer {
 		bus.On(bus.File.Begin, a.BeginFile), bus.On(bus.File.End, a.EndFile),
 		bus.On(bus.FileSize, a.FileSize), bus.On(bus.FileRemove, a.FileRemove),
 		bus.On(bus.Guests, a.Guests), bus.On(bus.Watch.Begin, a.BeginWatch), bus.On(bus.Watch.End, a.EndWatch),
+		bus.On(bus.Reflect, a.Reflect), bus.On(bus.Pairs, a.Pairs), bus.On(bus.Samples, a.Samples),
 	}
 }

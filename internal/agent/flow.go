@@ -191,4 +191,5 @@ func (a *Agent) Close() {
 	for c := range clients {
 		a.Gone(c)
 	}
+	a.probing.Close()
 }

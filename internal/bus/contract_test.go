@@ -15,6 +15,7 @@ import (
 	"thru/internal/bus/bustest"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/watch/record"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -158,6 +159,9 @@ func exchanges() []exchange {
 		of(bus.Guests, bus.Empty{}, bus.GuestsReply{Inventory: measure.Inventory{Kind: measure.KindKVM, Guests: []measure.Guest{{ID: "vm:web1"}}}}),
 		of(bus.Watch.Begin, bus.WatchStart{IDs: []string{"vm:web1", "host"}}, begun),
 		of(bus.Watch.End, end, bus.WatchResult{Series: []measure.Series{{Of: "vm:web1", Counter: measure.CounterReady}}}),
+		of(bus.Reflect, bus.ReflectRequest{Watch: "W", From: "a", To: "b"}, bus.ReflectReply{Port: 5209, SSID: 7, Token: "T"}),
+		of(bus.Pairs, bus.PairsRequest{Watch: "W", Pairs: []bus.Pair{{From: "a", To: "b", Target: "10.0.0.1:5209"}}}, bus.PairsReply{}),
+		of(bus.Samples, bus.SamplesRequest{Watch: "W", Stored: 5}, bus.SamplesReply{Samples: []bus.Numbered{{Number: 6, Sample: record.Sample{State: record.Up}}}}),
 	}
 }
 

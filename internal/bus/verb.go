@@ -56,6 +56,9 @@ var (
 	FileSize    = Verb[FilePath, FileSizeReply]{name: "size", wait: callTime}
 	FileRemove  = Verb[FilePath, Empty]{name: "remove", wait: callTime}
 	Guests      = Verb[Empty, GuestsReply]{name: "guests", wait: resultTime, long: true}
+	Reflect     = Verb[ReflectRequest, ReflectReply]{name: "reflect", since: 1, wait: callTime}
+	Pairs       = Verb[PairsRequest, PairsReply]{name: "pairs", since: 1, wait: factsTime}
+	Samples     = Verb[SamplesRequest, SamplesReply]{name: "samples", since: 1, wait: resultTime, long: true}
 )
 
 // The jobs of an agent.
@@ -71,7 +74,7 @@ func Verbs() []AnyVerb {
 	return []AnyVerb{
 		Hello, Clock, Facts, Answer, Probe, Reserve, Prepare, Start, Collect, CapturePart, Release,
 		Knobs, Tune, Alter, Revert, Rollback, TuneEnd, Disk.Begin, Disk.End, Observe.Begin, Observe.End,
-		File.Begin, File.End, FileSize, FileRemove, Guests, Watch.Begin, Watch.End,
+		File.Begin, File.End, FileSize, FileRemove, Guests, Watch.Begin, Watch.End, Reflect, Pairs, Samples,
 	}
 }
 

@@ -25,6 +25,7 @@ func messages() [][3]any {
 		row(Hello), row(Clock), row(Facts), row(Answer), row(Probe), row(Reserve), row(Prepare), row(Start), row(Collect), row(CapturePart), row(Release),
 		row(Knobs), row(Tune), row(Alter), row(Revert), row(Rollback), row(TuneEnd), row(Disk.Begin), row(Disk.End), row(Observe.Begin), row(Observe.End),
 		row(File.Begin), row(File.End), row(FileSize), row(FileRemove), row(Guests), row(Watch.Begin), row(Watch.End),
+		row(Reflect), row(Pairs), row(Samples),
 		word(verbAlive, nil), word(verbPart, partRequest{}), {eventSubject("CLIENT"), Event{}, nil},
 		{toSubject("AGENT", o, verbAgain), againRequest{}, nil}, {toSubject("AGENT", o, verbBye), nil, nil}, {reSubject(o, "AGENT", wordAlive), lifeSign{}, nil},
 		{toSubject(tokenRegistry, o, listHosts.name), HostsRequest{}, HostsReply{}}, {toSubject(tokenRegistry, o, forgetHost.name), ForgetRequest{}, Empty{}},

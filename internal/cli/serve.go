@@ -122,7 +122,9 @@ func (c *serveCmd) serve(ctx context.Context, e *env) error {
 	}
 	warnings = slices.Concat(warnings, more, node.Recovered(tuner))
 	lines := newTestLines(e, c.JSON)
-	a := node.NewAgent(e.Version, node.Hostname(), calls.Engines(prog), limits, c.DataAddr, listen, place.config, node.TunedBy(tuner), files, func(c *agent.Config) { c.Ended = lines.flows })
+	a := node.NewAgent(e.Version, node.Hostname(), calls.Engines(prog), limits, c.DataAddr, listen, place.config, node.TunedBy(tuner), files, func(c *agent.Config) {
+		c.Ended, c.Samples = lines.flows, filepath.Join(state.Dir(), "samples")
+	})
 	answering, err := bus.Serve(server, a)
 	if err != nil {
 		return err

@@ -95,6 +95,7 @@ func (s *session) packet(b []byte, now moment, mtu int) (*packet, []byte) {
 	p := s.at(s.sent)
 	*p = packet{sequence: s.sent, fate: waiting, size: n, mtu: mtu, sent: now.mono, wall: now.wall, stamp: StampOf(now.wall)}
 	s.sent++
+	s.tally.Bytes += int64(n + headers(s.To.Addr()))
 	estimate := Unsynced
 	if s.Bound > 0 {
 		estimate = ErrorOf(s.Bound)
@@ -143,6 +144,7 @@ func (s *session) isOf(b []byte, r *Reply) bool {
 func (s *session) receive(r *Reply, at moment, ttl int) {
 	s.isProved = true
 	p := s.at(r.Of.Sequence)
+	s.tally.Bytes += int64(p.size + headers(s.To.Addr()))
 	if p.fate == waiting && at.mono-p.sent > s.timeout {
 		p.fate = lost
 	}

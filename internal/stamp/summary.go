@@ -31,12 +31,13 @@ type Summary struct {
 	TTLThere    uint8 // with which the last packet arrived (see Hops)
 	TTLBack     uint8 // with which its reply arrived
 
-	Runs     []Run // of losses, in order; at most mostRuns
+	Runs     []Run // of leastRun losses and more, and one that goes on whatever its length; in order, at most mostRuns
 	MoreRuns int   // that are not in Runs
 	Longest  int   // packets of the longest run
-	Ongoing  bool  // the last run may go on
 
 	MTU int // IP packet that passed both ways, and that nothing larger did; 0: not known yet
+
+	Bytes int64 // of IP packets, both ways
 
 	Slept   time.Duration // how long the host was suspended
 	Stalled time.Duration // how long this process did not run, though it should have
@@ -52,14 +53,18 @@ type Delays struct {
 	Min, Median, P99 time.Duration
 }
 
-// Run is a run of losses: packets lost in a row, by the wall clock of the sender. A run that goes on has its true beginning in each Summary.
+// Run is a run of losses: packets lost in a row, by the wall clock of the sender. A run that goes on is in the next Summary again, from its true beginning.
 type Run struct {
 	First, Last time.Time // when the first and the last packet of it were sent
+	Next        time.Time // when the first answered packet after it was sent; zero while it goes on
 	Packets     int
 }
 
-// mostRuns bounds the runs that a Summary lists.
-const mostRuns = 16
+// Bounds of Summary.Runs.
+const (
+	leastRun = 3
+	mostRuns = 16
+)
 
 // tally collects a Summary.
 type tally struct {
@@ -67,6 +72,7 @@ type tally struct {
 	end              time.Duration // of its packets, on the monotonic clock
 	rtt, there, back []time.Duration
 	run              Run  // that goes on, from an earlier Summary perhaps
+	wasOpen          bool // an earlier Summary has it
 	sequences        span // of the sender's packets that were answered
 	counts           span // of the reflector's replies to them
 	received         int  // replies within the spans
@@ -92,7 +98,7 @@ func (s *span) size() int { return int(int32(s.to - s.from)) }
 // answer counts an answered packet. Packets come in the order of their sequence numbers.
 func (t *tally) answer(p *packet, bound time.Duration) {
 	t.Sent++
-	t.endRun()
+	t.endRun(p)
 	t.rtt = append(t.rtt, p.rtt)
 	switch {
 	case p.isOdd, bound > 0 && min(p.there, p.back) < -bound:
@@ -126,12 +132,12 @@ func (t *tally) lose(p *packet) {
 	t.Longest = max(t.Longest, t.run.Packets)
 }
 
-// endRun ends a run of losses, if there is one.
-func (t *tally) endRun() {
-	if t.run.Packets > 0 {
+// endRun ends a run of losses at an answered packet, if there is one.
+func (t *tally) endRun(p *packet) {
+	if t.run.Next = p.wall; t.run.Packets >= leastRun || t.wasOpen {
 		t.list()
 	}
-	t.run = Run{}
+	t.run, t.wasOpen = Run{}, false
 }
 
 func (t *tally) list() {
@@ -148,13 +154,13 @@ func (t *tally) finish(length time.Duration) Summary {
 	s.Span = length
 	if t.run.Packets > 0 {
 		t.list()
-		s.Runs, s.MoreRuns, s.Ongoing = t.Runs, t.MoreRuns, true
+		s.Runs, s.MoreRuns, t.wasOpen = t.Runs, t.MoreRuns, true
 	}
 	s.RTT, s.Split = delaysOf(t.rtt), t.split()
 	if s.Jumped == 0 {
 		s.There, s.Back = delaysOf(t.there), delaysOf(t.back)
 	}
-	next := tally{end: t.end + length, rtt: t.rtt[:0], there: t.there[:0], back: t.back[:0], run: t.run}
+	next := tally{end: t.end + length, rtt: t.rtt[:0], there: t.there[:0], back: t.back[:0], run: t.run, wasOpen: t.wasOpen}
 	if t.sequences.is { // the losses after the last reply are in the next split
 		next.sequences, next.counts = span{t.sequences.to, t.sequences.to, true}, span{t.counts.to, t.counts.to, true}
 	}

@@ -1,0 +1,328 @@
+// Package probing is the part of an agent that measures the pairs of watches all the time: it answers their small packets, sends its own by one socket, and
+// keeps the samples of each minute until the watch has fetched them, also for days without a client.
+package probing
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/sock"
+	"thru/internal/stamp"
+	"thru/internal/token"
+	"thru/internal/watch/record"
+)
+
+const (
+	mostWatches = 8                     // of an agent
+	batch       = 50 * time.Millisecond // between two batches of replies
+)
+
+// Config is what the agent gives to its Probing.
+type Config struct {
+	Listen sock.Range                                     // where the reflector listens
+	Device string                                         // interface or VRF
+	Folder string                                         // for samples that were not fetched; empty: they are kept in memory
+	Route  func(peer, own string) (*measure.Route, error) // to an address, from the own one where that is known
+	Trusts func(ctx context.Context, token string) error  // nil: this token proves that its maker wants the traffic
+}
+
+// Probing has the watches of an agent.
+type Probing struct {
+	conf Config
+
+	mu        sync.Mutex
+	reflector *stamp.Reflector // nil: no pair is answered
+	sender    *stamp.Sender    // nil: no pair is sent
+	watches   map[string]*watch
+	sending   map[string]*sending // by the id of its session
+	closed    bool
+}
+
+// watch is what one watch has at this agent.
+type watch struct {
+	name      string
+	lease     *time.Timer
+	reflected map[record.Pair]reflected
+	sent      map[record.Pair]*sending
+	samples   *spool
+}
+
+type reflected struct {
+	bus.ReflectRequest
+	bus.ReflectReply
+}
+
+type sending struct {
+	bus.Pair
+	id    string
+	watch *watch
+	route string // of its packets, as of the begin
+	err   error  // why TTL and MTU are not measured; nil: they are
+}
+
+func (s *sending) pair() record.Pair { return record.Pair{From: s.From, To: s.To} }
+
+// New returns a Probing that opens no socket until a watch needs it. Samples that an earlier process left in the folder can be fetched.
+func New(c Config) *Probing {
+	return &Probing{conf: c, watches: map[string]*watch{}, sending: map[string]*sending{}}
+}
+
+// Close ends all watches. Samples in the folder stay.
+func (p *Probing) Close() {
+	p.mu.Lock()
+	p.closed = true
+	sender, reflector := p.sender, p.reflector
+	p.mu.Unlock()
+	closeBoth(sender, reflector)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.watches {
+		w.lease.Stop()
+		w.samples.close()
+	}
+}
+
+// renew returns a watch, which lives on for that time. The caller holds mu.
+func (p *Probing) renew(name string, ns int64) (*watch, error) {
+	lease := time.Duration(min(ns, bus.MostLease))
+	switch {
+	case p.closed:
+		return nil, fault.Failf("", "agent: watching: the agent is shutting down")
+	case !bus.ValidWatch(name) || lease <= 0:
+		return nil, fault.Failf("", "agent: watching: the name or the lease of the watch is not valid")
+	}
+	w := p.watches[name]
+	if w != nil {
+		w.lease.Reset(lease)
+		return w, nil
+	}
+	if len(p.watches) >= mostWatches {
+		return nil, fault.Failf("end another watch", "agent: watching: %d watches use this end point, its limit", mostWatches)
+	}
+	samples, err := openSpool(p.folderOf(name))
+	if err != nil {
+		return nil, err
+	}
+	w = &watch{name: name, reflected: map[record.Pair]reflected{}, sent: map[record.Pair]*sending{}, samples: samples}
+	w.lease = time.AfterFunc(lease, func() { p.end(name) })
+	p.watches[name] = w
+	return w, nil
+}
+
+// folderOf returns the folder of a watch, whose name is a secret; "" without folders.
+func (p *Probing) folderOf(name string) string {
+	if p.conf.Folder == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(name))
+	return filepath.Join(p.conf.Folder, hex.EncodeToString(sum[:16]))
+}
+
+// end ends a watch and drops its samples.
+func (p *Probing) end(name string) {
+	p.mu.Lock()
+	w := p.watches[name]
+	delete(p.watches, name)
+	if w == nil || p.closed {
+		p.mu.Unlock()
+		return
+	}
+	w.lease.Stop()
+	for _, r := range w.reflected {
+		p.reflector.Remove(uint16(r.SSID))
+	}
+	for _, s := range w.sent {
+		p.stop(s)
+	}
+	clear(w.sent) // their last samples are nobody's
+	w.samples.close()
+	sender, reflector := p.idle()
+	p.mu.Unlock()
+	closeBoth(sender, reflector)
+	if folder := p.folderOf(name); folder != "" {
+		os.RemoveAll(folder)
+	}
+}
+
+// idle takes the sockets when no watch needs them any more. The caller holds mu.
+func (p *Probing) idle() (sender *stamp.Sender, reflector *stamp.Reflector) {
+	if len(p.watches) > 0 {
+		return nil, nil
+	}
+	sender, reflector = p.sender, p.reflector
+	p.sender, p.reflector, p.sending = nil, nil, map[string]*sending{}
+	return sender, reflector
+}
+
+// closeBoth closes the sockets. The sender reports its last summaries, for which mu must be free.
+func closeBoth(sender *stamp.Sender, reflector *stamp.Reflector) {
+	if sender != nil {
+		sender.Close()
+	}
+	if reflector != nil {
+		reflector.Close()
+	}
+}
+
+// Reflect answers bus.Reflect.
+func (p *Probing) Reflect(ctx context.Context, m bus.ReflectRequest) (bus.ReflectReply, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, err := p.renew(m.Watch, m.LeaseNs)
+	if err != nil {
+		return bus.ReflectReply{}, err
+	}
+	pair := record.Pair{From: m.From, To: m.To}
+	old, known := w.reflected[pair]
+	if known && old.IntervalNs == m.IntervalNs {
+		return old.ReflectReply, nil
+	}
+	if err := checkPair(m.From, m.To, m.IntervalNs, len(w.reflected), known); err != nil {
+		return bus.ReflectReply{}, err
+	}
+	if p.reflector == nil {
+		if p.reflector, err = stamp.OpenReflector(context.WithoutCancel(ctx), stamp.ReflectorConfig{Listen: p.conf.Listen, Device: p.conf.Device, Batch: batch}); err != nil {
+			return bus.ReflectReply{}, err
+		}
+	}
+	if known {
+		p.reflector.Remove(uint16(old.SSID))
+	}
+	key := token.New()
+	ssid, err := p.reflector.Add(stamp.Accept{Key: []byte(key), Rate: 2e9 / float64(m.IntervalNs), Once: true})
+	if err != nil {
+		return bus.ReflectReply{}, err
+	}
+	r := reflected{m, bus.ReflectReply{Port: p.reflector.Port(), SSID: int(ssid), Token: key}}
+	w.reflected[pair] = r
+	return r.ReflectReply, nil
+}
+
+// checkPair returns an error for a pair that this agent does not measure, beside n others.
+func checkPair(from, to string, interval int64, n int, isKnown bool) error {
+	const mostName = 256
+	switch {
+	case from == "" || to == "" || len(from) > mostName || len(to) > mostName:
+		return fault.Failf("", "agent: watching: the names of the pair are not valid")
+	case interval < bus.LeastGap || interval > int64(time.Minute):
+		return fault.Failf("", "agent: watching: a packet each %v is out of range", time.Duration(interval))
+	case n >= bus.MostPairs && !isKnown:
+		return fault.Failf("watch fewer pairs", "agent: watching: the watch has %d pairs at this end point, its limit", n)
+	}
+	return nil
+}
+
+// Pairs answers bus.Pairs.
+func (p *Probing) Pairs(ctx context.Context, m bus.PairsRequest) (r bus.PairsReply, err error) {
+	if m.LeaseNs == 0 {
+		p.end(m.Watch)
+		return r, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, err := p.renew(m.Watch, m.LeaseNs)
+	if err != nil {
+		return r, err
+	}
+	if p.sender == nil {
+		p.sender, err = stamp.OpenSender(context.WithoutCancel(ctx), stamp.Config{Device: p.conf.Device, Seed: m.Seed, Report: p.report})
+		if err != nil {
+			return r, err
+		}
+	}
+	stays := map[record.Pair]bool{}
+	for _, x := range m.Pairs {
+		pair := record.Pair{From: x.From, To: x.To}
+		if err := p.begin(ctx, w, x); err != nil {
+			r.Refused = append(r.Refused, bus.RefusedPair{From: x.From, To: x.To, Error: err.Error(), Hint: fault.Hint(err)})
+			continue
+		}
+		stays[pair] = true
+	}
+	for pair, s := range w.sent {
+		if !stays[pair] {
+			p.stop(s)
+			delete(w.sent, pair)
+		}
+	}
+	return r, nil
+}
+
+// begin sends the packets of a pair, unless it does already. The caller holds mu.
+func (p *Probing) begin(ctx context.Context, w *watch, x bus.Pair) error {
+	pair := record.Pair{From: x.From, To: x.To}
+	old := w.sent[pair]
+	if old != nil && old.Pair == x {
+		return nil
+	}
+	if err := checkPair(x.From, x.To, x.IntervalNs, len(w.sent), old != nil); err != nil {
+		return err
+	}
+	to, err := netip.ParseAddrPort(x.Target)
+	if err != nil || x.SSID <= 0 || x.SSID > 1<<16-1 || x.BoundNs < 0 {
+		return fault.Failf("", "agent: watching: the target %.60q is not valid", x.Target)
+	}
+	if _, err := token.Parse(x.Token); err != nil {
+		return err
+	}
+	if err := p.conf.Trusts(ctx, x.Token); err != nil {
+		return err
+	}
+	if old != nil {
+		p.stop(old)
+		delete(w.sent, pair)
+	}
+	s := &sending{Pair: x, watch: w, id: strings.Join([]string{w.name, x.From, x.To}, "\n"), err: p.sender.Missing()}
+	target := stamp.Target{
+		To: to, SSID: uint16(x.SSID), Key: []byte(x.Token), Interval: time.Duration(x.IntervalNs), Counts: true, Bound: time.Duration(x.BoundNs),
+	}
+	if route, err := p.conf.Route(to.Addr().String(), ""); err == nil && route != nil {
+		target.MTU, s.route = route.MTU, measure.NextHop{Interface: route.Interface, Gateway: route.Gateway}.String()
+	}
+	if err := p.sender.Add(s.id, target); err != nil {
+		return err
+	}
+	p.sending[s.id], w.sent[pair] = s, s
+	return nil
+}
+
+// stop ends a session. Its last sample comes by report. The caller holds mu.
+func (p *Probing) stop(s *sending) { p.sender.Remove(s.id) }
+
+// report keeps a summary as a sample.
+func (p *Probing) report(id string, s stamp.Summary) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.sending[id]
+	if x == nil {
+		return
+	}
+	if x.watch.sent[x.pair()] != x { // it was stopped: this is its last one
+		delete(p.sending, id)
+	}
+	x.watch.samples.add(sampleOf(x, s))
+}
+
+// Samples answers bus.Samples.
+func (p *Probing) Samples(m bus.SamplesRequest) (r bus.SamplesReply, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, err := p.renew(m.Watch, m.LeaseNs)
+	if err != nil {
+		return r, err
+	}
+	w.samples.drop(m.Stored)
+	r.Samples, r.More = w.samples.first()
+	r.Dropped = w.samples.dropped
+	return r, nil
+}
