@@ -1,11 +1,40 @@
 package judge
 
 import (
-	"fmt"
-	"hash/fnv"
+	"cmp"
+	"slices"
 
 	"thru/internal/watch/record"
 )
+
+// This file finds what pairs with the same problem have in common: the fewest hosts and segments that explain them (a greedy set cover), of
+// which most pairs have the problem.
+
+// place is what pairs can share.
+type place struct {
+	Kind int    `json:"kind"`
+	Name string `json:"name"`
+}
+
+// The kinds of places; among equals, the first is named.
+const (
+	segment int = iota
+	host
+	sender   // a host, for what it sends
+	receiver // a host, for what it receives
+)
+
+// sort is what problems of one alarm share.
+type sort struct {
+	Kind  record.Kind
+	Layer record.Layer
+}
+
+// trouble is a problem with its pair.
+type trouble struct {
+	*pair
+	*problem
+}
 
 // alarm is an alarm from the first suspicion to its end.
 type alarm struct {
@@ -19,102 +48,23 @@ type alarm struct {
 	News      bool         `json:"news"` // that was not told
 }
 
-// newAlarm returns an alarm about a place, or about a pair.
-func (j *Judge) newAlarm(of sort, x place, first trouble) *alarm {
-	name := fnv.New64a()
-	fmt.Fprintf(name, "%s\n%s\n%d\n%s\n%s\n%s\n%d", of.Kind, of.Layer, x.Kind, x.Name, first.From, first.To, first.Since)
-	a := &alarm{Layer: of.Layer, Made: j.now}
-	if x.Name != "" {
-		a.name(x)
-	}
-	a.ID, a.Kind = fmt.Sprintf("%016x", name.Sum64()), of.Kind
-	j.alarms = append(j.alarms, a)
-	return a
-}
-
 // take makes a problem one of the alarm's.
 func (a *alarm) take(t trouble) {
 	t.problem.Alarm, t.Waits, a.News = a.ID, 0, true
 }
 
-// news notes that an alarm has something to tell.
-func (j *Judge) news(id string) {
-	for _, a := range j.alarms {
-		a.News = a.News || a.ID == id
-	}
-}
-
-// members returns the problems of an alarm.
-func (j *Judge) members(a *alarm) (all []trouble) {
-	for _, p := range j.sorted() {
-		for _, q := range p.Problems {
-			if q.Alarm == a.ID {
-				all = append(all, trouble{p, q})
-			}
-		}
-	}
-	return all
-}
-
-// tell emits what there is to tell of alarms.
-func (j *Judge) tell() {
-	var open []*alarm
-	for _, a := range j.alarms {
-		members := j.members(a)
-		a.describe(members)
-		active, audible := false, false
-		for _, t := range members {
-			maintained, _ := j.config.maintained(t.Pair, j.now)
-			active = active || t.Active
-			audible = audible || t.Active && !maintained
-			if t.Flapping && !a.Flapping {
-				a.Flapping, a.News = true, true
-			}
-		}
-		if !active {
-			j.finish(a, members)
-			continue
-		}
-		open = append(open, a)
-		if audible {
-			j.announce(a)
-		}
-	}
-	j.alarms = open
-}
-
-// announce asks for an explanation, and raises or updates an alarm. An outage waits for nothing: explain needs a path.
-func (j *Judge) announce(a *alarm) {
-	if !a.Asked {
-		a.Asked = true
-		j.emitAlarm(record.Suspected, a)
-	}
-	waits := !a.Explained && a.Kind != record.KindOutage && j.now-a.Made < int64(j.config.Wait) && j.now >= a.Made
-	switch {
-	case a.Raised && a.News:
-		j.emitAlarm(record.AlarmUpdated, a)
-	case !a.Raised && !waits:
-		j.emitAlarm(record.AlarmRaised, a)
-		a.Raised = true
+// name makes an alarm one of a place.
+func (a *alarm) name(x place) {
+	a.Place = x
+	switch x.Kind {
+	case segment:
+		a.Segment = x.Name
+	case sender:
+		a.Host, a.Side = x.Name, record.SideSender
+	case receiver:
+		a.Host, a.Side = x.Name, record.SideReceiver
 	default:
-		return
-	}
-	a.News = false
-}
-
-// finish ends an alarm. One that was not raised leaves silently.
-func (j *Judge) finish(a *alarm, members []trouble) {
-	ended := a.Since.UnixNano()
-	if len(members) == 0 { // its pairs left the plan
-		ended = j.now
-	}
-	for _, t := range members {
-		ended = max(ended, t.Ended)
-		t.problem.Alarm = ""
-	}
-	if a.Raised {
-		a.End = instant(ended)
-		j.emitAlarm(record.AlarmOver, a)
+		a.Host = x.Name
 	}
 }
 
@@ -143,7 +93,20 @@ func (a *alarm) describe(members []trouble) {
 	}
 }
 
-// emitAlarm emits an alarm as it is now.
-func (j *Judge) emitAlarm(k record.EventKind, a *alarm) {
-	j.emit(record.Event{Kind: k, At: instant(j.now), Alarm: new(a.Alarm)})
+// gravity orders kinds of alarms: problems of a pair join an alarm about it that is as grave or graver.
+func gravity(k record.Kind) int {
+	return slices.Index([]record.Kind{record.KindOutage, record.KindChange, record.KindObjective}, k)
+}
+
+// ends returns a pair without its direction.
+func ends(p record.Pair) record.Pair {
+	return record.Pair{From: min(p.From, p.To), To: max(p.From, p.To)}
+}
+
+func comparePairs(a, b record.Pair) int {
+	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+}
+
+func comparePlaces(a, b place) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 }

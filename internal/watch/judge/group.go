@@ -2,58 +2,25 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 
 	"thru/internal/watch/record"
 )
 
-// This file finds what pairs with the same problem have in common: the fewest hosts and segments that explain them (a greedy set cover), of
-// which most pairs have the problem.
-
-// place is what pairs can share.
-type place struct {
-	Kind int    `json:"kind"`
-	Name string `json:"name"`
-}
-
-// The kinds of places; among equals, the first is named.
-const (
-	segment int = iota
-	host
-	sender   // a host, for what it sends
-	receiver // a host, for what it receives
-)
-
-// sort is what problems of one alarm share.
-type sort struct {
-	Kind  record.Kind
-	Layer record.Layer
-}
-
-// trouble is a problem with its pair.
-type trouble struct {
-	*pair
-	*problem
-}
-
-// gravity orders kinds of alarms: problems of a pair join an alarm about it that is as grave or graver.
-func gravity(k record.Kind) int {
-	return slices.Index([]record.Kind{record.KindOutage, record.KindChange, record.KindObjective}, k)
-}
-
-// places returns what a pair crosses.
-func (j *Judge) places(p record.Pair) []place {
-	all := []place{{host, p.From}, {host, p.To}, {sender, p.From}, {receiver, p.To}}
-	for _, s := range j.config.Segments(p) {
-		all = append(all, place{segment, s})
+// newAlarm returns an alarm about a place, or about a pair.
+func (j *Judge) newAlarm(of sort, x place, first trouble) *alarm {
+	name := fnv.New64a()
+	fmt.Fprintf(name, "%s\n%s\n%d\n%s\n%s\n%s\n%d", of.Kind, of.Layer, x.Kind, x.Name, first.From, first.To, first.Since)
+	a := &alarm{Layer: of.Layer, Made: j.now}
+	if x.Name != "" {
+		a.name(x)
 	}
-	return all
-}
-
-// ends returns a pair without its direction.
-func ends(p record.Pair) record.Pair {
-	return record.Pair{From: min(p.From, p.To), To: max(p.From, p.To)}
+	a.ID, a.Kind = fmt.Sprintf("%016x", name.Sum64()), of.Kind
+	j.alarms = append(j.alarms, a)
+	return a
 }
 
 // group gives each problem that is worth an alarm its alarm.
@@ -208,27 +175,4 @@ func (j *Judge) widen(of sort, x place) *alarm {
 		}
 	}
 	return nil
-}
-
-// name makes an alarm one of a place.
-func (a *alarm) name(x place) {
-	a.Place = x
-	switch x.Kind {
-	case segment:
-		a.Segment = x.Name
-	case sender:
-		a.Host, a.Side = x.Name, record.SideSender
-	case receiver:
-		a.Host, a.Side = x.Name, record.SideReceiver
-	default:
-		a.Host = x.Name
-	}
-}
-
-func comparePairs(a, b record.Pair) int {
-	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
-}
-
-func comparePlaces(a, b place) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 }

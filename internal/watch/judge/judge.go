@@ -13,101 +13,14 @@ package judge
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"math"
-	"slices"
 	"time"
 
 	"thru/internal/measure"
 	"thru/internal/watch/record"
 )
 
-// Judge has the state of all pairs.
-type Judge struct {
-	config  Config
-	pairs   map[record.Pair]*pair
-	order   []*pair // by names; nil after a pair came
-	alarms  []*alarm
-	now     int64 // of the last Tick; 0 before the first
-	ignored int
-	events  []record.Event // of the input that is being taken
-}
-
-// state is a Judge as JSON.
-type state struct {
-	Now     int64    `json:"now_ns"`
-	Ignored int      `json:"ignored_samples"`
-	Pairs   []*pair  `json:"pairs"`
-	Alarms  []*alarm `json:"alarms"`
-}
-
-// New returns a judge that knows no pair.
-func New(c Config) *Judge { return &Judge{config: c.complete(), pairs: map[record.Pair]*pair{}} }
-
-// Restore returns the judge that data, its JSON, describes. The configuration may be another one: objectives keep their counts by their
-// text. Pairs that the plan no longer has need Forget.
-func Restore(c Config, data []byte) (*Judge, error) {
-	var s state
-	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, fmt.Errorf("judge: reading the state of the watch: %w", err)
-	}
-	j := New(c)
-	j.now, j.ignored, j.alarms = s.Now, s.Ignored, s.Alarms
-	for _, p := range s.Pairs {
-		p.Goals = j.goals(p.Pair, p.Goals)
-		j.pairs[p.Pair] = p
-	}
-	return j, nil
-}
-
-// MarshalJSON writes the whole state.
-func (j *Judge) MarshalJSON() ([]byte, error) {
-	return json.Marshal(state{j.now, j.ignored, j.sorted(), j.alarms})
-}
-
 // Ignored returns how many samples were repetitions, older than another of their pair and layer, or of no known layer.
 func (j *Judge) Ignored() int { return j.ignored }
-
-// sorted returns all pairs by their names.
-func (j *Judge) sorted() []*pair {
-	if j.order == nil {
-		j.order = slices.SortedFunc(maps.Values(j.pairs), func(a, b *pair) int { return comparePairs(a.Pair, b.Pair) })
-	}
-	return j.order
-}
-
-// pair returns the state of a pair. That of a new one begins at an instant.
-func (j *Judge) pair(of record.Pair, at int64) *pair {
-	p := j.pairs[of]
-	if p == nil {
-		p = &pair{Pair: of, Cursor: at, Stands: standing{record.NotMeasured, record.NoSample}, Goals: j.goals(of, nil)}
-		p.Day = &record.Summary{Pair: of, Begin: instant(at), End: j.config.nextDay(at)}
-		j.pairs[of], j.order = p, nil
-	}
-	return p
-}
-
-// goals returns the objectives of a pair, with the counts of before.
-func (j *Judge) goals(of record.Pair, before []*goal) (all []*goal) {
-	for _, g := range j.config.Goals(of) {
-		now := goal{}
-		if i := slices.IndexFunc(before, func(x *goal) bool { return x.Objective == g.Objective }); i >= 0 {
-			now = *before[i]
-		}
-		now.Goal = record.Goal{Objective: g.Objective, Metric: g.Metric, Limit: g.Limit, AtLeast: g.AtLeast, SharePct: g.SharePct, Per: g.Per}
-		all = append(all, &now)
-	}
-	return all
-}
-
-func (j *Judge) emit(e record.Event) { j.events = append(j.events, e) }
-
-// flush returns the events since it was last called.
-func (j *Judge) flush() []record.Event {
-	events := j.events
-	j.events = nil
-	return events
-}
 
 // Take takes a sample.
 func (j *Judge) Take(s record.Sample) []record.Event {
@@ -176,34 +89,6 @@ func (j *Judge) take(p *pair, s record.Sample, layer int, begin, end int64) {
 			if g.Metric == record.Availability && !maintained {
 				j.feedGoal(p, g, p.Outage == nil && !fell, begin)
 			}
-		}
-	}
-}
-
-// weigh counts the values of a turn: for the day, for objectives, and for changes that may be over. A turn belongs to the day of the cursor.
-func (j *Judge) weigh(p *pair, s record.Sample, maintained bool, at int64) {
-	for _, q := range p.Problems {
-		if q.Kind == record.KindChange {
-			j.feedChange(q, s, maintained, at)
-		}
-	}
-	if maintained {
-		return
-	}
-	p.Day.Turns++
-	if sent := s.Values[record.Sent]; sent > 0 {
-		p.Day.SentPackets += int64(sent)
-		p.Day.LostPackets += int64(math.Round(sent * s.Values[record.LossRatio]))
-	}
-	for _, m := range []record.Metric{record.Goodput, record.Capacity, record.RTTMedian, record.RTT99, record.LossRatio} {
-		if v, ok := s.Values[m]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
-			p.Day.Add(m, v)
-		}
-	}
-	for _, g := range p.Goals {
-		if kept, known := g.keeps(s); known {
-			g.turn(kept, at)
-			j.feedGoal(p, g, kept, at)
 		}
 	}
 }

@@ -36,15 +36,15 @@ type heard struct {
 	State record.State `json:"state"`
 }
 
-// judges reports whether the sample says something of the path at an instant.
-func (h heard) judges(at int64) bool { return h.Begin != 0 && at < h.Until && h.State.Judges() }
-
 // unseen is a time in which the watch could not measure.
 type unseen struct {
 	Begin  int64         `json:"begin_ns"`
 	Last   int64         `json:"last_ns"` // the end of the last turn that said so
 	Reason record.Reason `json:"reason"`
 }
+
+// judges reports whether the sample says something of the path at an instant.
+func (h heard) judges(at int64) bool { return h.Begin != 0 && at < h.Until && h.State.Judges() }
 
 // leads reports whether a sample decides the state: no layer that comes more often judges that time, and what judges wins over what does not.
 func (p *pair) leads(layer int, begin int64, judges bool) bool {
@@ -99,4 +99,43 @@ func (p *pair) good(s record.Sample, at int64) standing {
 		}
 	}
 	return standing{State: record.Up}
+}
+
+// problem returns the problem of a kind and key, and makes it where there is none.
+func (p *pair) problem(k record.Kind, l record.Layer, key string) *problem {
+	if q := p.known(k, key); q != nil {
+		return q
+	}
+	q := &problem{Kind: k, Layer: l, Key: key}
+	p.Problems = append(p.Problems, q)
+	return q
+}
+
+// known returns the problem of a kind and key; nil for none.
+func (p *pair) known(k record.Kind, key string) *problem {
+	i := slices.IndexFunc(p.Problems, func(q *problem) bool { return q.Kind == k && q.Key == key })
+	if i < 0 {
+		return nil
+	}
+	return p.Problems[i]
+}
+
+// has reports whether the pair has a problem of a kind.
+func (p *pair) has(k record.Kind) bool {
+	return slices.ContainsFunc(p.Problems, func(q *problem) bool { return q.Active && q.Kind == k })
+}
+
+// flaps reports whether a problem of the pair is flapping.
+func (p *pair) flaps() bool {
+	return slices.ContainsFunc(p.Problems, func(q *problem) bool { return q.Flapping })
+}
+
+// settle accepts levels that have lasted, and forgets what is over.
+func (p *pair) settle(c *Config, now int64) {
+	for _, q := range p.Problems {
+		if q.Active && q.Kind == record.KindChange && now-q.Since >= int64(c.Accept) {
+			q.end(now)
+		}
+	}
+	p.Problems = slices.DeleteFunc(p.Problems, func(q *problem) bool { return q.spent(c, now) })
 }

@@ -28,35 +28,6 @@ type problem struct {
 	Objective *record.Goal   `json:"objective,omitempty"`
 }
 
-// problem returns the problem of a kind and key, and makes it where there is none.
-func (p *pair) problem(k record.Kind, l record.Layer, key string) *problem {
-	if q := p.known(k, key); q != nil {
-		return q
-	}
-	q := &problem{Kind: k, Layer: l, Key: key}
-	p.Problems = append(p.Problems, q)
-	return q
-}
-
-// known returns the problem of a kind and key; nil for none.
-func (p *pair) known(k record.Kind, key string) *problem {
-	i := slices.IndexFunc(p.Problems, func(q *problem) bool { return q.Kind == k && q.Key == key })
-	if i < 0 {
-		return nil
-	}
-	return p.Problems[i]
-}
-
-// has reports whether the pair has a problem of a kind.
-func (p *pair) has(k record.Kind) bool {
-	return slices.ContainsFunc(p.Problems, func(q *problem) bool { return q.Active && q.Kind == k })
-}
-
-// flaps reports whether a problem of the pair is flapping.
-func (p *pair) flaps() bool {
-	return slices.ContainsFunc(p.Problems, func(q *problem) bool { return q.Flapping })
-}
-
 // bad counts a turn that shows the problem. It reports whether the problem begins.
 func (q *problem) bad(at int64, confirm int) bool {
 	q.Good, q.LastBad = 0, at
@@ -108,68 +79,6 @@ func (q *problem) spent(c *Config, now int64) bool {
 	recent := len(q.Comes) > 0 && q.Comes[len(q.Comes)-1] > now-int64(c.FlapTime)
 	return !q.Active && q.Alarm == "" && q.Bad == 0 && !recent
 }
-
-// settle accepts levels that have lasted, and forgets what is over.
-func (p *pair) settle(c *Config, now int64) {
-	for _, q := range p.Problems {
-		if q.Active && q.Kind == record.KindChange && now-q.Since >= int64(c.Accept) {
-			q.end(now)
-		}
-	}
-	p.Problems = slices.DeleteFunc(p.Problems, func(q *problem) bool { return q.spent(c, now) })
-}
-
-// feedOutage counts a turn of the layer that leads for the outage of a pair.
-func (j *Judge) feedOutage(p *pair, fell, maintained bool, at int64) {
-	q := p.known(record.KindOutage, "")
-	switch {
-	case p.Outage != nil && !maintained:
-		q = p.problem(record.KindOutage, "", "")
-		if q.bad(at, 1) {
-			q.Worth, q.Since = true, p.Outage.Begin.UnixNano()
-		}
-		q.Outage = new(*p.Outage)
-	case q == nil || p.Outage != nil || fell: // a short outage is no calm
-	default:
-		q.good(&j.config, at)
-	}
-}
-
-// feedGoal counts a turn for an objective. It is worth an alarm if its error budget is used, or will be soon.
-func (j *Judge) feedGoal(p *pair, g *goal, kept bool, at int64) {
-	if kept {
-		if q := p.known(record.KindObjective, g.Objective); q != nil {
-			q.good(&j.config, at)
-		}
-		return
-	}
-	q := p.problem(record.KindObjective, g.Metric.Layer(), g.Objective)
-	found := g.budget(p.Pair)
-	q.Objective = new(found)
-	confirm := j.config.Confirm
-	if found.UsedPct >= 100 && len(g.Past) > 0 { // in the first day a few turns are no budget
-		confirm = 1
-	}
-	if q.bad(at, confirm) {
-		q.come(&j.config, at)
-	}
-	q.Worth = q.Active && (q.Flapping || found.UsedPct >= 100 || found.BurnRate >= j.config.Burn)
-}
-
-// feedChange counts a turn for a change: its value is nearer to the level before or to that after.
-func (j *Judge) feedChange(q *problem, s record.Sample, maintained bool, at int64) {
-	v, measured := s.Values[record.Metric(q.Key)]
-	switch {
-	case !measured || !q.Active:
-	case distance(v, q.Change.Before) < distance(v, q.Change.After):
-		q.good(&j.config, at)
-	case !maintained:
-		q.bad(at, 1)
-	}
-}
-
-// distance is how far two values are from each other.
-func distance(a, b float64) float64 { return max(a-b, b-a) }
 
 // Changed takes a change point that was found. One for the worse makes the pair degraded until the level is back.
 func (j *Judge) Changed(c record.Change) []record.Event {

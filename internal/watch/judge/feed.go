@@ -1,0 +1,87 @@
+package judge
+
+import (
+	"math"
+
+	"thru/internal/watch/record"
+)
+
+// weigh counts the values of a turn: for the day, for objectives, and for changes that may be over. A turn belongs to the day of the cursor.
+func (j *Judge) weigh(p *pair, s record.Sample, maintained bool, at int64) {
+	for _, q := range p.Problems {
+		if q.Kind == record.KindChange {
+			j.feedChange(q, s, maintained, at)
+		}
+	}
+	if maintained {
+		return
+	}
+	p.Day.Turns++
+	if sent := s.Values[record.Sent]; sent > 0 {
+		p.Day.SentPackets += int64(sent)
+		p.Day.LostPackets += int64(math.Round(sent * s.Values[record.LossRatio]))
+	}
+	for _, m := range []record.Metric{record.Goodput, record.Capacity, record.RTTMedian, record.RTT99, record.LossRatio} {
+		if v, ok := s.Values[m]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			p.Day.Add(m, v)
+		}
+	}
+	for _, g := range p.Goals {
+		if kept, known := g.keeps(s); known {
+			g.turn(kept, at)
+			j.feedGoal(p, g, kept, at)
+		}
+	}
+}
+
+// feedOutage counts a turn of the layer that leads for the outage of a pair.
+func (j *Judge) feedOutage(p *pair, fell, maintained bool, at int64) {
+	q := p.known(record.KindOutage, "")
+	switch {
+	case p.Outage != nil && !maintained:
+		q = p.problem(record.KindOutage, "", "")
+		if q.bad(at, 1) {
+			q.Worth, q.Since = true, p.Outage.Begin.UnixNano()
+		}
+		q.Outage = new(*p.Outage)
+	case q == nil || p.Outage != nil || fell: // a short outage is no calm
+	default:
+		q.good(&j.config, at)
+	}
+}
+
+// feedGoal counts a turn for an objective. It is worth an alarm if its error budget is used, or will be soon.
+func (j *Judge) feedGoal(p *pair, g *goal, kept bool, at int64) {
+	if kept {
+		if q := p.known(record.KindObjective, g.Objective); q != nil {
+			q.good(&j.config, at)
+		}
+		return
+	}
+	q := p.problem(record.KindObjective, g.Metric.Layer(), g.Objective)
+	found := g.budget(p.Pair)
+	q.Objective = new(found)
+	confirm := j.config.Confirm
+	if found.UsedPct >= 100 && len(g.Past) > 0 { // in the first day a few turns are no budget
+		confirm = 1
+	}
+	if q.bad(at, confirm) {
+		q.come(&j.config, at)
+	}
+	q.Worth = q.Active && (q.Flapping || found.UsedPct >= 100 || found.BurnRate >= j.config.Burn)
+}
+
+// feedChange counts a turn for a change: its value is nearer to the level before or to that after.
+func (j *Judge) feedChange(q *problem, s record.Sample, maintained bool, at int64) {
+	v, measured := s.Values[record.Metric(q.Key)]
+	switch {
+	case !measured || !q.Active:
+	case distance(v, q.Change.Before) < distance(v, q.Change.After):
+		q.good(&j.config, at)
+	case !maintained:
+		q.bad(at, 1)
+	}
+}
+
+// distance is how far two values are from each other.
+func distance(a, b float64) float64 { return max(a-b, b-a) }

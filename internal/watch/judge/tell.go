@@ -1,0 +1,70 @@
+package judge
+
+import "thru/internal/watch/record"
+
+// tell emits what there is to tell of alarms.
+func (j *Judge) tell() {
+	var open []*alarm
+	for _, a := range j.alarms {
+		members := j.members(a)
+		a.describe(members)
+		active, audible := false, false
+		for _, t := range members {
+			maintained, _ := j.config.maintained(t.Pair, j.now)
+			active = active || t.Active
+			audible = audible || t.Active && !maintained
+			if t.Flapping && !a.Flapping {
+				a.Flapping, a.News = true, true
+			}
+		}
+		if !active {
+			j.finish(a, members)
+			continue
+		}
+		open = append(open, a)
+		if audible {
+			j.announce(a)
+		}
+	}
+	j.alarms = open
+}
+
+// announce asks for an explanation, and raises or updates an alarm. An outage waits for nothing: explain needs a path.
+func (j *Judge) announce(a *alarm) {
+	if !a.Asked {
+		a.Asked = true
+		j.emitAlarm(record.Suspected, a)
+	}
+	waits := !a.Explained && a.Kind != record.KindOutage && j.now-a.Made < int64(j.config.Wait) && j.now >= a.Made
+	switch {
+	case a.Raised && a.News:
+		j.emitAlarm(record.AlarmUpdated, a)
+	case !a.Raised && !waits:
+		j.emitAlarm(record.AlarmRaised, a)
+		a.Raised = true
+	default:
+		return
+	}
+	a.News = false
+}
+
+// finish ends an alarm. One that was not raised leaves silently.
+func (j *Judge) finish(a *alarm, members []trouble) {
+	ended := a.Since.UnixNano()
+	if len(members) == 0 { // its pairs left the plan
+		ended = j.now
+	}
+	for _, t := range members {
+		ended = max(ended, t.Ended)
+		t.problem.Alarm = ""
+	}
+	if a.Raised {
+		a.End = instant(ended)
+		j.emitAlarm(record.AlarmOver, a)
+	}
+}
+
+// emitAlarm emits an alarm as it is now.
+func (j *Judge) emitAlarm(k record.EventKind, a *alarm) {
+	j.emit(record.Event{Kind: k, At: instant(j.now), Alarm: new(a.Alarm)})
+}
