@@ -7,9 +7,6 @@ import (
 	"thru/internal/watch/record"
 )
 
-// This file finds what pairs with the same problem have in common: the fewest hosts and segments that explain them (a greedy set cover), of
-// which most pairs have the problem.
-
 // place is what pairs can share.
 type place struct {
 	Kind int    `json:"kind"`
@@ -46,6 +43,16 @@ type alarm struct {
 	Explained bool         `json:"explained"`
 	Raised    bool         `json:"raised"`
 	News      bool         `json:"news"` // that was not told
+}
+
+// members returns those of some problems that are the alarm's.
+func (a *alarm) members(all []trouble) (some []trouble) {
+	for _, t := range all {
+		if t.Alarm == a.ID {
+			some = append(some, t)
+		}
+	}
+	return some
 }
 
 // take makes a problem one of the alarm's.

@@ -23,7 +23,7 @@ type Config struct {
 	FlapTime  time.Duration                  // in this time is flapping; 4 in 1 h
 	Accept    time.Duration                  // a changed level is the new normal after this time; 14 days
 	Late      time.Duration                  // samples may arrive so late, from the spool of an agent; 8 days
-	Ahead     time.Duration                  // samples that are further ahead of the watch have a wrong clock; 1 h
+	Ahead     time.Duration                  // samples that are further ahead of the watch have a wrong clock; 5 min
 	Burn      float64                        // an objective raises an alarm from this burn rate; 10
 	Location  *time.Location                 // of midnight; UTC
 
@@ -50,7 +50,7 @@ func (c Config) complete() Config {
 	c.FlapTime = cmp.Or(c.FlapTime, time.Hour)
 	c.Accept = cmp.Or(c.Accept, 14*24*time.Hour)
 	c.Late = cmp.Or(c.Late, 8*24*time.Hour)
-	c.Ahead = cmp.Or(c.Ahead, time.Hour)
+	c.Ahead = cmp.Or(c.Ahead, 5*time.Minute)
 	c.Burn = cmp.Or(c.Burn, 10)
 	c.Location = cmp.Or(c.Location, time.UTC)
 	if c.Goals == nil {

@@ -52,17 +52,18 @@ func (j *Judge) feedOutage(p *pair, fell, maintained bool, at int64) {
 
 // feedGoal counts a turn for an objective. It is worth an alarm if its error budget is used, or will be soon.
 func (j *Judge) feedGoal(p *pair, g *goal, kept bool, at int64) {
-	if kept {
-		if q := p.known(record.KindObjective, g.Objective); q != nil {
-			q.good(&j.config, at)
-		}
+	q := p.known(record.KindObjective, g.Objective)
+	if kept && q == nil {
 		return
 	}
-	q := p.problem(record.KindObjective, g.Metric.Layer(), g.Objective)
-	found := g.budget(p.Pair)
-	q.Objective = new(found)
-	confirm := j.config.Confirm
-	if found.UsedPct >= 100 && len(g.Past) > 0 { // in the first day a few turns are no budget
+	q = p.problem(record.KindObjective, g.Metric.Layer(), g.Objective)
+	found, confirm := g.budget(p.Pair), j.config.Confirm
+	q.Objective, q.Spent = &found, found.UsedPct >= 100 && found.BurnRate >= 1
+	if kept {
+		q.good(&j.config, at)
+		return
+	}
+	if q.Spent && len(g.Past) > 0 { // in the first day a few turns are no budget
 		confirm = 1
 	}
 	if q.bad(at, confirm) {

@@ -23,29 +23,27 @@ func (j *Judge) newAlarm(of sort, x place, first trouble) *alarm {
 	return a
 }
 
+// This file finds what pairs with the same problem have in common: the fewest hosts and segments that explain them (a greedy set cover), of
+// which most pairs have the problem.
+
 // group gives each problem that is worth an alarm its alarm.
 func (j *Judge) group() {
 	waiting := map[sort][]trouble{}
 	due := map[sort]bool{}
-	for _, p := range j.sorted() {
-		if len(p.Problems) == 0 {
+	for _, t := range j.troubles() {
+		if t.Alarm != "" || !t.Active || !t.Worth {
 			continue
 		}
-		maintained, _ := j.config.maintained(p.Pair, j.now)
-		for _, q := range p.Problems {
-			switch {
-			case q.Alarm != "" || !q.Active || !q.Worth:
-			case maintained:
-				q.Waits = 0
-			default:
-				if q.Waits == 0 || q.Waits > j.now { // the clock was set back
-					q.Waits = j.now
-				}
-				of := sort{q.Kind, q.Layer}
-				waiting[of] = append(waiting[of], trouble{p, q})
-				due[of] = due[of] || j.now-q.Waits >= int64(j.config.Gather)
-			}
+		if maintained, _ := j.config.maintained(t.Pair, j.now); maintained {
+			t.problem.Waits = 0
+			continue
 		}
+		if t.Waits == 0 || t.Waits > j.now { // the clock was set back
+			t.problem.Waits = j.now
+		}
+		of := sort{t.Kind, t.Layer}
+		waiting[of] = append(waiting[of], t)
+		due[of] = due[of] || j.now-t.Waits >= int64(j.config.Gather)
 	}
 	sorts := slices.SortedFunc(maps.Keys(waiting), func(a, b sort) int {
 		return cmp.Or(cmp.Compare(gravity(a.Kind), gravity(b.Kind)), cmp.Compare(rank(a.Layer), rank(b.Layer)))
@@ -169,7 +167,7 @@ func (j *Judge) widen(of sort, x place) *alarm {
 		if a.Kind != of.Kind || a.Layer != of.Layer || a.Place.Name != "" {
 			continue
 		}
-		if !slices.ContainsFunc(j.members(a), func(t trouble) bool { return !slices.Contains(j.places(t.Pair), x) }) {
+		if !slices.ContainsFunc(a.members(j.troubles()), func(t trouble) bool { return !slices.Contains(j.places(t.Pair), x) }) {
 			a.name(x)
 			return a
 		}

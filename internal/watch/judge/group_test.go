@@ -71,6 +71,12 @@ func TestGroups(t *testing.T) {
 		}
 		return nil
 	}}
+	ring := judge.Config{Segments: func(p record.Pair) []string {
+		if p.From == "h03" || p.From == "h04" && p.To < "h02" {
+			return []string{"ring"}
+		}
+		return nil
+	}}
 	only := func(pairs ...string) func(record.Pair) bool {
 		return func(p record.Pair) bool { return slices.Contains(pairs, p.From+p.To) }
 	}
@@ -88,6 +94,7 @@ func TestGroups(t *testing.T) {
 		{"what a host sends", judge.Config{}, twenty, func(p record.Pair) bool { return p.From == "h03" }, []string{"of h03 sender 19 pairs"}},
 		{"what a host receives", judge.Config{}, twenty, func(p record.Pair) bool { return p.To == "h03" }, []string{"of h03 receiver 19 pairs"}},
 		{"a segment", wan, twenty, between, []string{"of wan 200 pairs"}},
+		{"what a host sends, on a segment of others too", ring, mesh(hosts(5)), func(p record.Pair) bool { return p.From == "h03" }, []string{"of h03 sender 4 pairs"}},
 		{"a segment that is not declared", judge.Config{}, twenty, between, []string{"200 pairs"}},
 		{"two pairs of a host of twenty", judge.Config{}, twenty, only("h03h04", "h03h05"), []string{"1 pairs", "1 pairs"}},
 		{"both directions of a pair", judge.Config{}, twenty, only("h03h04", "h04h03"), []string{"2 pairs"}},

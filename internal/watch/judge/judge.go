@@ -49,11 +49,6 @@ func (j *Judge) Take(s record.Sample) []record.Event {
 
 // miss takes a sample of a turn that was not measured. It is no news if another layer judges the path.
 func (j *Judge) miss(p *pair, r record.Reason, layer int, begin, end int64) {
-	if begin <= p.Missed {
-		j.ignored++
-		return
-	}
-	p.Missed = begin
 	if layer > p.Lead && p.Heard[p.Lead].judges(begin) {
 		return
 	}

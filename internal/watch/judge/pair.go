@@ -15,7 +15,6 @@ type pair struct {
 	Stands   standing        `json:"stands"` // at the cursor
 	Said     standing        `json:"said"`   // in the last event
 	SaidAt   int64           `json:"said_at_ns"`
-	Missed   int64           `json:"missed_ns"`        // the last sample that says "not measured"
 	Unseen   []unseen        `json:"unseen,omitempty"` // not measured, and not accounted while samples may still arrive
 	Outage   *record.Outage  `json:"outage,omitempty"` // while it lasts
 	Problems []*problem      `json:"problems,omitempty"`
@@ -62,7 +61,7 @@ func (p *pair) leads(layer int, begin int64, judges bool) bool {
 func (p *pair) miss(begin, end int64, r record.Reason) bool {
 	n := len(p.Unseen)
 	switch {
-	case end < p.Cursor || n > 0 && begin <= p.Unseen[n-1].Begin:
+	case begin < p.Cursor && end <= p.Cursor || n > 0 && begin <= p.Unseen[n-1].Begin:
 		return false
 	case n > 0 && p.Unseen[n-1].Reason == r:
 		p.Unseen[n-1].Last = max(p.Unseen[n-1].Last, end)
@@ -77,9 +76,6 @@ func (p *pair) trim() {
 	for len(p.Unseen) > 0 && p.Unseen[0].Last <= p.Cursor {
 		p.Unseen = slices.Delete(p.Unseen, 0, 1)
 	}
-	if len(p.Unseen) > 0 {
-		p.Unseen[0].Begin = max(p.Unseen[0].Begin, p.Cursor)
-	}
 }
 
 // good returns the standing of a pair that carries traffic.
@@ -87,10 +83,10 @@ func (p *pair) good(s record.Sample, at int64) standing {
 	if s.State == record.Degraded {
 		return standing{s.State, s.Reason}
 	}
-	if p.has(record.KindChange) {
+	if p.suffers(record.KindChange) {
 		return standing{record.Degraded, record.Changed}
 	}
-	if p.has(record.KindObjective) {
+	if p.suffers(record.KindObjective) {
 		return standing{record.Degraded, record.BelowGoal}
 	}
 	for i, h := range p.Heard {
@@ -120,9 +116,9 @@ func (p *pair) known(k record.Kind, key string) *problem {
 	return p.Problems[i]
 }
 
-// has reports whether the pair has a problem of a kind.
-func (p *pair) has(k record.Kind) bool {
-	return slices.ContainsFunc(p.Problems, func(q *problem) bool { return q.Active && q.Kind == k })
+// suffers reports whether the last turns of the pair show a problem of a kind.
+func (p *pair) suffers(k record.Kind) bool {
+	return slices.ContainsFunc(p.Problems, func(q *problem) bool { return q.Active && q.Kind == k && !q.Back })
 }
 
 // flaps reports whether a problem of the pair is flapping.

@@ -18,6 +18,8 @@ type problem struct {
 	Ended     int64          `json:"ended_ns"`
 	Bad       int            `json:"bad"` // turns in a row
 	Good      int            `json:"good"`
+	Back      bool           `json:"back"`  // the level is, for enough turns
+	Spent     bool           `json:"spent"` // the error budget, and more is used: the problem stays until that has ended
 	LastBad   int64          `json:"last_bad_ns"`
 	Comes     []int64        `json:"comes_ns,omitempty"` // the last begins
 	Flapping  bool           `json:"flapping"`
@@ -30,7 +32,7 @@ type problem struct {
 
 // bad counts a turn that shows the problem. It reports whether the problem begins.
 func (q *problem) bad(at int64, confirm int) bool {
-	q.Good, q.LastBad = 0, at
+	q.Good, q.LastBad, q.Back = 0, at, false
 	if q.Bad++; q.Bad == 1 && !q.Active {
 		q.Since = at
 	}
@@ -45,7 +47,8 @@ func (q *problem) bad(at int64, confirm int) bool {
 func (q *problem) good(c *Config, at int64) {
 	q.Bad = 0
 	q.Good++
-	over := q.Good >= c.Clear
+	q.Back = q.Good >= c.Clear
+	over := q.Back && !q.Spent
 	if q.Flapping {
 		over = at-q.LastBad >= int64(c.FlapTime)
 	}
@@ -63,7 +66,7 @@ func (q *problem) end(at int64) {
 func (q *problem) come(c *Config, at int64) {
 	q.Comes = slices.DeleteFunc(q.Comes, func(t int64) bool { return t <= at-int64(c.FlapTime) })
 	q.Comes = append(q.Comes, at)
-	q.Good, q.LastBad = 0, at
+	q.Good, q.LastBad, q.Back = 0, at, false
 	if len(q.Comes) < c.FlapCount {
 		return
 	}

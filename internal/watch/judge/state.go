@@ -109,13 +109,11 @@ func (j *Judge) news(id string) {
 	}
 }
 
-// members returns the problems of an alarm.
-func (j *Judge) members(a *alarm) (all []trouble) {
+// troubles returns all problems, by the names of their pairs.
+func (j *Judge) troubles() (all []trouble) {
 	for _, p := range j.sorted() {
 		for _, q := range p.Problems {
-			if q.Alarm == a.ID {
-				all = append(all, trouble{p, q})
-			}
+			all = append(all, trouble{p, q})
 		}
 	}
 	return all

@@ -5,8 +5,9 @@ import "thru/internal/watch/record"
 // tell emits what there is to tell of alarms.
 func (j *Judge) tell() {
 	var open []*alarm
+	all := j.troubles()
 	for _, a := range j.alarms {
-		members := j.members(a)
+		members := a.members(all)
 		a.describe(members)
 		active, audible := false, false
 		for _, t := range members {
