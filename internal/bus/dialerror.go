@@ -20,7 +20,7 @@ func lookupError(host string, err error) error {
 	if dns, is := errors.AsType[*net.DNSError](err); is && dns.IsNotFound {
 		return fault.Failf(sock.LookupHint(err, ""), "bus: %s: %w", fault.Named(host), ErrUnknownHost)
 	}
-	return fault.Failf(sock.LookupHint(err, "give its address"), "bus: %s: %w: %w", fault.Named(host), ErrUnknownHost, sock.Lookup(err))
+	return fault.Failf(sock.LookupHint(err, "give its address"), "bus: %s: %w: %w", fault.Named(host), ErrUnknownHost, sock.Cause(err))
 }
 
 // connectError explains why a TCP connection failed.
@@ -33,18 +33,18 @@ func (d dialer) connectError(t target, err error) error {
 		return fault.Failf(fmt.Sprintf("check that `thru serve` runs there; its port is %d unless --port changes it", DefaultPort),
 			"bus: connecting to %s: %w", t.name(), ErrRefused)
 	case sock.Is(err, syscall.EADDRNOTAVAIL) && d.LocalAddr != "":
-		return fault.Failf("name an address of this host, of the same family as the end point's", "bus: connecting to %s from %s: %w", t.name(), d.LocalAddr, cause(err))
+		return fault.Failf("name an address of this host, of the same family as the end point's", "bus: connecting to %s from %s: %w", t.name(), d.LocalAddr, sock.Cause(err))
 	case t.noFamily(err):
 		return fault.Failf("use the other address family, or give this host an address and a route",
 			"bus: connecting to %s: this host has no %s address or route to it: %w", t.name(), t.family(), ErrFamily)
 	case sock.Is(err, syscall.ENETUNREACH), sock.Is(err, syscall.EHOSTUNREACH):
 		return fault.Failf("check the address, the route to it and its gateway", "bus: connecting to %s: %w", t.name(), ErrUnreachable)
 	case errors.Is(err, syscall.EINVAL) && strings.HasPrefix(t.addr, "[fe80:"):
-		return fault.Failf("add the interface to a link-local address: [fe80::1%eth0]", "bus: connecting to %s: %w", t.name(), cause(err))
+		return fault.Failf("add the interface to a link-local address: [fe80::1%eth0]", "bus: connecting to %s: %w", t.name(), sock.Cause(err))
 	case timedOut(err):
 		return d.timeout(t)
 	}
-	return fault.Failf("", "bus: connecting to %s: %w", t.name(), cause(err))
+	return fault.Failf("", "bus: connecting to %s: %w", t.name(), sock.Cause(err))
 }
 
 // noFamily reports whether this host lacks the address family, rather than the
@@ -97,7 +97,7 @@ func (d dialer) tlsError(ctx context.Context, t target, err error) error {
 		return fault.Failf("check whether another program uses that port, or a firewall passes only the first packets",
 			"bus: connecting to %s: connected, but %w within %v", t.name(), ErrTimeout, d.Timeout)
 	}
-	return notThru(t, cause(err))
+	return notThru(t, sock.Cause(err))
 }
 
 // notThru returns the error of a port that another program has.

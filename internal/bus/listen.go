@@ -54,9 +54,9 @@ func listen(ctx context.Context, addrs []string, device string) ([]net.Listener,
 			open = append(open, l)
 			continue
 		}
-		warnings = append(warnings, fmt.Sprintf("control cannot listen on %s: %v", a, cause(err)))
+		warnings = append(warnings, fmt.Sprintf("control cannot listen on %s: %v", a, sock.Cause(err)))
 		if first == nil {
-			first = fault.Failf(listenHint(err), "bus: listening on %s: %w", a, cause(err))
+			first = fault.Failf(listenHint(err), "bus: listening on %s: %w", a, sock.Cause(err))
 		}
 	}
 	if len(open) == 0 && first == nil {
@@ -90,15 +90,6 @@ func listenHint(err error) string {
 		return "choose another port with --port: ports below 1024 need root"
 	}
 	return "choose another address with --bind, or another port with --port"
-}
-
-// cause strips the operation and the addresses that package net adds.
-func cause(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Err
-	}
-	return err
 }
 
 // reachable lists HOST:PORT for the listeners; it expands a wildcard to the

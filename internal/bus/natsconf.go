@@ -112,7 +112,7 @@ func natsDialError(address string, err error) error {
 	case timedOut(err):
 		return fault.Failf("check the address, the firewalls, and whether the host is up", "bus: connecting to NATS at %s: %w within %v", address, ErrTimeout, dialTime)
 	}
-	return fault.Failf("check the address, and the route to it", "bus: connecting to NATS at %s: %w: %w", address, ErrUnreachable, cause(err))
+	return fault.Failf("check the address, and the route to it", "bus: connecting to NATS at %s: %w: %w", address, ErrUnreachable, sock.Cause(err))
 }
 
 // explain translates an error of the NATS library for the user of thru.

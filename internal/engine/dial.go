@@ -121,7 +121,7 @@ func DialHint(s measure.Spec, err error) error {
 	case sock.Is(err, syscall.EADDRINUSE):
 		return fault.Failf("choose another --cport: another connection uses that source port", "engine: dialling: %w", err)
 	}
-	return sock.Lookup(err)
+	return sock.Cause(err)
 }
 
 // IdleRTT returns the kernel's round-trip time of a TCP connection before any test traffic; nil where the kernel does not report it.

@@ -3,13 +3,20 @@ package sock
 import (
 	"errors"
 	"net"
+	"os"
 )
 
-// Lookup replaces the chain of package net by one plain cause if an error is that of looking up a name. It returns
-// other errors as they are.
-func Lookup(err error) error {
+// Cause returns the cause of an error of package net, without its operation and addresses, which the caller names. A
+// name without addresses has a plain cause. Other errors stay as they are.
+func Cause(err error) error {
 	if dns, is := errors.AsType[*net.DNSError](err); is {
 		return &lookupError{dns}
+	}
+	if op, is := errors.AsType[*net.OpError](err); is {
+		err = op.Err
+	}
+	if call, is := err.(*os.SyscallError); is {
+		return call.Err
 	}
 	return err
 }

@@ -3,7 +3,9 @@ package sock
 import (
 	"errors"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -14,7 +16,7 @@ func TestLookup(t *testing.T) {
 		"no answer from the DNS server":      {Err: "i/o timeout", Name: "nosuch", IsTimeout: true},
 		"the DNS server does not resolve it": {Err: "server misbehaving", Name: "nosuch", IsTemporary: true},
 	} {
-		err := Lookup(&net.OpError{Op: "dial", Net: "tcp", Err: dns})
+		err := Cause(&net.OpError{Op: "dial", Net: "tcp", Err: dns})
 		if kept := (*net.DNSError)(nil); err.Error() != want || !errors.As(err, &kept) || kept != dns {
 			t.Errorf("%v", err)
 		}
@@ -23,7 +25,11 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	other := errors.New("other")
-	if Lookup(other) != other || Lookup(nil) != nil || LookupHint(other, "wait") != "wait" {
+	if Cause(other) != other || Cause(nil) != nil || LookupHint(other, "wait") != "wait" {
 		t.Error("another error changed")
+	}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{Port: 5201}, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	if got := Cause(refused); got != syscall.ECONNREFUSED {
+		t.Errorf("%v", got)
 	}
 }

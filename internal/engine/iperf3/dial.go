@@ -143,7 +143,7 @@ func (c *client) stream(ctx context.Context, i int, sends bool, started <-chan s
 	// Dial the very address that the control connection has reached.
 	conn, err = engine.Dial(ctx, s, s.Protocol, engine.SocketOptions(s, s.Protocol, sends), i, c.talk.conn.RemoteAddr().String())
 	if err != nil {
-		return nil, false, connecting(err)
+		return nil, false, fmt.Errorf("iperf3: opening stream %d: %w", i+1, connecting(err))
 	}
 	if u, ok := conn.(*net.UDPConn); ok {
 		answered, err = c.helloDatagram(ctx, u, started)

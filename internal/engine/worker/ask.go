@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"thru/internal/sock"
 )
 
 // portableAsk moves requests and responses through the language's own sockets.
@@ -55,9 +57,9 @@ func askPortable(f *flow, s *stream) error {
 		case f.stop.Load():
 			return nil
 		case !f.udp && f.crr == nil:
-			return fmt.Errorf("worker: sending requests: %w", cause(err))
+			return fmt.Errorf("worker: sending requests: %w", sock.Cause(err))
 		default:
-			if err := s.latency.failed(cause(err), f.measuring.Load()); err != nil {
+			if err := s.latency.failed(sock.Cause(err), f.measuring.Load()); err != nil {
 				return err
 			}
 		}
@@ -110,7 +112,7 @@ func answerPortable(f *flow, s *stream, conn net.Conn) error {
 			return io.EOF
 		}
 		if err != nil {
-			return fmt.Errorf("worker: answering: %w", cause(err))
+			return fmt.Errorf("worker: answering: %w", sock.Cause(err))
 		}
 		if s.firstAt.Load() == 0 {
 			f.sawFirst(s)
@@ -119,7 +121,7 @@ func answerPortable(f *flow, s *stream, conn net.Conn) error {
 			copy(response[:numberSize(len(request), len(response))], request[:min(got, numberSize(len(request), len(response)))])
 		}
 		if _, err := conn.Write(response); err != nil && !f.udp {
-			return fmt.Errorf("worker: answering: %w", cause(err))
+			return fmt.Errorf("worker: answering: %w", sock.Cause(err))
 		}
 		s.moved(got)
 		s.more[cRequests].Add(1)

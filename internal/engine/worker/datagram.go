@@ -56,7 +56,7 @@ func (l *link) dialDatagrams(ctx context.Context, c openCommand, target string) 
 func dialDatagram(ctx context.Context, c openCommand, target string, index int) (*net.UDPConn, error) {
 	conn, err := engine.Dial(ctx, c.Spec, measure.UDP, c.datagramOptions(), index, target)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("worker: opening UDP stream %d to %s: %w", index+1, target, err)
 	}
 	u := conn.(*net.UDPConn)
 	if err := introduceDatagrams(u, c, index); err != nil {

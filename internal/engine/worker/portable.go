@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"syscall"
 	"time"
 
@@ -60,7 +59,7 @@ func sendPortable(f *flow, s *stream) error {
 			if f.stop.Load() {
 				return nil
 			}
-			return fmt.Errorf("worker: sending: %w", cause(err))
+			return fmt.Errorf("worker: sending: %w", sock.Cause(err))
 		}
 		s.hold(n)
 	}
@@ -89,7 +88,7 @@ func recvPortable(f *flow, s *stream) error {
 			return io.EOF
 		}
 		if err != nil {
-			return fmt.Errorf("worker: receiving: %w", cause(err))
+			return fmt.Errorf("worker: receiving: %w", sock.Cause(err))
 		}
 		s.hold(n)
 	}
@@ -123,17 +122,6 @@ func (portablePath) finish(f *flow, s *stream) {
 }
 
 func (portablePath) interrupt(s *stream) { s.sock.SetDeadline(time.Unix(1, 0)) }
-
-// cause returns the system's error without the addresses that net.OpError repeats.
-func cause(err error) error {
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		err = op.Err
-	}
-	if sys, ok := errors.AsType[*os.SyscallError](err); ok {
-		err = sys.Err
-	}
-	return err
-}
 
 // pattern returns a sender's data: bytes that a compressing link cannot shrink (xorshift64*, Marsaglia 2003).
 func pattern(n int) []byte {
@@ -190,7 +178,7 @@ func sendDatagrams(f *flow, s *stream) error {
 		case sock.Is(err, syscall.EMSGSIZE):
 			return fault.Failf("try a smaller -l", "worker: sending: datagrams of %d bytes exceed the path's MTU", f.length)
 		default:
-			return fmt.Errorf("worker: sending: %w", cause(err))
+			return fmt.Errorf("worker: sending: %w", sock.Cause(err))
 		}
 		s.more[cPackets].Add(1)
 		s.moved(len(buf))
@@ -223,7 +211,7 @@ func recvDatagrams(f *flow, s *stream) error {
 			if errors.Is(err, syscall.ECONNREFUSED) {
 				continue
 			}
-			return fmt.Errorf("worker: receiving: %w", cause(err))
+			return fmt.Errorf("worker: receiving: %w", sock.Cause(err))
 		}
 		if n < f.numbering.size() {
 			q.stray(n)

@@ -99,7 +99,7 @@ func (s *session) open(ctx context.Context) error {
 		return fault.Failf("use ftp:// for FTP without TLS: it sends password and data in clear text", "ftp: connecting: the server does not start TLS (%.200q)", reply.Error())
 	}
 	if err != nil {
-		return fmt.Errorf("ftp: connecting: %w", unlike(err))
+		return fmt.Errorf("ftp: %w", unlike(err))
 	}
 	s.conn, s.info.Server = conn, greeting.end()
 	// TLS begins with the first command; an error of it is no refused login.

@@ -131,7 +131,7 @@ func (s *session) dial(ctx context.Context, begun bus.FileReply) (net.Conn, erro
 		}
 	}
 	ports := s.end.hello.DataPorts
-	return nil, fault.Failf(fmt.Sprintf("open the data ports %d-%d in the firewall of that host", ports.First, ports.Last), "connecting for data: %w", errors.Join(errs...))
+	return nil, fault.Failf(fmt.Sprintf("open the data ports %d-%d in the firewall of that host", ports.First, ports.Last), "own: no data connection: %w", errors.Join(errs...))
 }
 
 // finish waits until the agent's end is done: for an uploaded file, until it

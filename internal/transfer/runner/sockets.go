@@ -47,7 +47,7 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	nd := net.Dialer{Timeout: d.Timeout, Control: buffers.Control}
 	c, err := transfer.Dial(ctx, nd, network, addr)
 	if err != nil {
-		return nil, fmt.Errorf("runner: connecting to %s: %w", addr, sock.Lookup(err))
+		return nil, fmt.Errorf("runner: connecting to %s: %w", addr, sock.Cause(err))
 	}
 	d.remember(c)
 	return c, nil

@@ -73,7 +73,7 @@ func (s *session) open(ctx context.Context) error {
 	defer login.close()
 	conn, err := s.Control(ctx, addr)
 	if err != nil {
-		return fmt.Errorf("sftp: connecting: %w", err)
+		return err
 	}
 	config := &ssh.ClientConfig{
 		User: s.cfg.User, Auth: login.methods(), HostKeyCallback: trust.check, HostKeyAlgorithms: trust.algorithms(addr),
