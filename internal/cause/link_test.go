@@ -16,7 +16,7 @@ func share100(pct float64) func(*measure.Document) {
 func TestLinkRate(t *testing.T) {
 	queue := loaded(30)
 	judgeRows(t, "link-rate", []row{
-		{"full", "certain well", "99.8% of what 10.0 Gb/s allow at MTU 1500", nil},
+		{"full", "certain well", "99.8% of what 10.0 Gb/s allows at MTU 1500", nil},
 		{"just full", "certain well", "", edits{share100(95.01)}},
 		{"just not full, queue flat", "likely well", "nearly full", edits{share100(94.9), queue}},
 		{"not full, no queue", "no", "94.9%", edits{share100(94.9)}},

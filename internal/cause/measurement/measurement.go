@@ -3,6 +3,7 @@ package measurement
 
 import (
 	"fmt"
+	"strings"
 
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/rule"
@@ -64,7 +65,7 @@ func aboveCeiling(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	return diagnose.Certain("%s is more than a link of %s can carry at MTU %d (%s): %s", unit.Rate(bps), unit.Rate(float64(c.LinkBps)), c.MTU, unit.Rate(c.Bps), guess).
 		By(diagnose.Above(f.Receiver.Proof("goodput relative to the ceiling", share, "pct"), BeyondBar)).
-		Costs(c.Bps, "a rate above "+unit.Rate(c.Bps)+" proves nothing", fmt.Sprintf("%s at MTU %d, %s", unit.Rate(float64(c.LinkBps)), c.MTU, c.LinkLayer)).
+		Costs(c.Bps, "a rate above "+unit.Rate(c.Bps)+" proves nothing", fmt.Sprintf("%s at MTU %d, %s", unit.Rate(float64(c.LinkBps)), c.MTU, strings.ToUpper(c.LinkLayer))).
 		AddFix(diagnose.Advise(nil, "state the rate of the link (--link-rate), and check the MTU of both ends and of the path (thru check)"))
 }
 

@@ -2,6 +2,7 @@ package nic
 
 import (
 	"fmt"
+	"strings"
 
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/loss"
@@ -36,13 +37,13 @@ func judgeLinkRate(f *diagnose.Flow) *diagnose.Outcome {
 	case f.Cell.Spec.Rate > 0 && float64(f.Cell.Spec.Rate) < f.Cell.Ceiling.Bps:
 		return diagnose.No("the requested rate of %s is below the link's capacity", unit.Rate(float64(f.Cell.Spec.Rate)))
 	case share >= diagnose.LinkFullBar && share > f.Cell.Ceiling.SharePct:
-		return asFull(f, diagnose.Certain("the link is full: the flows that share it carry %s of what %s allow at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.Cell.Ceiling.LinkBps)), f.Cell.Ceiling.MTU), share)
+		return asFull(f, diagnose.Certain("the link is full: the flows that share it carry %s of what %s allows at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.Cell.Ceiling.LinkBps)), f.Cell.Ceiling.MTU), share)
 	case share >= diagnose.LinkFullBar:
-		return asFull(f, diagnose.Certain("the link is full: %s of what %s allow at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.Cell.Ceiling.LinkBps)), f.Cell.Ceiling.MTU), share)
+		return asFull(f, diagnose.Certain("the link is full: %s of what %s allows at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.Cell.Ceiling.LinkBps)), f.Cell.Ceiling.MTU), share)
 	}
 	s, over := f.Surplus()
 	if share = max(share, loss.SettledShare(f)); share >= diagnose.NearBar && (f.HasQueue() || over && s.Capacity > diagnose.NearBar/100*f.Cell.Ceiling.Bps) {
-		return asFull(f, diagnose.Likely("the link is nearly full: %s of what %s allow at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.Cell.Ceiling.LinkBps)), f.Cell.Ceiling.MTU), share).
+		return asFull(f, diagnose.Likely("the link is nearly full: %s of what %s allows at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.Cell.Ceiling.LinkBps)), f.Cell.Ceiling.MTU), share).
 			Then("check whether headers of a VLAN or a tunnel take the rest")
 	}
 	return diagnose.No("%s is %s of the link's capacity", unit.Rate(bps), unit.Percent(share))
@@ -52,5 +53,5 @@ func asFull(f *diagnose.Flow, o *diagnose.Outcome, share float64) *diagnose.Outc
 	c := f.Cell.Ceiling
 	return o.Well().At(measure.Where{Place: measure.AtPath}).
 		By(diagnose.Above(measure.Proof{Counter: "goodput of the ceiling", Value: share, Unit: "pct", SpanNs: f.Receiver.Span(), Note: "link rate: " + c.LinkFrom}, diagnose.NearBar)).
-		Costs(c.Bps, "the link carries at most "+unit.Rate(c.Bps), fmt.Sprintf("%s at MTU %d, %s", unit.Rate(float64(c.LinkBps)), c.MTU, c.LinkLayer))
+		Costs(c.Bps, "the link carries at most "+unit.Rate(c.Bps), fmt.Sprintf("%s at MTU %d, %s", unit.Rate(float64(c.LinkBps)), c.MTU, strings.ToUpper(c.LinkLayer)))
 }

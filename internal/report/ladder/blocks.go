@@ -48,9 +48,9 @@ func Blocks(all []Ladder) (out []doc.Block) {
 func (l *Ladder) Table(first bool) doc.Table {
 	caption := ""
 	if first {
-		caption = "Throughput, and CPU of the whole machine. * highest; ~ not significantly lower than *"
+		caption = "Throughput, and CPU of the whole machine. * highest; ~ not significantly lower"
 		if l.Best != nil && l.Best.Source.Goodput.Runs < 2 {
-			caption += ", by one run each"
+			caption = "Throughput, and CPU of the whole machine. * highest; ~ may be as high (one run)"
 		}
 	}
 	t := doc.Table{Caption: caption, Columns: []doc.Column{{Name: "streams", Right: true}}, Tone: bestTone}
