@@ -329,7 +329,7 @@ func TestCaptureOfInterrupted(t *testing.T) {
 		return p.EndPoint + ".pcapng", nil
 	}
 	doc, err := r.Run(ctx, captured(t, nil))
-	if err == nil || err.Error() != "interrupted" || !slices.Equal(kept, []string{Local, "peer"}) {
+	if !errors.Is(err, fault.ErrInterrupted) || !slices.Equal(kept, []string{Local, "peer"}) {
 		t.Fatalf("kept %q, %v", kept, err)
 	}
 	if x := doc.Cells[0].Runs[0].Flows[0]; len(x.Captures) != 2 || x.Crossing == nil {

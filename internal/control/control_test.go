@@ -484,7 +484,7 @@ func TestInterrupted(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, cancel)
 	runner := Runner{Ends: pairOf(local, peer), Watch: &quiet{}}
 	doc, err := runner.Run(ctx, p)
-	if err == nil || doc.Error == nil || doc.Error.Message != "interrupted" {
+	if err == nil || doc.Error == nil || doc.Error.Message != "interrupted: the results so far are kept" || doc.Error.Hint != "" {
 		t.Errorf("%v, %+v", err, doc.Error)
 	}
 	if got := peer.asked(); got[len(got)-1] != "release" {

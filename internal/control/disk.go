@@ -39,7 +39,7 @@ func (r *Runner) Disk(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch
 		}
 	}
 	if ctx.Err() != nil {
-		err = fault.Failf("", "%w", fault.ErrInterrupted)
+		err = fault.ErrInterrupted
 	}
 	return finished(doc, begin, err)
 }

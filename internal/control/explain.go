@@ -9,7 +9,6 @@ import (
 
 	"thru/internal/cause"
 	"thru/internal/cause/diagnose"
-	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/stat"
@@ -53,7 +52,7 @@ func (r *Runner) Explain(ctx context.Context, p plan.Plan, how Probing, budget t
 		err = x.makeExperiments(ctx)
 	}
 	if ctx.Err() != nil {
-		doc.Ended, err = endedInterrupted, fault.Failf(kept(doc), "%w", fault.ErrInterrupted)
+		doc.Ended, err = endedInterrupted, interruption(doc)
 	}
 	r.fetchCounters(ctx, doc)
 	r.conclude(p, doc)

@@ -360,7 +360,7 @@ func TestInterruptedPairs(t *testing.T) {
 			}
 		}}
 		doc, err := (&Runner{Ends: y.connect(names...), Watch: q}).Run(ctx, p)
-		if err == nil || err.Error() != fmt.Sprintf("interrupted after %d of 100 steps", doc.Plan.Done) || doc.Error == nil || len(q.failed) != 0 || q.steps > 3 {
+		if err == nil || err.Error() != fmt.Sprintf("interrupted after %d of 100 steps: %s", doc.Plan.Done, kept(doc)) || doc.Error == nil || len(q.failed) != 0 || q.steps > 3 {
 			t.Errorf("after %v: %v, %d steps, failed %q", after, err, q.steps, q.failed)
 		}
 		for _, g := range doc.Groups {

@@ -167,13 +167,13 @@ func (r *Runner) resume(p plan.Plan, doc *measure.Document, now time.Time) error
 	return nil
 }
 
-// interruption returns the error of a run that the user interrupted.
+// interruption returns the error of a command that the user interrupted.
 func interruption(doc *measure.Document) error {
-	hint := kept(doc)
+	after := ""
 	if p := doc.Plan; p != nil && p.Steps > 1 {
-		return fault.Failf(hint, "%w after %d of %d steps", fault.ErrInterrupted, p.Done, p.Steps)
+		after = fmt.Sprintf(" after %d of %d steps", p.Done, p.Steps)
 	}
-	return fault.Failf(hint, "%w", fault.ErrInterrupted)
+	return fmt.Errorf("%w%s: %s", fault.ErrInterrupted, after, kept(doc))
 }
 
 // sameCell reports whether two cells have the same plan.

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -51,7 +52,7 @@ func (r *Runner) Tune(ctx context.Context, p plan.Plan, how Probing, t Tuning) (
 	interrupted := ctx.Err() != nil
 	undoing := x.finish(ctx, x.unsure || err != nil && !interrupted)
 	if interrupted {
-		x.doc.Ended, err = endedInterrupted, fault.Failf(x.stays(), "%w", fault.ErrInterrupted)
+		x.doc.Ended, err = endedInterrupted, fmt.Errorf("%w: %s", fault.ErrInterrupted, x.stays())
 	}
 	if err != nil && x.anyLost() != nil {
 		x.doc.Ended = cmp.Or(x.doc.Ended, endedLost)

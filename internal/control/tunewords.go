@@ -57,7 +57,7 @@ func (x *tuning) keptTitles() (titles []string) {
 	return titles
 }
 
-// stays returns the hint of an interrupted tuning.
+// stays names the changes that an interrupted tuning leaves.
 func (x *tuning) stays() string {
 	titles := x.keptTitles()
 	if len(titles) == 0 {
