@@ -344,20 +344,15 @@ func (c *configCmd) rows(all []settable) (rows []settingRow) {
 	return rows
 }
 
-// print prints the files, and a line for each setting.
+// print prints a line for each setting, and the files.
 func (c *configCmd) print(e *env, out shownSettings) {
-	for _, f := range out.Files {
-		fmt.Fprintf(e.Out, "%s: %s\n", f.Path, map[bool]string{true: "read", false: "does not exist"}[f.Found])
-	}
 	if len(out.Settings) == 0 {
 		fmt.Fprintln(e.Out, "no setting: `thru config --all` lists all, `thru help config` describes them")
-		return
 	}
 	wide, value := 0, 0
 	for _, s := range out.Settings {
 		wide, value = max(wide, len(s.Key)), max(value, len(s.Value))
 	}
-	fmt.Fprintln(e.Out)
 	for _, s := range out.Settings {
 		from := "default; $" + s.Variable
 		if s.Source != nil {
@@ -367,6 +362,10 @@ func (c *configCmd) print(e *env, out shownSettings) {
 			from += map[bool]string{true: ", not ", false: " "}[i == 0] + over.String()
 		}
 		fmt.Fprintf(e.Out, "%-*s  %-*s  %s\n", wide, s.Key, min(value, 40), cmp.Or(s.Value, "-"), from)
+	}
+	fmt.Fprintln(e.Out)
+	for _, f := range out.Files {
+		fmt.Fprintf(e.Out, "%s: %s\n", f.Path, map[bool]string{true: "read", false: "does not exist"}[f.Found])
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/cli/console"
+	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/remote"
@@ -179,7 +180,7 @@ func (c *hostsCmd) print(ctx context.Context, e *env, members *bus.Fleet, contro
 
 // keeping words how many results wait at a host for the controller, and what keeps them there.
 func keeping(h bus.Host) string {
-	waits := fmt.Sprintf("%d results wait there for the controller", h.Waiting)
+	waits := unit.Plural(h.Waiting, "result") + doc.Verb(h.Waiting, " waits", " wait") + " there for the controller"
 	switch {
 	case h.Problem == "":
 		return waits

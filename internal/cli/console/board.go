@@ -59,7 +59,7 @@ func (b *Board) Clear() {
 // Line prints a line that stays.
 func (b *Board) Line(format string, args ...any) {
 	b.Clear()
-	b.Printf(format+"\n", args...)
+	b.Printf("%s\n", folded(fmt.Sprintf(format, args...), b.Width))
 }
 
 // Now shows lines at the bottom until the next call.

@@ -91,7 +91,11 @@ func (c *Console) Warn(what string, err error) {
 // Line writes a line to stderr. Control characters in file names and in text of other hosts become question
 // marks, and secrets are removed.
 func (c *Console) Line(text string) {
-	fmt.Fprintln(c.Err, c.Log.mark(Warning)+fault.Printable(fault.Unsecret(text)))
+	line := c.Log.mark(Warning) + fault.Printable(fault.Unsecret(text))
+	if width, ok := terminalSize(c.Err); ok {
+		line = folded(line, width)
+	}
+	fmt.Fprintln(c.Err, line)
 }
 
 // WantsJSON reports whether --json is among the raw arguments, since it must work when parsing the flags fails, or set.

@@ -3,8 +3,12 @@ package console
 import (
 	"io"
 	"os"
+	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"thru/internal/doc/text"
 )
 
 // terminalSize returns the width of w, and whether it is a terminal.
@@ -18,6 +22,15 @@ func terminalSize(w io.Writer) (width int, ok bool) {
 		width = 80
 	}
 	return width, true
+}
+
+// folded breaks a line that is wider than the terminal at spaces, and indents the rest by the width of "thru: ".
+func folded(line string, width int) string {
+	const indent = "      "
+	if utf8.RuneCountInString(line) <= width {
+		return line
+	}
+	return strings.Join(text.Lines(line, width, width-len(indent)), "\n"+indent)
 }
 
 // Terminal returns the width to print for, 0 without a terminal, and whether to use colour (no-color.org).
