@@ -30,7 +30,7 @@ func (r *Runner) takeOver(doc *measure.Document) {
 		e := &doc.EndPoints[i]
 		for _, old := range b.EndPoints {
 			if old.Name == e.Name && e.Placement == nil && old.Placement != nil {
-				e.Placement, e.NoPlace = old.Placement, ""
+				e.Placement, e.NoPlace, e.NoPlaceCode = old.Placement, "", ""
 			}
 		}
 	}

@@ -142,7 +142,7 @@ func (r *Runner) placeEnds(ctx context.Context, doc *measure.Document, brief boo
 	for i, s := range b.subjects {
 		e := &doc.EndPoints[i]
 		if len(all) == 0 {
-			e.NoPlace = measure.NoHypervisorRead
+			e.NoPlace, e.NoPlaceCode = "no hypervisor answered", measure.NoHypervisorRead
 			continue
 		}
 		e.Placement, e.NoPlace = place.Match(s, all)

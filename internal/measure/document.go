@@ -101,10 +101,12 @@ type EndPoint struct {
 
 	Placement *Placement `json:"placement,omitempty"`    // for a test with --hypervisor: its virtual machine or host
 	NoPlace   string     `json:"no_placement,omitempty"` // why that is not known; both absent: not asked
+
+	NoPlaceCode string `json:"no_placement_code,omitempty"` // NoHypervisorRead; empty for all other reasons
 }
 
-// NoHypervisorRead is NoPlace of a test whose hypervisors all failed: a warning names the reason of each.
-const NoHypervisorRead = "no hypervisor answered"
+// NoHypervisorRead is NoPlaceCode of a test whose hypervisors all failed: a warning names the reason of each.
+const NoHypervisorRead = "no_hypervisor_read"
 
 // Figure is a measured value with its uncertainty. Low and High are the smallest and greatest run, or for a single run its 1 s bins. The interval is absent
 // where there are too few values for one.

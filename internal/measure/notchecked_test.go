@@ -62,13 +62,13 @@ func TestOffloadsOfOlderResults(t *testing.T) {
 	}
 }
 
-// TestNoHypervisorOfOlderResults checks that a result of a version with other words has the reason of today.
+// TestNoHypervisorOfOlderResults checks that a result of a version that gives the reason only as a text gets its code.
 func TestNoHypervisorOfOlderResults(t *testing.T) {
 	d, err := Decode([]byte(`{"schema": "` + Schema + `", "end_points": [{"name": "a", "no_placement": "no hypervisor could be asked"}, {"name": "b", "no_placement": "it could not be asked"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := d.EndPoints[0].NoPlace, d.EndPoints[1].NoPlace; a != NoHypervisorRead || b != "it could not be asked" {
+	if a, b := d.EndPoints[0].NoPlaceCode, d.EndPoints[1].NoPlaceCode; a != NoHypervisorRead || b != "" {
 		t.Errorf("%q, %q", a, b)
 	}
 }

@@ -150,11 +150,12 @@ func nameUnseen(e *Evidence) {
 	}
 }
 
-// nameNoHypervisor words why no placement is known as today, for results of versions with other words.
+// nameNoHypervisor sets the code of end points whose hypervisors all failed, for results of versions that give only the text.
 func nameNoHypervisor(d *Document) {
 	for i := range d.EndPoints {
-		if e := &d.EndPoints[i]; e.NoPlace == "no hypervisor could be asked" {
-			e.NoPlace = NoHypervisorRead
+		switch e := &d.EndPoints[i]; e.NoPlace {
+		case "no hypervisor could be asked", "no hypervisor answered":
+			e.NoPlaceCode = NoHypervisorRead
 		}
 	}
 }

@@ -17,14 +17,27 @@ import (
 )
 
 // Answer returns the result in words, and what limits it.
-func Answer(d *measure.Document) string { return strings.Join(answers(d), "; ") }
+func Answer(d *measure.Document) string {
+	return strings.Join(unit.Mapped(answers(d), func(l line) string { return l.text }), "; ")
+}
+
+// line is a line of the answer.
+type line struct {
+	text string
+	says *measure.Finding // what it contains; nil: no finding
+}
+
+// lines returns the lines of an answer that contain a finding, or nil.
+func lines(says *measure.Finding, texts ...string) []line {
+	return unit.Mapped(texts, func(s string) line { return line{s, says} })
+}
 
 // answers returns the lines of the answer: two if different causes limit the two directions, the worse
 // direction first. A pass does not hide a failed gate.
-func answers(d *measure.Document) []string {
+func answers(d *measure.Document) []line {
 	all := answersOf(d)
 	if len(all) > 0 && (d.Command != "ladder" || d.Ladder != nil) { // the answer of a single ladder has no verdict
-		all[0] += FailedGates(d)
+		all[0].text += FailedGates(d)
 	}
 	return all
 }
@@ -38,40 +51,38 @@ func FailedGates(d *measure.Document) string {
 	return "; " + unit.Plural(n, "gate") + doc.Verb(n, " fails", " fail")
 }
 
-func answersOf(d *measure.Document) []string {
+func answersOf(d *measure.Document) []line {
 	switch {
 	case result.IsTuning(d):
-		return tuning.Answers(d)
+		return lines(nil, tuning.Answers(d)...)
 	case result.IsTransfer(d):
-		return transfer.Answers(d)
+		return lines(transfer.Limit(d), transfer.Answers(d)...)
 	case inventory.Is(d):
-		return inventory.Answers(d)
+		return lines(nil, inventory.Answers(d)...)
 	}
-	if all := fleet.Answers(d); all != nil {
-		return all
+	if all, says := fleet.Answers(d); all != nil {
+		return lines(says, all...)
 	}
 	if s := ladder.Answer(d); s != "" {
-		return []string{s}
+		return lines(nil, s)
 	}
 	if result.IsDisk(d) {
-		return transfer.DiskAnswers(d)
+		return lines(nil, transfer.DiskAnswers(d)...)
 	}
 	if result.IsCheck(d) {
-		return []string{gatesAnswer(d)}
-	}
-	if s := series.ClassesAnswer(d); s != "" {
-		return []string{s}
+		return lines(nil, gatesAnswer(d))
 	}
 	first, back, others := result.MainCells(d)
+	if s := series.ClassesAnswer(d); s != "" {
+		return lines(result.Named(nil, first, back), s)
+	}
 	switch {
 	case first == nil:
-		if s := capture.Answer(d); s != "" {
-			return []string{s}
-		}
-		return nil
+		return lines(nil, doc.NonEmpty(capture.Answer(d))...)
 	case back != nil && result.LimitsDiffer(d.Verdict, first, back):
 		worse, other := result.WorseFirst(first, back)
-		return []string{result.Sentence(d.Verdict, worse, nil, others), result.OtherSentence(worse, other, d.Verdict)}
+		return []line{{result.Sentence(d.Verdict, worse, nil, others), result.Named(d.Verdict, worse, nil)},
+			{result.OtherSentence(worse, other, d.Verdict), result.Binding(other)}}
 	}
-	return []string{result.Sentence(d.Verdict, first, back, others)}
+	return lines(result.Named(d.Verdict, first, back), result.Sentence(d.Verdict, first, back, others))
 }

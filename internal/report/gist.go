@@ -96,7 +96,7 @@ func (g *Gist) body(v *view, d *measure.Document) {
 	case inventory.Is(d):
 		g.Body, g.Facts = inventory.Brief(d)
 	case v.Fleet != nil && v.Fleet.Waterfall == nil && len(v.Ladders) == 0:
-		if fleet.Answers(d) != nil { // else it is a test of two hosts
+		if all, _ := fleet.Answers(d); all != nil { // else it is a test of two hosts
 			g.Body = v.Fleet.Brief(d)
 		}
 	default:
@@ -148,7 +148,6 @@ func (g *Gist) reasons(v *view, explained bool) {
 					g.Limit = doc.Colon(d.Direction, f.Limit())
 				}
 			case n == 0 && !slices.ContainsFunc(g.Why, func(x Reason) bool { return x.Cause == f.Cause && x.Summary == f.Summary }):
-				f.Said = v.hasSaid(result.Unended(f.Summary))
 				g.Why = append(g.Why, Reason{*f, d.Direction, explained && len(g.Why) == 0})
 				g.Risks = g.Risks || f.Risk != ""
 			case n > 0 && !slices.Contains(g.Also, f.Limit()):

@@ -30,7 +30,7 @@ func newPlacement(d *measure.Document) *whereabouts {
 		{Name: "cluster", Least: 8}, {Name: "data center", Least: 8}, {Name: "known by", Least: 8}}}}
 	for _, e := range d.EndPoints {
 		if e.Placement == nil {
-			if e.NoPlace != "" && e.NoPlace != measure.NoHypervisorRead {
+			if e.NoPlace != "" && e.NoPlaceCode != measure.NoHypervisorRead {
 				p.Notes = append(p.Notes, doc.Clean(e.Name)+": not found: "+doc.CleanUpTo(e.NoPlace, maxReason))
 			}
 			continue

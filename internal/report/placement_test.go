@@ -117,6 +117,11 @@ func TestNotPlaced(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	d := verdictTest()
+	d.EndPoints[0].NoPlace, d.EndPoints[0].NoPlaceCode = "no hypervisor answered", measure.NoHypervisorRead // a warning names the reason
+	if p := newPlacement(d); p != nil {
+		t.Errorf("%+v", p)
+	}
+	d = verdictTest()
 	d.EndPoints[0].NoPlace, d.EndPoints[1].NoPlace = "its addresses are those of two", "no virtual machine has its address\x1b[31m"
 	var out bytes.Buffer
 	if err := Text(&out, d, TextOptions{Width: 80}); err != nil {

@@ -8,7 +8,6 @@ package report
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"thru/internal/doc"
@@ -164,23 +163,20 @@ func (v *view) showCells(d *measure.Document) {
 }
 
 // add sets the lines of the answer, and marks the findings that they contain.
-func (v *view) add(lines []string) {
-	for i, s := range lines {
-		if s = doc.CleanUpTo(s, result.MaxAnswer); i == 0 {
+func (v *view) add(lines []line) {
+	for i, l := range lines {
+		if s := doc.CleanUpTo(l.text, result.MaxAnswer); i == 0 {
 			v.Answer = s
 		} else {
 			v.Back = s
 		}
-	}
-	for i := range v.Why {
-		if f := v.Why[i].Findings; len(f) > 0 && v.hasSaid(result.Unended(f[0].Summary)) {
-			f[0].Said = true
+		for _, d := range v.Why {
+			if f := d.Findings; len(f) > 0 && f[0].IsIn(l.says) {
+				f[0].Said = true
+			}
 		}
 	}
 }
-
-// hasSaid reports whether the answer contains a text, which is then not printed again.
-func (v *view) hasSaid(text string) bool { return strings.Contains(v.Answer+"\n"+v.Back, text) }
 
 // measured reports whether there is anything to report.
 func measured(d *measure.Document) bool {

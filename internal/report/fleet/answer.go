@@ -13,13 +13,13 @@ import (
 )
 
 // Answers returns the lines of the answer of a plan: for the rungs of a ladder, an A/B test, or pairs that
-// ran at once. It returns nil for plans whose answer is that of a test of two hosts.
-func Answers(d *measure.Document) []string {
+// ran at once; and the finding that they contain. It returns nil for plans whose answer is that of a test of two hosts.
+func Answers(d *measure.Document) (all []string, says *measure.Finding) {
 	if !result.IsPlanned(d) {
-		return nil
+		return nil, nil
 	}
 	if s := rungsAnswer(d); s != "" {
-		return []string{s}
+		return []string{s}, nil
 	}
 	sets := slices.DeleteFunc(Sets(d), func(s *Set) bool { return inLadders(d, s) })
 	pairs := setsAnswer(d, sets)
@@ -28,11 +28,14 @@ func Answers(d *measure.Document) []string {
 		pairs += "; " + unit.Plural(n-1, "more comparison") + " below"
 		fallthrough
 	case n == 1:
-		return []string{comparisonText(&d.Comparisons[0]), pairs}
+		return []string{comparisonText(&d.Comparisons[0]), pairs}, nil
 	case pairs == "" || len(d.Targets) == 0 && result.MainCount(d) <= 2 && len(sets) == 1:
-		return nil
+		return nil, nil
 	}
-	return []string{pairs + CauseAnswer(d, Best(sets))}
+	if whole := why.OfWhole(d); len(whole) > 0 {
+		says = &whole[0]
+	}
+	return []string{pairs + CauseAnswer(d, Best(sets))}, says
 }
 
 // rungsAnswer returns "the interconnect carries 9.41 of 10 Gb/s, -53.0% against the LAN below it: pass".

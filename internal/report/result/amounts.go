@@ -12,12 +12,12 @@ import (
 
 // Sentence returns the answer for a cell and the reverse one, with what limits them.
 func Sentence(v *measure.Verdict, first, back *measure.Cell, others int) string {
-	s, why := "", Reason(first, back)
+	s, why := "", Reason(v, first, back)
 	switch {
 	case Asks(first):
 		s = RequestsAnswer(first, back)
 	case v != nil && first.Ceiling != nil:
-		s = verdictAnswer(v, first, back) + verdictReason(v, first, back)
+		s = verdictAnswer(v, first, back) + doc.Prefixed(", ", why)
 		why = ""
 	case IsUDP(first):
 		s = Amounts(first, back, unit.Rate)
@@ -31,10 +31,7 @@ func Sentence(v *measure.Verdict, first, back *measure.Cell, others int) string 
 	if IsPartial(first) || back != nil && IsPartial(back) {
 		s += " (partial: ended early)"
 	}
-	if why != "" {
-		s += ": " + why
-	}
-	return s
+	return s + doc.Prefixed(": ", why)
 }
 
 // MainCells returns the cell to name first, the one of the reverse direction, and the number of other cells.
@@ -229,23 +226,24 @@ func WorseFirst(first, back *measure.Cell) (worse, other *measure.Cell) {
 	return first, back
 }
 
-// Reason returns what limits a cell and the reverse one, as the end of a sentence; "" if nothing was found.
-func Reason(first, back *measure.Cell) string {
+// Named returns the finding that the sentence about a cell and the reverse one contains; nil if it has none. After
+// a pass it is only that the link is full.
+func Named(v *measure.Verdict, first, back *measure.Cell) *measure.Finding {
+	full := func(c *measure.Cell) bool { return c == nil || Binding(c) != nil && Binding(c).Cause == CauseLinkRate }
 	worse, _ := WorseFirst(first, back)
-	if f := Binding(worse); f != nil && f.Cause != measure.CauseNone {
+	f := Binding(worse)
+	if f == nil || f.Cause == measure.CauseNone || v != nil && first.Ceiling != nil && v.Pass && !(full(first) && full(back)) {
+		return nil
+	}
+	return f
+}
+
+// Reason words the finding that the sentence contains; "" if it has none.
+func Reason(v *measure.Verdict, first, back *measure.Cell) string {
+	if f := Named(v, first, back); f != nil {
 		return InSentence(f)
 	}
 	return ""
-}
-
-// verdictReason returns the text after the verdict: why it fails, or that the link is full.
-func verdictReason(v *measure.Verdict, first, back *measure.Cell) string {
-	full := func(c *measure.Cell) bool { return c == nil || Binding(c) != nil && Binding(c).Cause == CauseLinkRate }
-	s := Reason(first, back)
-	if s == "" || v.Pass && !(full(first) && full(back)) {
-		return ""
-	}
-	return ", " + s
 }
 
 // OtherSentence returns the sentence for the faster direction if another cause, or none, limits it.

@@ -63,10 +63,7 @@ func ClassesAnswer(d *measure.Document) string {
 	}
 	s := fmt.Sprintf("%s %s, %s back at the same time (%s %s)", unit.Rate(sum(up)), result.PathName(up[0]), unit.Rate(sum(down)), strings.Join(each, ", "), in.Name)
 	s += result.UnderLoadAnswer(up[0].UnderLoad)
-	if why := result.Reason(up[0], down[0]); why != "" {
-		s += ": " + why
-	}
-	return s
+	return s + doc.Prefixed(": ", result.Reason(nil, up[0], down[0]))
 }
 
 // ClassCharts draws the rates of all classes in each direction over time, and the delay below them, as flent

@@ -196,6 +196,14 @@ func Answers(d *measure.Document) []string {
 	return []string{s}
 }
 
+// Limit returns the finding that the answer contains; nil if it has none.
+func Limit(d *measure.Document) *measure.Finding {
+	if d.Transfer.Why == "" || len(d.Findings) == 0 {
+		return nil
+	}
+	return &d.Findings[0]
+}
+
 // transferRows returns the facts of a transfer.
 func transferRows(t *measure.Transfer) []doc.Row {
 	var rows doc.Rows

@@ -41,6 +41,12 @@ type Finding struct {
 	Commands []string // whole
 	Risk     string
 	Source   string
+	from     *measure.Finding
+}
+
+// IsIn reports whether a sentence that words another finding contains the summary of this one.
+func (f *Finding) IsIn(sentence *measure.Finding) bool {
+	return sentence != nil && f.Cause != measure.CauseNone && f.Cause != result.CauseLinkRate && key(sentence) == key(f.from)
 }
 
 // unsettled is a cause that could not be checked.
@@ -64,7 +70,7 @@ func New(from measure.Diagnosis, flow *measure.Flow) Diagnosis {
 
 // NewFinding returns a finding ready to print; flow is nil if nothing was captured.
 func NewFinding(f *measure.Finding, flow *measure.Flow) Finding {
-	v := Finding{Cause: doc.CleanUpTo(f.Cause, result.LongestCause), Confidence: doc.CleanUpTo(f.Confidence, result.LongestCause), Where: whereText(f.Where),
+	v := Finding{from: f, Cause: doc.CleanUpTo(f.Cause, result.LongestCause), Confidence: doc.CleanUpTo(f.Confidence, result.LongestCause), Where: whereText(f.Where),
 		BecauseOf: doc.CleanUpTo(f.BecauseOf, result.LongestCause), Summary: doc.Clean(f.Summary), Healthy: f.Healthy, Next: doc.Clean(f.Next), Source: result.SourceText(f.Source)}
 	for i := range f.Evidence[:min(len(f.Evidence), result.MaxProofs)] {
 		p := worded(f.Evidence[i], flow)
@@ -205,12 +211,14 @@ func LimitText(c *measure.Cell) string {
 	return f.Cause + " (" + f.Confidence + "): " + f.Summary
 }
 
+// key distinguishes findings.
+func key(f *measure.Finding) string {
+	return f.Cause + "\x00" + whereText(f.Where) + "\x00" + f.Summary
+}
+
 // OfWhole returns the findings of the plan as a whole, not of one of its pairs.
 func OfWhole(d *measure.Document) []measure.Finding {
 	said := map[string]bool{}
-	key := func(f *measure.Finding) string {
-		return f.Cause + "\x00" + whereText(f.Where) + "\x00" + f.Summary
-	}
 	for i := range d.Cells {
 		for j := range d.Cells[i].Findings {
 			said[key(&d.Cells[i].Findings[j])] = true
