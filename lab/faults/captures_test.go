@@ -29,6 +29,9 @@ func TestCaptures(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	fmt.Println(Head())
 	for _, c := range Captures() {
 		t.Run(c.Name, func(t *testing.T) { judgeCaptures(t, c, dir, &tally) })

@@ -58,15 +58,24 @@ func TestVariants(t *testing.T) {
 // measureAll measures the faults of each run and prints the summary.
 func measureAll(t *testing.T, faults func(run int) []Fault) {
 	var tally Tally
-	begin := time.Now()
+	var names []string
+	again := map[string][]func(*testing.T){} // by name: a second subtest of one name would have another, which -run does not match
 	for n := range *runs {
-		if *runs > 1 {
-			fmt.Printf("\nrun %d of %d\n", n+1, *runs)
-		}
-		fmt.Println(Head())
 		for _, f := range faults(n) {
-			t.Run(f.Name, func(t *testing.T) { measureFault(t, f, n, &tally) })
+			if again[f.Name] == nil {
+				names = append(names, f.Name)
+			}
+			again[f.Name] = append(again[f.Name], func(t *testing.T) { measureFault(t, f, n, &tally) })
 		}
+	}
+	begin := time.Now()
+	fmt.Println(Head())
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			for n, run := range again[name] {
+				t.Run(fmt.Sprint(n+1), run)
+			}
+		})
 	}
 	fmt.Printf("\n%s in %.0f s\n", &tally, time.Since(begin).Seconds())
 	for _, r := range tally.Wrong {
