@@ -232,7 +232,7 @@ func run(ctx context.Context, e *env) (err error) {
 	if err := misread(args); err != nil {
 		return err
 	}
-	wrong := e.loadSettings(args[0])
+	wrong := e.loadSettings(args)
 	k, err := parse(e, args) // it prints the help in spite of wrong settings
 	if err != nil {
 		return usage(e.Args, err)
@@ -303,7 +303,7 @@ func parserOf(e *env, g *grammar, more ...kong.Option) (*kong.Kong, error) {
 		kong.PostBuild(withOptions), kong.Bind(e),
 	}
 	if e.settings.Any() {
-		e.resolver = &resolver{Settings: e.settings, lenient: slices.Contains(strings.Fields(without), e.Verb())}
+		e.resolver = &resolver{Settings: e.settings, lenient: inSpite(e.Args)}
 		options = append(options, kong.Resolvers(e.resolver))
 	}
 	parser, err := kong.New(g, append(options, more...)...)
@@ -349,6 +349,9 @@ func helpWithExitCodes(o kong.HelpOptions, k *kong.Context) error {
 
 // printError prints an error to the user, and with --json also a document.
 func (e *env) printError(err error) {
+	if v := e.Verb(); v == "serve" || v == "control" {
+		showStatus(fault.WithHint(err)) // why the service ends
+	}
 	if console.WasPrinted(err) {
 		return
 	}

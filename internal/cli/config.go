@@ -29,8 +29,14 @@ const (
 // ownVariables are those of other packages and of tests.
 const ownVariables = "THRU_CONFIG THRU_PASSWORD THRU_BINARIES THRU_IPERF3 THRU_IPERF3_DETACHED THRU_REQUIRE_LAB THRU_BINARY"
 
-// without are the commands that work in spite of wrong settings.
+// without are the commands that have no settings.
 const without = "help version config completion support"
+
+// inSpite reports whether a command works in spite of wrong settings: a package removes its services in any case.
+func inSpite(words []string) bool {
+	words = append(slices.Clone(words), "", "")
+	return slices.Contains(strings.Fields(without), words[0]) || words[0] == "service" && (words[1] == "remove" || words[1] == "status")
+}
 
 // settable is a flag that files and variables can set.
 type settable struct {
@@ -158,9 +164,9 @@ func excluded(c *kong.Context, n *kong.Node, x settable) bool {
 }
 
 // loadSettings reads the settings.
-func (e *env) loadSettings(command string) (err error) {
+func (e *env) loadSettings(words []string) (err error) {
 	e.settings, err = settings.Load(settings.Paths(), os.Environ())
-	if slices.Contains(strings.Fields(without), command) {
+	if inSpite(words) {
 		return nil
 	}
 	return err
@@ -169,14 +175,15 @@ func (e *env) loadSettings(command string) (err error) {
 // takeSettings refuses unknown keys at the top of the files and below the command.
 func (e *env) takeSettings(k *kong.Context) error {
 	e.AsJSON = e.isGiven("json")
-	command, own := "", []settable{}
+	command, path, own := "", "", []settable{}
 	for _, p := range k.Path {
 		if n := p.Node(); n != nil {
 			own = append(own, settables(n)...)
-			command = cmp.Or(command, n.Path())
+			path = n.Path()
+			command = cmp.Or(command, path)
 		}
 	}
-	if slices.Contains(strings.Fields(without), command) || len(unknownKeys(e.settings, own, command)) == 0 {
+	if inSpite(strings.Fields(path)) || len(unknownKeys(e.settings, own, command)) == 0 {
 		return nil
 	}
 	all, err := e.allSettables() // the keys of all commands: kong needs milliseconds for them

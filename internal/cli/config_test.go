@@ -71,6 +71,7 @@ func TestSettings(t *testing.T) {
 		"typed form":         {"report: {json: true}", "", "report -J", func(g *grammar) any { return fmt.Sprint(g.Report.JSON, g.Report.IPerf3) }, "false true"},
 		"switched off":       {"test: {udp: true}", "", "test --udp=false", func(g *grammar) any { return asked1(t, &g.Test.asked).Protocol }, ""},
 		"in spite of it":     {"color: blue\nstoer: x", "", "version", func(g *grammar) any { return g.Color }, "auto"},
+		"a removal":          {"color: blue\nstoer: x", "", "service remove", func(g *grammar) any { return g.Color }, "auto"},
 		"error elsewhere":    {"serve: {prot: 1}", "", "test", func(g *grammar) any { return "" }, ""},
 	} {
 		g, e, err := withSettings(t, c.file, strings.Fields(c.variables), c.line)

@@ -66,7 +66,7 @@ func (c *controlCmd) Run(ctx context.Context, e *env) error {
 		return printJoin(ctx, e, c.State, "control", c.Print, c.JSON)
 	}
 	c.JSON = c.begin(e, c.JSON)
-	return reported(c.control(ctx, e))
+	return c.control(ctx, e)
 }
 
 func (c *controlCmd) control(ctx context.Context, e *env) error {

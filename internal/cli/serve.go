@@ -79,7 +79,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return printJoin(ctx, e, c.State, "serve", bus.PrivilegeMeasure, c.JSON)
 	}
 	c.JSON = c.begin(e, c.JSON)
-	return reported(c.serve(ctx, e))
+	return c.serve(ctx, e)
 }
 
 func (c *serveCmd) serve(ctx context.Context, e *env) error {

@@ -50,14 +50,6 @@ func (e *env) ready() {
 // showStatus shows a line in the status of the service.
 func showStatus(text string) { _ = service.Notify("STATUS=" + fault.Printable(fault.Unsecret(text))) } // the log has it too
 
-// reported shows why the service ends in its status.
-func reported(err error) error {
-	if err != nil {
-		showStatus(fault.WithHint(err))
-	}
-	return err
-}
-
 // passedSockets returns the sockets of the control port that systemd opened.
 func passedSockets(e *env) ([]net.Listener, error) {
 	passed, err := service.Listeners()
@@ -73,7 +65,7 @@ func (e *env) supervise(ctx context.Context, status string, alive func(), again 
 	events := &console.EventLog{On: e.Console, JSON: e.WantsJSON() || e.Log.JSON}
 	was := e.line
 	reload := func() {
-		wrong := e.loadSettings(e.Verb())
+		wrong := e.loadSettings(e.Args)
 		now, err := parse(e, e.Args)
 		if err == nil {
 			err = cmp.Or(wrong, e.takeSettings(now))

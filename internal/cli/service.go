@@ -70,8 +70,11 @@ func (s *serviceState) did(step string) {
 func (s *serviceState) read(ctx context.Context) {
 	found, missing := s.plan.Found()
 	s.Running = s.plan.Runs(ctx, service.Run)
-	s.Files, s.Missing = append([]string{}, found...), append([]string{}, missing...)
-	s.Installed = len(missing) == 0 && (len(found) > 0 || s.Running)
+	s.Files, s.Missing = append([]string{}, found...), []string{}
+	if len(found) > 0 {
+		s.Missing = append(s.Missing, missing...)
+	}
+	s.Installed = len(s.Missing) == 0 && (len(found) > 0 || s.Running)
 }
 
 // end prints the last line, or the document with the error.
@@ -140,8 +143,11 @@ func (c *serviceInstallCmd) unit(e *env) (service.Unit, error) {
 		}
 	}
 	k, err := parse(e, append([]string{u.Role}, u.Flags...))
+	if err == nil {
+		err = e.takeSettings(k)
+	}
 	if err != nil {
-		return u, fault.Usagef("see thru "+u.Role+" --help", "the flags of the service: %w", err)
+		return u, fault.Usagef(cmp.Or(fault.Hint(err), "see thru "+u.Role+" --help"), "the flags of the service: %w", err)
 	}
 	for _, own := range []string{"--state", "--controller", "--print-join"} {
 		if slices.Contains(typedFlags(k), own) {
@@ -224,13 +230,13 @@ func (c *serviceStatusCmd) Run(ctx context.Context, e *env) error {
 	s.read(ctx)
 	install, line := "thru service install "+c.Role, fmt.Sprintf("%s runs under %s; log: %s", s.Service, s.Manager, s.Log)
 	switch {
+	case s.Running && len(s.Files) == 0:
+		line = fmt.Sprintf("%s runs under %s, installed by another program; log: %s", s.Service, s.Manager, s.Log)
 	case s.Running && len(s.Missing) == 0:
-	case len(s.Files) == 0 && !s.Running:
+	case len(s.Files) == 0:
 		err = fault.Failf(install, "%s is not installed", s.Service)
-	case len(s.Missing) > 0 && len(s.Files) > 0:
+	case len(s.Missing) > 0:
 		err = fault.Failf(install+" completes it; thru service remove "+c.Role+" undoes it", "%s is half installed: %s is missing", s.Service, strings.Join(s.Missing, ", "))
-	case s.Running:
-		line = s.Service + " runs; another program installed it"
 	default:
 		err = fault.Failf("see why: "+s.Log+"; start it: "+install, "%s is installed, and does not run", s.Service)
 	}
