@@ -153,6 +153,17 @@ func (s *Sender) Add(id string, t Target) error {
 	return nil
 }
 
+// SetBound changes how far the clocks of both ends of a session may be apart.
+func (s *Sender) SetBound(id string, bound time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.sessions {
+		if x.id == id {
+			x.Bound = bound
+		}
+	}
+}
+
 // phase places a session within its interval: from 0 to below 1.
 func phase(seed uint64, id string) float64 {
 	h := fnv.New64a()

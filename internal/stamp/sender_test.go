@@ -341,6 +341,29 @@ func TestUnproved(t *testing.T) {
 	}
 }
 
+// TestAgain: a session that begins again, with higher numbers, is answered by a reflector that answers each number once.
+func TestAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubble(t)
+		key := []byte("key")
+		ssid, err := b.path.reflector.Add(Accept{Key: key, Rate: 10, Once: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, first := range []uint32{0, 1000, 5} {
+			if err := b.Add("a", Target{To: netip.MustParseAddrPort("192.0.2.1:862"), SSID: ssid, Key: key, First: first}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			b.Remove("a")
+			if s := b.of("a")[i]; (s.RTT.N > 8) != (i < 2) {
+				t.Errorf("from number %d on: %+v", first, s)
+			}
+		}
+		b.Close()
+	})
+}
+
 // TestBadTargets: a Sender sends only to one host.
 func TestBadTargets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

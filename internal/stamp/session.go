@@ -11,6 +11,7 @@ type Target struct {
 	From     netip.Addr // address of this host; invalid: as the route says
 	SSID     uint16
 	Key      []byte        // empty: the unauthenticated mode
+	First    uint32        // sequence number of the first packet: 0 (RFC 8762, 4.2), or above all of earlier runs for a reflector that answers each number once
 	Interval time.Duration // between packets; 0: a second
 	Size     int           // of a packet in bytes, without IP and UDP headers; 0: the smallest
 	TOS      int           // TOS byte, or traffic class
@@ -73,7 +74,10 @@ type session struct {
 }
 
 func newSession(id string, t Target, timeout, span time.Duration, first moment) *session {
-	s := &session{id: id, Target: t, key: NewKey(t.Key), timeout: timeout, span: span, next: first.mono}
+	s := &session{
+		id: id, Target: t, key: NewKey(t.Key), timeout: timeout, span: span, next: first.mono,
+		sent: t.First, settled: t.First, highest: t.First,
+	}
 	n := 64 // late replies are told from unknown ones for as long as the ring has their packets
 	for time.Duration(n)*s.Interval < 4*timeout {
 		n *= 2
@@ -120,7 +124,7 @@ const (
 
 // pause returns the time to the next packet.
 func (s *session) pause() time.Duration {
-	if !s.isProved && s.sent >= mostUnproved {
+	if !s.isProved && s.sent-s.First >= mostUnproved {
 		return max(s.Interval, unprovedPause)
 	}
 	return s.Interval

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	mostWatches = 8                     // of an agent
-	batch       = 50 * time.Millisecond // between two batches of replies
+	mostWatches = 8                      // of an agent
+	batch       = 100 * time.Millisecond // between two batches of replies
 )
 
 // Config is what the agent gives to its Probing.
@@ -262,8 +262,13 @@ func (p *Probing) Pairs(ctx context.Context, m bus.PairsRequest) (r bus.PairsRep
 func (p *Probing) begin(ctx context.Context, w *watch, x bus.Pair) error {
 	pair := record.Pair{From: x.From, To: x.To}
 	old := w.sent[pair]
-	if old != nil && old.Pair == x {
-		return nil
+	if old != nil {
+		same := old.Pair
+		if same.BoundNs = x.BoundNs; same == x {
+			old.Pair = x
+			p.sender.SetBound(old.id, time.Duration(x.BoundNs))
+			return nil
+		}
 	}
 	if err := checkPair(x.From, x.To, x.IntervalNs, len(w.sent), old != nil); err != nil {
 		return err
@@ -285,6 +290,7 @@ func (p *Probing) begin(ctx context.Context, w *watch, x bus.Pair) error {
 	s := &sending{Pair: x, watch: w, id: strings.Join([]string{w.name, x.From, x.To}, "\n"), err: p.sender.Missing()}
 	target := stamp.Target{
 		To: to, SSID: uint16(x.SSID), Key: []byte(x.Token), Interval: time.Duration(x.IntervalNs), Counts: true, Bound: time.Duration(x.BoundNs),
+		First: uint32(time.Now().UnixMilli() / 10), // more than packets were ever sent in this session, also by an earlier process
 	}
 	if route, err := p.conf.Route(to.Addr().String(), ""); err == nil && route != nil {
 		target.MTU, s.route = route.MTU, measure.NextHop{Interface: route.Interface, Gateway: route.Gateway}.String()

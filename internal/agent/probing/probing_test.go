@@ -90,6 +90,11 @@ func TestPair(t *testing.T) {
 		s.Values[record.DelayBound] != 1e9 || s.Route != "lo" || s.Layer != record.Probe {
 		t.Errorf("%+v", s)
 	}
+	a.BoundNs = 5e8
+	near.ask(t, a) // the same session
+	if far.reflector == nil || len(near.sending) != 1 {
+		t.Errorf("%d sessions", len(near.sending))
+	}
 	near.ask(t)
 	got = near.await(t, 1, got[0].Number)
 	if len(got) != 1 || got[0].Sample.To != "b" || got[0].Sample.Values[record.Sent] <= s.Values[record.Sent] {
@@ -104,8 +109,15 @@ func TestRestart(t *testing.T) {
 	near.ask(t, pairTo(t, far, "a", "b"))
 	time.Sleep(300 * time.Millisecond)
 	near.Close()
-	got := newProbing(t, folder).await(t, 1, 0)
+	again := newProbing(t, folder)
+	got := again.await(t, 1, 0)
 	if len(got) != 1 || got[0].Sample.To != "b" {
+		t.Errorf("%+v", got)
+	}
+	again.ask(t, pairTo(t, far, "a", "b")) // the same session of the reflector
+	time.Sleep(500 * time.Millisecond)
+	again.ask(t)
+	if got := again.await(t, 1, got[0].Number); got[0].Sample.State != record.Up {
 		t.Errorf("%+v", got)
 	}
 }
