@@ -97,6 +97,7 @@ const words = `
 - **Not stable**, repeated runs: their interval is wider than requested, or they form two groups.
 - **Two levels**: the rate has one value up to some second, and another value after it.
 - **Two groups** of runs: some runs have one rate and the others another, so that their mean describes neither.
+- **Change point** of a watch: the level of a series of turns is another one from some turn on, by more than its past, its hours and its dependence explain.
 - **CV**: the standard deviation in percent of the mean. **rho**: the correlation of a second with the one before.
 - A rate with a limit has "at most" (wrong verdicts) or "at least" (found changes). Other rates are only reported.
 `

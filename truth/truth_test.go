@@ -78,7 +78,8 @@ func subjects() []subject {
 		{"tune", []func(float64) table{keptWrongly, keptRightly, gains}},
 		{"Verdict", []func(float64) table{verdicts}},
 		{"Delays of datagrams", []func(float64) table{delays}},
-		{"watch: change points", []func(float64) table{unchanged, fallsFound}},
+		{"watch: change points where nothing changes", []func(float64) table{unchanged}},
+		{"watch: change points where the level falls", []func(float64) table{fallsFound}},
 		{"explain: experiments", []func(float64) table{deceived, detected}},
 	}
 }

@@ -43,10 +43,12 @@ func (b *base) build(samples []sample, alarms float64) {
 	b.sorted = append(b.sorted[:0], residuals...)
 	slices.Sort(b.sorted)
 	b.share = trimmed
-	if momentsOf(residuals, trimmed).variance == 0 {
+	if ofSorted(b.sorted, trimmed).variance == 0 {
 		b.share = 0 // more than half of the samples are equal, as where hardly a packet is lost
 	}
-	b.level = momentsOf((&profile{}).residuals(samples), b.share).mean
+	if b.level = ofSorted(b.sorted, b.share).mean; b.profile.pattern.groups > 0 {
+		b.level = momentsOf((&profile{}).residuals(samples), b.share).mean
+	}
 	b.noise = deviation(b.sorted)
 	b.countDays(samples)
 	scores := make([]float64, b.n)

@@ -16,7 +16,7 @@
 // difference of trimmed means with Yuen's interval (Biometrika 61, 1974), over effective samples. A change is over when a CUSUM
 // (Page, Biometrika 41, 1954) prefers the former level. docs/statistics.md has the rates of false alarms and of found changes.
 //
-// Nothing is random here: the same samples give the same changes.
+// Nothing is random here: the same samples give the same changes. After a restart, the stored samples are added again.
 package change
 
 import (
@@ -110,6 +110,9 @@ func (d *Detector) judge(x sample) (Change, bool) {
 	return Change{}, false
 }
 
+// same is how far off a former level may be that is back at once, relative to the size of its change.
+const same = 0.25
+
 // report locates what the latest k samples show, and reports whether it is large enough.
 func (d *Detector) report(k int, z float64) (Change, bool) {
 	at, low, high := d.now.locate(k)
@@ -119,7 +122,7 @@ func (d *Detector) report(k int, z float64) (Change, bool) {
 	if !e.finite() || size == 0 || size < d.options.Least || size < d.options.LeastPct/100*math.Abs(b.level) {
 		return Change{}, false
 	}
-	if i := d.resembles(all[at:]); i >= 0 {
+	if i, distance := d.nearest(all[at:]); distance < same {
 		return d.restore(i, at, low, high), true
 	}
 	c := Change{Before: b.level, P: b.chance(z)}

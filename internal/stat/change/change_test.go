@@ -55,6 +55,8 @@ func TestChanges(t *testing.T) {
 		{"a fall of 10%", Options{}, 410, scatter(step(400, never, 9.4e9, 8.46e9)), []int{400}},
 		{"a rise of 10%", Options{}, 410, scatter(step(400, never, 1e-3, 1.1e-3)), []int{400}},
 		{"a fall, and back", Options{}, 500, scatter(step(400, 440, 9.4e9, 8.46e9)), []int{400, -440}},
+		{"a fall, another, and back at once", Options{}, 760, scatter(func(h int) float64 { return step(400, 720, 1, 0.9)(h) * step(560, 720, 1, 0.8)(h) }), []int{400, 560, -720}},
+		{"a fall, another, and back by steps", Options{}, 900, scatter(func(h int) float64 { return step(400, 860, 1, 0.9)(h) * step(560, 720, 1, 0.8)(h) }), []int{400, 560, -720, -860}},
 		{"one hour", Options{}, 500, scatter(step(400, 401, 9.4e9, 1e9)), nil},
 		{"two hours", Options{}, 500, scatter(step(400, 402, 9.4e9, 1e9)), nil},
 		{"two levels in turns", Options{}, 800, scatter(func(h int) float64 { return 1 - 0.25*float64(h%2) }), nil},
@@ -258,7 +260,7 @@ func FuzzAdd(f *testing.F) {
 	steps := []time.Duration{time.Hour, time.Hour, time.Minute, 0, -time.Hour, 1, 90 * 24 * time.Hour, math.MaxInt64, math.MinInt64, 24 * time.Hour, time.Second}
 	f.Fuzz(func(t *testing.T, course []byte, times uint16) {
 		d, binned, discrete, at := New(Options{Keep: 300}), New(Options{Every: time.Hour}), NewDiscrete[byte](0), monday()
-		for range min(int(times), 400) {
+		for range min(int(times), 40) {
 			for _, b := range course[:min(len(course), 64)] {
 				at = at.Add(steps[int(b>>4)%len(steps)])
 				if c, ok := d.Add(at, values[b&15]); ok {

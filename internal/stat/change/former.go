@@ -30,7 +30,15 @@ func (d *Detector) leave(at int, e effect) {
 	}
 	d.former = append(d.former, former{since: all[at].nanos, samples: all[:at:at], base: d.now.base, level: e.from})
 	d.now = segment{samples: append([]sample(nil), all[at:]...)}
-	d.aim(d.now.samples)
+	d.begin(d.now.samples)
+}
+
+// begin weighs former levels against that of some samples.
+func (d *Detector) begin(samples []sample) {
+	for i := range d.former {
+		d.former[i].sum, d.former[i].run = 0, 0
+	}
+	d.aim(samples)
 }
 
 // aim notes the present level by some of the samples since the last change.
@@ -61,35 +69,46 @@ func (f *former) gain(x *sample) float64 {
 
 // returned reports whether the series is back at a former level.
 func (d *Detector) returned(x sample) (Change, bool) {
-	for i := len(d.former) - 1; i >= 0; i-- {
+	for i := range d.former {
 		f := &d.former[i]
 		f.sum = max(0, f.sum+f.gain(&x))
 		if f.run++; f.sum == 0 {
 			f.run = 0
 		}
-		if f.sum < evidence {
-			continue
+	}
+	for i := len(d.former) - 1; i >= 0; i-- {
+		if f := &d.former[i]; f.sum >= evidence {
+			at, low, high := f.locate(d.now.samples)
+			if nearest, _ := d.nearest(d.now.samples[at:]); nearest >= 0 {
+				i = nearest
+			}
+			return d.restore(i, at, low, high), true
 		}
-		all := d.now.samples
-		first := max(0, len(all)-f.run-longest)
-		gains := make([]float64, len(all)-first)
-		for k := range gains {
-			gains[k] = f.gain(&all[first+k])
-		}
-		at, low, high := place(gains)
-		return d.restore(i, first+at, first+low, first+high), true
 	}
 	return Change{}, false
 }
 
-// resembles returns which former level the samples after a change are much closer to than to the present one; -1: none.
-func (d *Detector) resembles(after []sample) int {
-	for i := len(d.former) - 1; i >= 0; i-- {
-		if f := &d.former[i]; math.Abs(f.mean(after)-f.level) < math.Abs(f.level-f.current)/4 {
-			return i
+// locate returns which of the samples since the change is the first of the former level, and the first and the last that may be it.
+func (f *former) locate(samples []sample) (at, low, high int) {
+	first := max(0, len(samples)-f.run-longest)
+	gains := make([]float64, len(samples)-first)
+	for i := range gains {
+		gains[i] = f.gain(&samples[first+i])
+	}
+	at, low, high = place(gains)
+	return first + at, first + low, first + high
+}
+
+// nearest returns the former level that is nearest to samples, and how far off it is, relative to its distance from the present one.
+func (d *Detector) nearest(samples []sample) (at int, distance float64) {
+	at, distance = -1, math.Inf(1)
+	for i := range d.former {
+		f := &d.former[i]
+		if off := math.Abs(f.mean(samples)-f.level) / math.Abs(f.level-f.current); off <= distance {
+			at, distance = i, off
 		}
 	}
-	return -1
+	return at, distance
 }
 
 // restore ends the changes since a former level, which is back from the sample at on.
@@ -108,5 +127,6 @@ func (d *Detector) restore(i, at, low, high int) Change {
 	if len(d.now.samples) >= leastSamples {
 		d.now.renew(d.options.Alarms)
 	}
+	d.begin(all[at:])
 	return c
 }

@@ -16,19 +16,30 @@ type moments struct{ mean, variance float64 }
 
 // momentsOf returns the moments of values, without a share of them at each end.
 func momentsOf(values []float64, share float64) moments {
-	sorted := slices.Sorted(slices.Values(values))
+	return ofSorted(slices.Sorted(slices.Values(values)), share)
+}
+
+// ofSorted returns the moments of values in order.
+func ofSorted(sorted []float64, share float64) moments {
 	n := len(sorted)
 	cut := int(share * float64(n))
 	kept := sorted[cut : n-cut]
 	m := moments{mean: stat.Mean(kept)}
-	for i := range n {
-		sorted[i] = min(max(sorted[i], kept[0]), kept[len(kept)-1])
-	}
 	if n > 1 {
 		h := float64(len(kept))
-		m.variance = squares(sorted) * float64(n) / (h * max(1, h-1))
+		m.variance = squares(drawnIn(sorted, cut)) * float64(n) / (h * max(1, h-1))
 	}
 	return m
+}
+
+// drawnIn returns sorted values, of which so many at each end are as far out as the next one.
+func drawnIn(sorted []float64, n int) []float64 {
+	drawn := slices.Clone(sorted)
+	low, high := sorted[n], sorted[len(sorted)-1-n]
+	for i := range n {
+		drawn[i], drawn[len(drawn)-1-i] = low, high
+	}
+	return drawn
 }
 
 // squares returns the sum of the squared distances from the mean.
@@ -46,12 +57,7 @@ func deviation(sorted []float64) float64 {
 	if n < 2 {
 		return 0
 	}
-	drawn := slices.Clone(sorted)
-	low, high := sorted[n/50], sorted[n-1-n/50]
-	for i := range drawn {
-		drawn[i] = min(max(drawn[i], low), high)
-	}
-	return math.Sqrt(squares(drawn) / float64(n-1))
+	return math.Sqrt(squares(drawnIn(sorted, n/50)) / float64(n-1))
 }
 
 // effect is by how much a level changed.
