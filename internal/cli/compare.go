@@ -168,19 +168,5 @@ func nothingHint(x *measure.Compared) string {
 	case len(x.Cells) > 0:
 		return "measure with the same settings, or compare them --anyway"
 	}
-	var words []string
-	for _, u := range x.Unmatched {
-		direction := measure.PairName(u.From, u.To)
-		if u.Place != "" {
-			direction = u.Place + " at " + u.From
-		}
-		words = append(words, u.Side+" has "+direction+" ("+u.What+")")
-		if len(words) == 4 {
-			break
-		}
-	}
-	if len(words) == 0 {
-		return "thru history lists results with figures"
-	}
-	return strings.Join(words, "; ")
+	return "compare two results of the same command and hosts: thru history lists them"
 }

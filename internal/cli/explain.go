@@ -104,7 +104,7 @@ func newTrials(e *env, p plan.Plan, ends remote.Pair, budget time.Duration) *tri
 	if len(p.Steps) == 1 {
 		directions = p.Steps[0].Label
 	}
-	v.Printf("%s: %s, then experiments to find the cause; at most %s\n", theEnds(ends), directions, unit.Duration(int64(budget)))
+	v.Line("%s: %s, then experiments to find the cause; at most %s", theEnds(ends), directions, unit.Duration(int64(budget)))
 	return v
 }
 

@@ -34,7 +34,7 @@ func newWatch(e *env, p plan.Plan, ends remote.Pair, interval time.Duration, sil
 	if ends.Peer.Foreign {
 		v.each = 1
 	}
-	v.Printf("%s\n", describePlan(p, ends))
+	v.Line("%s", describePlan(p, ends))
 	return v
 }
 

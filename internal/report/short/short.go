@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"thru/internal/doc"
 	"thru/internal/doc/text"
@@ -29,8 +30,13 @@ func Text(w io.Writer, d *measure.Document, o text.Options, all string) error {
 	p := text.New(o)
 	lines := answer(d, &g)
 	p.Report(doc.Report{Answer: lines[0], More: lines[1:], Tone: g.Tone, Body: blocks(&g)})
-	if s := hidden(d, &g, all); s != "" {
-		p.Wrap("", 0, "", s)
+	if s := hidden(d, &g); s != "" {
+		all = "(" + all + ")"
+		if utf8.RuneCountInString(s+" "+all) > p.Width { // a command to copy stays in one line
+			p.Wrap("", 0, "", s)
+			s = ""
+		}
+		p.Wrap("", 0, "", strings.TrimSpace(s+" "+all))
 	}
 	return p.Flush(w)
 }
@@ -174,8 +180,8 @@ func warnings(g *report.Gist) []string {
 // first returns some of a list, and counts the others.
 func first(all []string) string { return strings.Join(doc.FirstOf(all, mostLines), ", ") }
 
-// hidden returns one line that counts what the short form omits, with the command that shows it.
-func hidden(d *measure.Document, g *report.Gist, all string) string {
+// hidden returns one line that counts what the short form omits.
+func hidden(d *measure.Document, g *report.Gist) string {
 	var parts []string
 	if g.Risks {
 		parts = append(parts, "fix has risks")
@@ -199,5 +205,5 @@ func hidden(d *measure.Document, g *report.Gist, all string) string {
 	default:
 		parts = []string{"everything else"}
 	}
-	return strings.Join(parts, "; ") + " (" + all + ")"
+	return strings.Join(parts, "; ")
 }

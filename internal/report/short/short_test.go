@@ -164,6 +164,10 @@ func TestNothingLost(t *testing.T) {
 		t.Errorf("no %q at the end of\n%s", want, b.String())
 	}
 	b.Reset()
+	if err := Text(&b, load(t, "explain"), text.Options{Width: 79}, "thru report 4711 --all"); err != nil || !strings.HasSuffix(b.String(), "not checked\n(thru report 4711 --all)\n") {
+		t.Errorf("the command is not in a line of its own: %v\n%s", err, b.String())
+	}
+	b.Reset()
 	if err := Text(&b, load(t, "failed"), text.Options{Width: 80}, "--all"); err != nil || b.Len() > 0 {
 		t.Errorf("nothing was measured, and it prints: %v\n%s", err, b.String())
 	}
