@@ -19,6 +19,7 @@ const MaxSessions = 1 << 14
 
 // Accept is what a Reflector answers in one session.
 type Accept struct {
+	SSID    uint16     // of an earlier run of the session; 0: a free one
 	Key     []byte     // empty: the unauthenticated mode, which needs Peer
 	Peer    netip.Addr // the only address that is answered; invalid: any
 	Rate    float64    // packets per second that are answered; bursts of two seconds
@@ -180,6 +181,9 @@ func (r *Reflector) Add(a Accept) (ssid uint16, err error) {
 	defer r.mu.Unlock()
 	if len(r.sessions) >= r.most {
 		return 0, fault.Failf("end other watches", "stamp: adding a session: this host answers %d of them, its limit", r.most)
+	}
+	if ssid = a.SSID; ssid != 0 && r.sessions[ssid] != nil {
+		return 0, fault.Failf("", "stamp: adding a session: the identifier %d is taken", ssid)
 	}
 	for ssid == 0 || r.sessions[ssid] != nil {
 		ssid = uint16(rand.Uint32()) // a key, and not the SSID, keeps strangers out

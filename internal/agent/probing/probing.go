@@ -52,6 +52,9 @@ type Probing struct {
 type watch struct {
 	name      string
 	lease     *time.Timer
+	until     time.Time // end of the lease
+	kept      time.Time // end of the lease in the folder
+	seed      uint64
 	reflected map[record.Pair]reflected
 	sent      map[record.Pair]*sending
 	samples   *spool
@@ -72,9 +75,13 @@ type sending struct {
 
 func (s *sending) pair() record.Pair { return record.Pair{From: s.From, To: s.To} }
 
-// New returns a Probing that opens no socket until a watch needs it. Samples that an earlier process left in the folder can be fetched.
+// New returns a Probing that opens no socket until a watch needs it. It goes on with the watches that an earlier process left in the folder.
 func New(c Config) *Probing {
-	return &Probing{conf: c, watches: map[string]*watch{}, sending: map[string]*sending{}}
+	p := &Probing{conf: c, watches: map[string]*watch{}, sending: map[string]*sending{}}
+	if c.Folder != "" {
+		p.resume()
+	}
+	return p
 }
 
 // Close ends all watches. Samples in the folder stay.
@@ -101,9 +108,12 @@ func (p *Probing) renew(name string, ns int64) (*watch, error) {
 	case !bus.ValidWatch(name) || lease <= 0:
 		return nil, fault.Failf("", "agent: watching: the name or the lease of the watch is not valid")
 	}
-	w := p.watches[name]
-	if w != nil {
+	until := time.Now().Add(lease)
+	if w := p.watches[name]; w != nil {
 		w.lease.Reset(lease)
+		if w.until = until; until.Sub(w.kept) > time.Hour {
+			p.keep(w)
+		}
 		return w, nil
 	}
 	if len(p.watches) >= mostWatches {
@@ -113,9 +123,12 @@ func (p *Probing) renew(name string, ns int64) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w = &watch{name: name, reflected: map[record.Pair]reflected{}, sent: map[record.Pair]*sending{}, samples: samples}
+	w := &watch{name: name, until: until, reflected: map[record.Pair]reflected{}, sent: map[record.Pair]*sending{}, samples: samples}
 	w.lease = time.AfterFunc(lease, func() { p.end(name) })
 	p.watches[name] = w
+	if !p.isKept(name) {
+		p.keep(w)
+	}
 	return w, nil
 }
 
@@ -190,22 +203,29 @@ func (p *Probing) Reflect(ctx context.Context, m bus.ReflectRequest) (bus.Reflec
 	if err := checkPair(m.From, m.To, m.IntervalNs, len(w.reflected), known); err != nil {
 		return bus.ReflectReply{}, err
 	}
-	if p.reflector == nil {
-		if p.reflector, err = stamp.OpenReflector(context.WithoutCancel(ctx), stamp.ReflectorConfig{Listen: p.conf.Listen, Device: p.conf.Device, Batch: batch}); err != nil {
-			return bus.ReflectReply{}, err
-		}
+	if err := p.openReflector(ctx, 0); err != nil {
+		return bus.ReflectReply{}, err
 	}
 	if known {
 		p.reflector.Remove(uint16(old.SSID))
 	}
-	key := token.New()
-	ssid, err := p.reflector.Add(stamp.Accept{Key: []byte(key), Rate: 2e9 / float64(m.IntervalNs), Once: true})
-	if err != nil {
+	r := reflected{ReflectRequest: m, ReflectReply: bus.ReflectReply{Token: token.New()}}
+	if err := p.accept(w, pair, r); err != nil {
 		return bus.ReflectReply{}, err
 	}
-	r := reflected{m, bus.ReflectReply{Port: p.reflector.Port(), SSID: int(ssid), Token: key}}
+	p.keep(w)
+	return w.reflected[pair].ReflectReply, nil
+}
+
+// accept answers the packets of a pair from now on, with the SSID of r, or any if that is 0. The caller holds mu.
+func (p *Probing) accept(w *watch, pair record.Pair, r reflected) error {
+	ssid, err := p.reflector.Add(stamp.Accept{SSID: uint16(r.SSID), Key: []byte(r.Token), Rate: 2e9 / float64(r.IntervalNs), Once: true})
+	if err != nil {
+		return err
+	}
+	r.SSID, r.Port = int(ssid), p.reflector.Port()
 	w.reflected[pair] = r
-	return r.ReflectReply, nil
+	return nil
 }
 
 // checkPair returns an error for a pair that this agent does not measure, beside n others.
@@ -234,12 +254,10 @@ func (p *Probing) Pairs(ctx context.Context, m bus.PairsRequest) (r bus.PairsRep
 	if err != nil {
 		return r, err
 	}
-	if p.sender == nil {
-		p.sender, err = stamp.OpenSender(context.WithoutCancel(ctx), stamp.Config{Device: p.conf.Device, Seed: m.Seed, Report: p.report})
-		if err != nil {
-			return r, err
-		}
+	if err := p.openSender(ctx, m.Seed); err != nil {
+		return r, err
 	}
+	w.seed = m.Seed
 	stays := map[record.Pair]bool{}
 	for _, x := range m.Pairs {
 		pair := record.Pair{From: x.From, To: x.To}
@@ -255,6 +273,7 @@ func (p *Probing) Pairs(ctx context.Context, m bus.PairsRequest) (r bus.PairsRep
 			delete(w.sent, pair)
 		}
 	}
+	p.keep(w)
 	return r, nil
 }
 

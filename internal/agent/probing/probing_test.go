@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -102,23 +103,42 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// TestRestart: samples that were not fetched are there after a restart.
+// TestRestart: after a restart of each end, both go on without a client: with the sessions, and with samples that were not fetched.
 func TestRestart(t *testing.T) {
-	folder := t.TempDir()
-	near, far := newProbing(t, folder), newProbing(t, "")
-	near.ask(t, pairTo(t, far, "a", "b"))
+	here, there := t.TempDir(), t.TempDir()
+	near, far := newProbing(t, here), newProbing(t, there)
+	pair := pairTo(t, far, "a", "b")
+	near.ask(t, pair)
 	time.Sleep(300 * time.Millisecond)
 	near.Close()
-	again := newProbing(t, folder)
-	got := again.await(t, 1, 0)
+	far.Close()
+	far = newProbing(t, there)
+	if now := pairTo(t, far, "a", "b"); now != pair {
+		t.Errorf("%+v, then %+v", pair, now)
+	}
+	near = newProbing(t, here)
+	got := near.await(t, 1, 0)
 	if len(got) != 1 || got[0].Sample.To != "b" {
 		t.Errorf("%+v", got)
 	}
-	again.ask(t, pairTo(t, far, "a", "b")) // the same session of the reflector
 	time.Sleep(500 * time.Millisecond)
-	again.ask(t)
-	if got := again.await(t, 1, got[0].Number); got[0].Sample.State != record.Up {
+	near.ask(t) // ends the session that goes on
+	if got := near.await(t, 1, got[0].Number); got[0].Sample.State != record.Up {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestLeaseOver: what a watch left is removed once its lease is over.
+func TestLeaseOver(t *testing.T) {
+	folder := t.TempDir()
+	p := newProbing(t, folder)
+	p.ask(t, pairTo(t, p, "a", "b"))
+	p.watches[name].until = time.Now()
+	p.keep(p.watches[name])
+	p.Close()
+	p = newProbing(t, folder)
+	if left, _ := os.ReadDir(folder); len(left) > 0 || len(p.watches) > 0 {
+		t.Errorf("%v, %d watches", left, len(p.watches))
 	}
 }
 
