@@ -27,6 +27,13 @@ RACE_FLAGS  := $(if $(RACE),$(RACE) -gcflags=modernc.org/...=-race=false)
 SEQUENTIAL  := . docs bench interop truth internal/cause/... internal/compare internal/doc/... internal/iperfdoc internal/measure \
 	internal/nets internal/place internal/plan/... internal/published internal/report/... internal/runs internal/stat/... \
 	internal/capture internal/capture/frame internal/capture/pcapfile internal/capture/trace internal/host/pcie internal/transfer/stage
+# Packages whose tests arm64 runs: system calls, what is read from the kernel, byte order. qemu-user 7.2 lacks what the tests
+# that are left out need: TCP_INFO, TCP_SAVED_SYN, SO_TIMESTAMPNS and SO_MAX_PACING_RATE, netlink of sockets, devices and
+# nftables, ETHTOOL, and calls whose buffer is shorter than their length (lean). It is too slow for 64 streams, for datagrams
+# at a rate, and for the engines of iperf, whose peers keep time.
+ARM64       := ./internal/sock ./internal/measure ./internal/engine/worker ./internal/capture ./internal/capture/frame \
+	./internal/capture/pcapfile ./internal/capture/trace ./internal/host ./internal/host/pcie ./internal/path
+ARM64_SKIP  := TestArrival|TestDiagFinds|TestTimelineOfA|TestRateIsHeldEitherDirection|TestContract/tcp/lean|TestContract/.*/.*/many_streams|TestAdopted/udp|TestLoopback$$|TestLook$$|TestQueuesOfLoopback|TestInterfacesAsIPSays|OfANamespace
 # Package archives and programs of Debian that the lab and the browser tests use.
 CI_PROGRAMS := systemd-analyze ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind zsh fish mandoc
 CI_PACKAGES := systemd iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind zsh fish mandoc
@@ -40,12 +47,21 @@ ifeq ($(THRU_VMLAB),1)
 CI_PROGRAMS += qemu-system-x86_64 busybox
 CI_PACKAGES += qemu-system-x86 busybox-static
 endif
+# Other systems: where they are asked for, too.
+ifeq ($(THRU_WINE),1)
+CI_PROGRAMS += wine ld
+CI_PACKAGES += wine wine64 binutils
+endif
+ifeq ($(THRU_ARM64),1)
+CI_PROGRAMS += qemu-aarch64
+CI_PACKAGES += qemu-user
+endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build man-completions test test-all test-release lab interop faults captures tunes vmlab truth bench bench-packages pprof perf fuzz lint cross release release-check packages ci-deps clean
+.PHONY: help build man-completions test test-all test-release lab interop faults captures tunes vmlab wine arm64 truth bench bench-packages pprof perf fuzz lint cross release release-check packages ci-deps clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 bin/slim.mod: go.mod go.sum .ci/slim
 	@.ci/slim $(GO) bin
@@ -108,6 +124,14 @@ tunes: ## have thru tune the badly set hosts of the lab, kill it 200 times, comp
 vmlab: build ## measure and tune real virtual machines under emulation: their adapters, a broken one, rings, jumbo frames, several at once; needs root, QEMU, busybox-static; 8 minutes; RUN=TestAdapters chooses
 	cd lab/vm && THRU_BINARY=$(abspath bin/thru) $(GO) test -tags vmlab -count=1 -timeout 20m -run '$(or $(RUN),.)'
 
+# Where wine lacks what Go needs, the tests make a library with ld.
+wine: build ## run the Windows program under wine: check, serve, test, ladder, stored results, tests of packages; needs wine, ld, iperf3; RUN=TestPairs chooses
+	GOOS=windows GOARCH=amd64 $(BUILD) -o bin/thru.exe ./cmd/thru
+	cd lab/wine && THRU_BINARY=$(abspath bin/thru) THRU_EXE=$(abspath bin/thru.exe) $(GO) test -tags wine -count=1 -v -timeout 20m -run '$(or $(RUN),.)'
+
+arm64: ## run the tests of the data plane on an emulated arm64 (qemu-user, Linux 6.7); RUN=TestContract chooses
+	GOARCH=arm64 $(PLAIN) .ci/arm64 $(GO) test -vet=off -count=1 -p 2 -timeout 30m -run '$(or $(RUN),.)' -skip '$(ARM64_SKIP)' $(ARM64)
+
 # Each figure is of fixed seeds, so that the page changes only with the code.
 truth: ## simulate how often each verdict is wrong, and write docs/statistics.md; TRUTH='-only steady' prints one subject
 	cd truth && $(PLAIN) $(GO) test -count=1 -timeout 60m -run TestBars -scale 1 -page ../docs/statistics.md $(TRUTH)
@@ -146,8 +170,8 @@ fuzz: ## run each fuzz test for FUZZTIME (20s)
 
 lint: ## check format, vet for SYSTEMS (linux freebsd windows), staticcheck
 	@unformatted=$$(find . -name '*.go' ! -path './bin/*' | xargs gofmt -l); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	@for os in $(SYSTEMS); do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags bench,interop,faults,long,tuning,vmlab ./... || exit 1; done
-	GOGC=200 $(PLAIN) $(GO) run $(STATICCHECK) -tags bench,interop,faults,long,tuning,vmlab ./...
+	@for os in $(SYSTEMS); do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags bench,interop,faults,long,tuning,vmlab,wine ./... || exit 1; done
+	GOGC=200 $(PLAIN) $(GO) run $(STATICCHECK) -tags bench,interop,faults,long,tuning,vmlab,wine ./...
 	$(PLAIN) $(GO) vet -C release -tags packages ./...
 	$(PLAIN) $(GO) run -C release $(STATICCHECK) -tags packages ./...
 
