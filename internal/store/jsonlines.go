@@ -242,14 +242,16 @@ type jsonText struct {
 // Read implements io.Reader.
 func (j *jsonText) Read(p []byte) (int, error) {
 	n, err := j.in.Read(p)
+	blanks := j.blanks
 	for i, b := range p[:n] {
-		if j.blanks++; b > ' ' { // zeros of a device or a sparse file are blanks too
-			j.blanks = 0
+		if blanks++; b > ' ' { // zeros of a device or a sparse file are blanks too
+			blanks = 0
 		}
-		if j.blanks > mostBlanks {
+		if blanks > mostBlanks {
 			return i, fmt.Errorf("%w: more than %d blanks or zeros in a row", errNoText, mostBlanks)
 		}
 	}
+	j.blanks = blanks
 	return n, err
 }
 

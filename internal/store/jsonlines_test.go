@@ -67,8 +67,9 @@ func TestReadingFails(t *testing.T) {
 type endless byte
 
 func (e endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = byte(e)
+	p[0] = byte(e)
+	for n := 1; n < len(p); n *= 2 {
+		copy(p[n:], p[:n])
 	}
 	return len(p), nil
 }
