@@ -18,7 +18,12 @@ import (
 
 // IsHypervisorGateBy is cause.IsHypervisorGate with these rules.
 func IsHypervisorGateBy(by []Rule, id string) bool {
-	return slices.ContainsFunc(by, func(r Rule) bool { return r.ID == id && r.Hypervisor })
+	for i := range by { // by index, since a rule is large and each gate is looked up
+		if by[i].Hypervisor && by[i].ID == id {
+			return true
+		}
+	}
+	return false
 }
 
 // Judge applies the rules to the subject: the worst gates first, then in the order of the rules.
