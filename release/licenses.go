@@ -153,6 +153,9 @@ func all(systems []system) []module {
 
 // title names a module with its licences.
 func (m module) title() string {
+	if m.copied != "" {
+		m.version += " (changed or replaced by .ci/slim of the sources)"
+	}
 	return fmt.Sprintf("%s %s: %s", m.path, m.version, strings.Join(m.licenses, ", "))
 }
 
