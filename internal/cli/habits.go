@@ -298,6 +298,9 @@ func unknownFlag(err error) (flag string, unknown bool) {
 
 func unknownFlagUsage(all *kong.Application, args []string, verb, flag string, err error) error {
 	command := strings.TrimSpace("thru " + verb)
+	if verb == "service" && (hasFlag(all, "serve", flag) || hasFlag(all, "control", flag)) {
+		return fault.Usagef("flags of the service go after --: thru service install -- "+flag+" ...", "%s is a flag of the service, not of %s", flag, command)
+	}
 	if verb != "test" && hasFlag(all, "test", flag) {
 		return fault.Usagef(elsewhere(verb, flag), "%s is a flag of thru test, not of %s", flag, command)
 	}

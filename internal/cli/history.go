@@ -280,7 +280,7 @@ const notRemoved = "nothing was removed"
 type historyRmCmd struct {
 	IDs []string `arg:"" name:"id" help:"Id of thru history, or its first 6 or more characters if they are unique; last, last~1."`
 	storeFile
-	Yes bool `name:"yes" help:"Do not ask."`
+	Yes bool `name:"yes" short:"y" help:"Do not ask."`
 }
 
 // Run removes results.
@@ -304,7 +304,7 @@ type historyPruneCmd struct {
 	Keep  int    `name:"keep" placeholder:"N" help:"Keep only the newest N."`
 	Bytes int64  `name:"max-bytes" type:"size" like:"500M" placeholder:"SIZE" help:"Remove the oldest until the file has at most this size, such as 500M."`
 	storeFile
-	Yes bool `name:"yes" help:"Do not ask."`
+	Yes bool `name:"yes" short:"y" help:"Do not ask."`
 }
 
 // Run prunes.

@@ -95,7 +95,7 @@ type serviceInstallCmd struct {
 	Flags      []string `arg:"" optional:"" help:"Flags of it, after --, such as -- --label site=east --data-ports 6000-6031."`
 	Controller string   `name:"controller" placeholder:"NAME" help:"Serve under this controller: a name of thru join, the join string itself, or - to read it from stdin. The service gets a copy that only root can read."`
 	Restart    bool     `name:"restart" help:"Restart it even if nothing changes, such as after thru itself was replaced."`
-	Yes        bool     `name:"yes" help:"Do not ask."`
+	Yes        bool     `name:"yes" short:"y" help:"Do not ask."`
 	DryRun     bool     `name:"dry-run" help:"Only print what would be written and run."`
 	JSON       bool     `name:"json" help:"Print JSON."`
 }
@@ -197,7 +197,7 @@ func (c *serviceInstallCmd) serving(e *env, u *service.Unit, served *serveCmd) e
 
 type serviceRemoveCmd struct {
 	roleArg
-	Yes bool `name:"yes" help:"Do not ask."`
+	Yes bool `name:"yes" short:"y" help:"Do not ask."`
 }
 
 // Run removes the service.
@@ -251,7 +251,7 @@ type deployCmd struct {
 	Allow      []string `name:"allow" placeholder:"PRIVILEGE" help:"More that operators may do: capture, tune, inventory (see thru serve --help)."`
 	Undo       bool     `name:"undo" help:"Remove the service, and the program that thru deploy has put there; one from before comes back. Identity and results stay."`
 	DryRun     bool     `name:"dry-run" help:"Only log in and print what would be done."`
-	Yes        bool     `name:"yes" help:"Do not ask."`
+	Yes        bool     `name:"yes" short:"y" help:"Do not ask."`
 	JSON       bool     `name:"json" help:"Print JSON."`
 }
 

@@ -79,7 +79,7 @@ type supportCmd struct {
 	File          string `arg:"" optional:"" name:"file" type:"newfile" help:"Output file (default: thru-support-DATE.tar.gz here)."`
 	Results       int    `name:"results" default:"5" placeholder:"N" help:"How many of the newest results to add (default 5)."`
 	KeepAddresses bool   `name:"keep-addresses" help:"Leave IP and MAC addresses as they are. Names and secrets are always replaced."`
-	Yes           bool   `name:"yes" help:"Write it without asking."`
+	Yes           bool   `name:"yes" short:"y" help:"Write it without asking."`
 	JSON          bool   `name:"json" help:"Print JSON."`
 	storeFile
 }
