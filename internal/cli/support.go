@@ -220,8 +220,14 @@ func addJournal(ctx context.Context, out *supported) error {
 	ctx, cancel := context.WithTimeout(ctx, journalTime)
 	defer cancel()
 	text, err := exec.CommandContext(ctx, "journalctl", "--unit=thru*", "--lines=2000", "--no-pager", "--quiet", "--output=short-iso").Output()
-	if err == nil && len(text) > 0 {
+	exit, said := errors.AsType[*exec.ExitError](err)
+	switch {
+	case len(text) > 0:
 		out.Parts = append(out.Parts, support.Part{Name: "journal.txt", Value: string(text)})
+	case said && len(exit.Stderr) > 0:
+		return errors.New(strings.TrimSpace(string(exit.Stderr)))
+	case said || err == nil:
+		return errors.New("it has no lines of thru's services")
 	}
 	return err
 }
