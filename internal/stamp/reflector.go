@@ -14,8 +14,8 @@ import (
 	"thru/internal/sock"
 )
 
-// MaxSessions bounds the sessions of a Reflector: an SSID has 16 bits, and some must be free to choose one at random.
-const MaxSessions = 1 << 14
+// maxSessions bounds the sessions of a Reflector: an SSID has 16 bits, and some must be free to choose one at random.
+const maxSessions = 1 << 14
 
 // Accept is what a Reflector answers in one session.
 type Accept struct {
@@ -33,14 +33,12 @@ type Counts struct {
 	Limited  uint64 // not answered, because there were too many
 	Repeated uint64 // not answered, because their sequence number was answered before, or is too old
 	Refused  uint64 // not answered: another address, a wrong HMAC, or no request
-	Last     time.Time
 }
 
 // Reflector answers the packets of sessions (RFC 8762, 4.3). It counts each session's replies, so that senders can tell the direction of a loss.
 type Reflector struct {
 	conns []packetConn
 	port  int
-	why   error // what this system does not report
 	most  int
 	stop  chan struct{}
 	wake  chan struct{} // capacity 1: there is a session
@@ -65,7 +63,7 @@ type accepted struct {
 type ReflectorConfig struct {
 	Listen   sock.Range
 	Device   string // interface or VRF
-	Sessions int    // at most; 0: MaxSessions
+	Sessions int    // at most; 0: maxSessions
 	// Batch is the time between two batches of replies, where the kernel notes when packets arrive: their time here is in the reply, and not a part of the
 	// delay. It saves most of the CPU time. 0: each packet is answered at once, also for senders that know nothing of that time.
 	Batch time.Duration
@@ -73,9 +71,9 @@ type ReflectorConfig struct {
 
 // OpenReflector listens for packets, and answers none until Add. It returns an error where no port is free.
 func OpenReflector(ctx context.Context, c ReflectorConfig) (*Reflector, error) {
-	r := &Reflector{most: min(c.Sessions, MaxSessions), sessions: map[uint16]*accepted{}, stop: make(chan struct{}), wake: make(chan struct{}, 1)}
+	r := &Reflector{most: min(c.Sessions, maxSessions), sessions: map[uint16]*accepted{}, stop: make(chan struct{}), wake: make(chan struct{}, 1)}
 	if c.Sessions <= 0 {
-		r.most = MaxSessions
+		r.most = maxSessions
 	}
 	if err := c.Listen.Try(func(port int) error { return r.listen(ctx, c, port) }); err != nil {
 		return nil, err
@@ -100,7 +98,7 @@ func (r *Reflector) listen(ctx context.Context, c ReflectorConfig, port int) err
 			return err
 		}
 		port = int(s.local().Port())
-		r.port, r.why = port, s.missing()
+		r.port = port
 		if c.Batch > 0 {
 			r.conns = append(r.conns, polledOf(s))
 		} else {
@@ -168,9 +166,6 @@ func (r *Reflector) Close() {
 
 // Port returns the UDP port that it listens on.
 func (r *Reflector) Port() int { return r.port }
-
-// Missing returns why this system reports neither TTL nor kernel time stamps; nil: it does.
-func (r *Reflector) Missing() error { return r.why }
 
 // Add begins to answer a session, and returns its SSID.
 func (r *Reflector) Add(a Accept) (ssid uint16, err error) {
@@ -263,7 +258,6 @@ func (s *accepted) accept(b []byte, m Request, from netip.AddrPort, now time.Tim
 	}
 	s.seen.add(m.Sequence)
 	s.Answered++
-	s.Last = now
 	return true
 }
 

@@ -17,12 +17,12 @@ import (
 
 // Limits and defaults of a Sender.
 const (
-	MostTargets     = 4096
-	DefaultInterval = time.Second
-	DefaultTimeout  = 3 * time.Second // as long as TWAMP's servers wait, at most, on any path that is of use
-	DefaultSpan     = time.Minute
+	mostTargets     = 4096
+	defaultInterval = time.Second
+	defaultTimeout  = 3 * time.Second // as long as TWAMP's servers wait, at most, on any path that is of use
+	defaultSpan     = time.Minute
 	shortest        = 10 * time.Millisecond  // interval
-	mostGrid        = 100 * time.Millisecond // of the timer, which also is a tenth of the interval at most
+	mostGrid        = 200 * time.Millisecond // of the timer, which also is a fifth of the interval at most: each turn costs more than its packets
 )
 
 // Bars above which a clock has not just drifted.
@@ -36,8 +36,8 @@ const (
 type Config struct {
 	Device  string        // interface or VRF
 	Seed    uint64        // spreads the sessions over their interval, the same way each time
-	Span    time.Duration // of a Summary; 0: DefaultSpan
-	Timeout time.Duration // after which a packet is lost; 0: DefaultTimeout
+	Span    time.Duration // of a Summary; 0: defaultSpan
+	Timeout time.Duration // after which a packet is lost; 0: defaultTimeout
 	// Report receives each Summary of a session. It is called by one goroutine at a time.
 	Report func(id string, s Summary)
 
@@ -87,10 +87,10 @@ func OpenSender(ctx context.Context, c Config) (*Sender, error) {
 
 func newSender(c Config, conn packetConn, why error) *Sender {
 	if c.Span <= 0 {
-		c.Span = DefaultSpan
+		c.Span = defaultSpan
 	}
 	if c.Timeout <= 0 {
-		c.Timeout = DefaultTimeout
+		c.Timeout = defaultTimeout
 	}
 	if c.clock.now == nil {
 		c.clock = hostClock()
@@ -130,7 +130,7 @@ func (s *Sender) Add(id string, t Target) error {
 		return fault.Failf("", "stamp: adding a session: %v is no address of a host", t.To)
 	}
 	if t.Interval == 0 {
-		t.Interval = DefaultInterval
+		t.Interval = defaultInterval
 	}
 	t.Interval = max(t.Interval, shortest)
 	if s.why != nil {
@@ -139,8 +139,8 @@ func (s *Sender) Add(id string, t Target) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case len(s.sessions) >= MostTargets:
-		return fault.Failf("end other watches", "stamp: adding a session: this host sends to %d reflectors, its limit", MostTargets)
+	case len(s.sessions) >= mostTargets:
+		return fault.Failf("end other watches", "stamp: adding a session: this host sends to %d reflectors, its limit", mostTargets)
 	case slices.ContainsFunc(s.sessions, func(x *session) bool { return x.id == id }):
 		return fault.Failf("", "stamp: adding a session: %.60q runs already", id)
 	}
@@ -277,7 +277,7 @@ func (s *Sender) turn() time.Duration {
 			// What is missed is not caught up: it would be a burst.
 			x.next += x.pause() * (1 + (now.mono-x.next)/x.pause())
 		}
-		next, grid = min(next, x.next), min(grid, max(x.Interval/10, shortest))
+		next, grid = min(next, x.next), min(grid, max(x.Interval/5, shortest))
 	}
 	s.planned = (next/grid + 1) * grid
 	return s.planned - now.mono

@@ -57,9 +57,6 @@ func ErrorOf(bound time.Duration) Error {
 	return Error(errorSynced | min(scale, 63)<<8 | int(max(multiplier, 1)))
 }
 
-// Synced reports whether the clock is said to be in sync with UTC.
-func (e Error) Synced() bool { return e&errorSynced != 0 }
-
 // Bound returns how far the clock may be off, by its own estimate.
 func (e Error) Bound() time.Duration {
 	scale, multiplier := int(e>>8&63), uint64(e&255)
