@@ -8,12 +8,12 @@ import (
 )
 
 // dress converts a page's plain text to HTML typography: "->" to an arrow, and `commands` in backticks and
-// --flags to their own type, in which a flag does not break. Text to paste stays as it is.
+// --flags to their own type. No line breaks within a flag, which is all that changes in text to paste.
 func dress(page []byte) []byte {
 	flags := regexp.MustCompile(`(^|[\s(>])(--[a-z][a-z0-9-]{0,24}\b|-[A-Za-z]\b)`) // a longer one is no flag, and must break
 	quoted := regexp.MustCompile("`([^`]+)`")
 	var out bytes.Buffer
-	verbatim, drawing := 0, 0 // number of open elements of this kind
+	verbatim, pasted, drawing := 0, 0, 0 // number of open elements of this kind
 	for len(page) > 0 {
 		at := bytes.IndexByte(page, '<')
 		if at < 0 {
@@ -30,6 +30,8 @@ func dress(page []byte) []byte {
 				as = "$1"
 			}
 			text = quoted.ReplaceAll(text, []byte(as))
+		} else if pasted > 0 {
+			text = flags.ReplaceAll(text, []byte(`$1<span class="flag">$2</span>`))
 		}
 		out.Write(text)
 		page = page[at:]
@@ -52,6 +54,9 @@ func dress(page []byte) []byte {
 			verbatim += step
 		case name == "svg" || name == "title":
 			drawing += step
+		}
+		if name == "pre" {
+			pasted += step
 		}
 		page = page[end:]
 	}

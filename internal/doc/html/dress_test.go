@@ -18,7 +18,9 @@ func TestDress(t *testing.T) {
 		"<p title=\"a -&gt; `b`\">c</p>":              "<p title=\"a → `b`\">c</p>",
 		"<p>measure it 5 times (--repeat 5)</p>":      "<p>measure it 5 times (<code class=\"flag\">--repeat</code> 5)</p>",
 		"<p>leave -w out, -3.3% -x86</p>":             "<p>leave <code class=\"flag\">-w</code> out, -3.3% -x86</p>",
-		"<title>--repeat</title><pre>--t</pre>":       "<title>--repeat</title><pre>--t</pre>",
+		"<title>--repeat</title><code>--t</code>":     "<title>--repeat</title><code>--t</code>",
+		"<pre><code>thru -t 5</code></pre> -t":        "<pre><code>thru <span class=\"flag\">-t</span> 5</code></pre> <code class=\"flag\">-t</code>",
+		"<style>a -b --c</style>":                     "<style>a -b --c</style>",
 		"<p>cut <":                                    "<p>cut <",
 		"<template>`x` -&gt;</template> -&gt;":        "<template>`x` -&gt;</template> →",
 	} {
