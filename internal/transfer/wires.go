@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -285,6 +286,20 @@ func (c *wire) Close() error {
 	c.of.mu.Unlock()
 	return c.Conn.Close()
 }
+
+// Buffered returns a connection for TLS, which reads one record (16 KiB) at a
+// time: the buffer takes as many as have come.
+func Buffered(conn net.Conn) net.Conn {
+	return buffered{conn, bufio.NewReaderSize(conn, defaultBlock)}
+}
+
+type buffered struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+// Read reads what has come.
+func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
 
 // Copy copies in blocks of so many bytes, 0 for the default, whatever other
 // methods reader and writer have.

@@ -141,7 +141,7 @@ func (s *session) dial(implicit bool) func(network, addr string) (net.Conn, erro
 		}
 		// The handshake waits for the first byte: servers begin it after the
 		// command.
-		return &sealed{Conn: tls.Client(conn, s.tls), of: s}, nil
+		return &sealed{Conn: tls.Client(transfer.Buffered(conn), s.tls), of: s}, nil
 	}
 }
 

@@ -53,7 +53,13 @@ func (c client) Open(ctx context.Context) (transfer.Session, error) {
 	s.Operating = transfer.Operating{Wires: transfer.NewWires(c.cfg), Do: s.operations()}
 	s.info = transfer.Info{Client: "net/http of " + runtime.Version(), Library: true}
 	s.http = &http.Client{CheckRedirect: s.redirect, Transport: &http.Transport{
-		DialContext:     func(ctx context.Context, _, addr string) (net.Conn, error) { return s.Data(ctx, addr) },
+		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			conn, err := s.Data(ctx, addr)
+			if err != nil || s.scheme != "https" {
+				return conn, err
+			}
+			return transfer.Buffered(conn), nil
+		},
 		TLSClientConfig: s.tls, DisableCompression: true,
 		// A large body waits until the server accepts it: a refusal costs no
 		// traffic.
