@@ -11,6 +11,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/store"
+	"thru/internal/watch/record"
 )
 
 // Environment of a child process: the store's file, the number of its first document,
@@ -39,8 +40,17 @@ func child(path string) int {
 	return 0
 }
 
-// work stores a document, and deletes every fifth one again.
+// work stores a document, and deletes every fifth one again. It stores samples of seven minutes, so that hours are packed now and then.
 func work(s store.Store, i int) error {
+	pair, minute := i/1000, i%1000*7
+	var turns []record.Sample
+	for m := range 7 {
+		turns = append(turns, sampled(pair, minute+m)...)
+	}
+	if err := s.PutSamples(context.Background(), turns); err != nil {
+		return err
+	}
+	fmt.Printf("sampled host-%d/%d -\n", pair, minute)
 	doc := sized(i)
 	id, err := s.Put(context.Background(), doc, "")
 	if err != nil {

@@ -46,6 +46,11 @@ func (x contract) run(t *testing.T) {
 	t.Run("hostile", x.hostile)
 	t.Run("cancelled", x.cancelled)
 	t.Run("writers", x.writers)
+	t.Run("samples", x.samples)
+	t.Run("samples again", x.samplesAgain)
+	t.Run("samples pruned", x.samplesPruned)
+	t.Run("unfit samples", x.unfitSamples)
+	t.Run("state of a watch", x.watchState)
 	t.Run("export and import", x.exported)
 	t.Run("hostile lines", x.hostileLines)
 }

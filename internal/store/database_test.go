@@ -4,6 +4,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/watch/record"
 )
 
 // file opens a store with one connection, so that its settings persist.
@@ -104,6 +106,66 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
+// A store of an earlier version is read as it is, and brought to this one when something is written.
+func TestEarlierVersion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.db")
+	ctx := context.Background()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(migrate(ctx, db, steps[:1]), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	x := record.Sample{Pair: record.Pair{From: "a", To: "b"}, Layer: record.Probe, Begin: time.Unix(1_780_000_000, 0), State: record.Up}
+	for _, o := range []Options{{ReadOnly: true}, {}, {ReadOnly: true}} {
+		s, err := open(path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		had := s.version
+		if _, _, err := s.Find(ctx, Filter{}); err != nil {
+			t.Errorf("version %d: %v", had, err)
+		}
+		n := 0
+		for _, err := range s.Samples(ctx, SampleFilter{}) {
+			n++
+			if err != nil {
+				t.Errorf("version %d: %v", had, err)
+			}
+		}
+		for _, err := range s.Days(ctx, SampleFilter{}) {
+			t.Errorf("version %d has a day, %v", had, err)
+		}
+		if state, err := s.WatchState(ctx, "x"); state != nil || err != nil {
+			t.Errorf("version %d: state %q, %v", had, state, err)
+		}
+		if err := s.PutSamples(ctx, []record.Sample{x}); (err == nil) == o.ReadOnly || had == 1 && n != 0 {
+			t.Errorf("version %d, %d samples, %+v: %v", had, n, o, err)
+		}
+		if got := s.set(t, "user_version"); got != fmt.Sprint(had) {
+			t.Errorf("version %s, opened as %d", got, had)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A pack of foreign origin is what newPack makes, or the store is damaged.
+func TestStrangePack(t *testing.T) {
+	for _, text := range []string{
+		`{"begin_ms":[1],"duration_ms":[],"which":[0],"rest":[{}]}`, `{"begin_ms":[1],"duration_ms":[1],"which":[1],"rest":[{}]}`,
+		`{"begin_ms":[1],"duration_ms":[1],"which":[-1],"rest":[{}]}`, `{"begin_ms":[1],"duration_ms":[1],"which":[0],"rest":[7]}`,
+		`{"begin_ms":[1],"duration_ms":[1],"which":[0],"rest":[{}],"values":{"x":[]}}`, `{"begin_ms":[1e30]}`, `[]`,
+	} {
+		s := file(t)
+		if _, err := s.unpack(s.zipPack.EncodeAll([]byte(text), nil), series{}); !errors.Is(err, errDamaged) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // A read of a file ends, whatever its content.
 func TestEndless(t *testing.T) {
 	s := file(t)
@@ -139,7 +201,23 @@ func TestFull(t *testing.T) {
 	if _, err := s.Put(ctx, noisy(1, 1000), ""); err != nil {
 		t.Fatal(err)
 	}
+	x := record.Sample{Pair: record.Pair{From: "a", To: "b"}, Layer: record.Probe, Begin: time.Unix(1_780_000_000, 0), State: record.Up}
+	if err := s.PutSamples(ctx, []record.Sample{x}); err != nil {
+		t.Fatal(err)
+	}
 	s.set(t, "max_page_count=30")
+	big := x
+	big.Begin, big.Error = x.Begin.Add(2*time.Hour), fmt.Sprint(noisy(9, 1_000_000).Arguments)
+	if err := s.PutSamples(ctx, []record.Sample{big}); err == nil || !strings.Contains(err.Error(), "disk is full") || !strings.Contains(fault.Hint(err), "free space") {
+		t.Errorf("PutSamples: error %v, hint %q", err, fault.Hint(err))
+	}
+	kept := 0
+	for range s.Samples(ctx, SampleFilter{}) {
+		kept++
+	}
+	if kept != 1 {
+		t.Errorf("%d samples are kept", kept)
+	}
 	_, err := s.Put(ctx, noisy(2, 1_000_000), "")
 	if err == nil || !strings.Contains(err.Error(), "disk is full") || !strings.Contains(fault.Hint(err), "free space") {
 		t.Errorf("error %v, hint %q", err, fault.Hint(err))

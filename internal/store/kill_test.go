@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"thru/internal/store"
+	"thru/internal/watch/record"
 )
 
 // kills is how many processes TestKilled kills; `make lab` uses 200.
@@ -144,7 +146,22 @@ func verify(t *testing.T, path string, said acknowledged) {
 	}
 	defer s.Close()
 	check(t, path, -1)
+	turns := map[string]int{}
+	for _, x := range samples(t, s, store.SampleFilter{Layer: record.Probe}) {
+		turns[fmt.Sprintf("%s/%d", x.From, int(x.Begin.Sub(midnight()).Minutes()))]++
+	}
+	for id, n := range turns {
+		if n != 1 {
+			t.Errorf("the sample %s counts %d times", id, n)
+		}
+	}
 	for id, a := range said {
+		if a.state == "sampled" {
+			if turns[id] != 1 {
+				t.Errorf("the sample %s was acknowledged", id)
+			}
+			continue
+		}
 		doc, err := s.Get(context.Background(), id)
 		switch {
 		case a.state == "deleted" && !errors.Is(err, store.ErrNotFound):

@@ -38,6 +38,9 @@ func Open(path string, o Options) (Store, error) {
 	return s, nil
 }
 
+// packDictionary is the number of the dictionary of packs.
+const packDictionary = 1
+
 func open(path string, o Options) (*database, error) {
 	path, err := filepath.Abs(path)
 	isThere := false
@@ -51,7 +54,10 @@ func open(path string, o Options) (*database, error) {
 	if s.zip, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)); err != nil {
 		return nil, err
 	}
-	if s.unzip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxDocument)); err != nil {
+	if s.zipPack, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithEncoderDictRaw(packDictionary, []byte(vocabulary))); err != nil {
+		return nil, err
+	}
+	if s.unzip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxDocument), zstd.WithDecoderDictRaw(packDictionary, []byte(vocabulary))); err != nil {
 		return nil, err
 	}
 	switch err = s.glance(); {
@@ -106,15 +112,17 @@ func (s *database) connect(mode string) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
 	return patiently(ctx, func() error {
-		version, err := s.version(ctx)
+		version, err := s.readVersion(ctx)
 		if err == nil && version > 0 {
 			err = checkTables(ctx, s.db, version)
 		}
 		if err == nil && version == 0 && !s.isThere {
 			err = os.Chmod(s.path, 0o600) // before it has any content
 		}
-		if err == nil && version < len(steps) {
+		s.version = version
+		if err == nil && version < len(steps) && (version == 0 || !s.readOnly) {
 			err = migrate(ctx, s.db, steps)
+			s.version = len(steps)
 		}
 		if err == nil && !s.readOnly {
 			err = s.journal(ctx, onNetwork(s.path))
@@ -184,8 +192,8 @@ func (h head) foreign() bool {
 	return h.app != application && (h.app != 0 || h.version != 0 || h.tables > 0)
 }
 
-// version returns the version of the store in the file; 0 where it is empty.
-func (s *database) version(ctx context.Context) (int, error) {
+// readVersion returns the version of the store in the file; 0 where it is empty.
+func (s *database) readVersion(ctx context.Context) (int, error) {
 	h, err := headOf(ctx, s.db)
 	switch {
 	case err != nil:

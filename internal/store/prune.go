@@ -80,9 +80,14 @@ func (s *database) Prune(ctx context.Context, r Retention) (gone int, err error)
 // concerned selects the results of a retention's command, a parameter given twice.
 const concerned = "(? = '' OR command = ?)"
 
-// makeRoom deletes the oldest results until the used pages of the file take at most
-// r.Bytes bytes. It keeps the newest result.
+// makeRoom deletes the oldest results until the used pages of the file, without what
+// watches stored, take at most r.Bytes bytes. It keeps the newest result.
 func makeRoom(ctx context.Context, tx *sql.Tx, gone *int, r Retention) error {
+	const watches = "SELECT coalesce(sum(payload), 0) FROM dbstat WHERE aggregate = TRUE AND name IN ('samples', 'packs', 'hours', 'days', 'watches')"
+	var others int64
+	if err := tx.QueryRowContext(ctx, watches).Scan(&others); err != nil {
+		return err
+	}
 	const used = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
 	// Of the oldest results, as many as make up the excess: at least one.
 	const oldest = `DELETE FROM results WHERE n IN (SELECT n FROM (
@@ -90,11 +95,11 @@ func makeRoom(ctx context.Context, tx *sql.Tx, gone *int, r Retention) error {
 		) WHERE before < ?) AND n <> (SELECT n FROM results WHERE ` + concerned + ` ORDER BY started DESC, id DESC LIMIT 1)`
 	for {
 		var bytes int64
-		if err := tx.QueryRowContext(ctx, used).Scan(&bytes); err != nil || bytes <= r.Bytes {
+		if err := tx.QueryRowContext(ctx, used).Scan(&bytes); err != nil || bytes-others <= r.Bytes {
 			return err
 		}
 		before := *gone
-		if err := remove(ctx, tx, gone, oldest, r.Command, r.Command, bytes-r.Bytes, r.Command, r.Command); err != nil || *gone == before {
+		if err := remove(ctx, tx, gone, oldest, r.Command, r.Command, bytes-others-r.Bytes, r.Command, r.Command); err != nil || *gone == before {
 			return err
 		}
 	}

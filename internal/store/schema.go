@@ -44,7 +44,58 @@ CREATE TABLE documents (
 	result INTEGER PRIMARY KEY REFERENCES results (n) ON DELETE CASCADE,
 	zstd   BLOB NOT NULL -- its JSON (docs/result.md), compressed
 );
+`, `
+-- What a watch measures of a pair in one way; days have the layer ''.
+CREATE TABLE series (
+	n      INTEGER PRIMARY KEY, -- below 2^32
+	source TEXT NOT NULL,
+	target TEXT NOT NULL,
+	layer  TEXT NOT NULL,
+	UNIQUE (source, target, layer)
+);
+
+-- Samples that no pack has yet.
+CREATE TABLE samples (
+	hour     INTEGER NOT NULL, -- since 1970
+	series   INTEGER NOT NULL REFERENCES series (n),
+	begin_ms INTEGER NOT NULL, -- since 1970
+	zstd     BLOB NOT NULL,    -- as in packs
+	PRIMARY KEY (hour, series, begin_ms)
+) WITHOUT ROWID;
+
+-- Samples of an hour.
+CREATE TABLE packs (
+	n      INTEGER PRIMARY KEY, -- hour * 2^32 + series: in the order in which they are written and removed
+	series INTEGER NOT NULL REFERENCES series (n),
+	zstd   BLOB NOT NULL        -- JSON of columns, compressed
+);
+CREATE INDEX packs_by_series ON packs (series);
+
+-- Summaries of the hours of a day.
+CREATE TABLE hours (
+	n      INTEGER PRIMARY KEY, -- day since 1970 * 2^32 + series
+	series INTEGER NOT NULL REFERENCES series (n),
+	zstd   BLOB NOT NULL        -- as in packs, with an hour as a sample
+);
+CREATE INDEX hours_by_series ON hours (series);
+
+-- Summaries of the days of pairs.
+CREATE TABLE days (
+	begin_ms INTEGER NOT NULL,
+	series   INTEGER NOT NULL REFERENCES series (n),
+	zstd     BLOB NOT NULL, -- its JSON, compressed
+	PRIMARY KEY (begin_ms, series)
+);
+
+-- What the next run of a watch goes on with.
+CREATE TABLE watches (
+	name TEXT PRIMARY KEY,
+	zstd BLOB NOT NULL
+);
 `}
+
+// watchVersion is the first version with what watches find.
+const watchVersion = 2
 
 // object is the entry of a table, an index, a view or a trigger in sqlite_schema.
 type object struct{ kind, table, sql string }

@@ -21,10 +21,12 @@ type database struct {
 	path     string
 	readOnly bool
 	isThere  bool          // the file existed before it was opened
+	version  int           // of its tables: with readOnly it may be an earlier one
 	patience time.Duration // wait for other processes when it is opened
 	readTime time.Duration // time limit of each read
 	writing  chan struct{} // held by the one goroutine of this process that writes: SQLite has one writer at a time
 	zip      *zstd.Encoder
+	zipPack  *zstd.Encoder // with the dictionary of packs
 	unzip    *zstd.Decoder
 }
 

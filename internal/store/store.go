@@ -13,6 +13,11 @@
 //     wherever it comes from: an export that is imported on another machine has the same id there.
 //  4. contract_test.go tests the contract of every Store.
 //
+// # Samples of watches
+//
+// Samples are stored as they come. When an hour is over, those of a pair and layer become one pack of columns (pack.go), which takes a tenth,
+// and a summary of the hour, which stays when the pack is removed (PruneSamples). A sample that comes late makes a new pack.
+//
 // On a network file system there is no write-ahead log: SQLite's needs memory that all writers share, which two machines do not have. There it
 // uses the rollback journal, with locks of the file system alone (netfs_linux.go).
 package store
@@ -95,7 +100,7 @@ const DefaultLimit = 100
 type Retention struct {
 	Age   time.Duration // delete older ones
 	Count int           // keep at most so many
-	Bytes int64         // delete the oldest while the store's file is larger, except the newest result
+	Bytes int64         // delete the oldest while the store's file, without what watches stored, is larger; except the newest result
 
 	Command string // delete only results of this command, and count only them
 
@@ -110,8 +115,9 @@ type Stats struct {
 	Newest time.Time `json:"newest,omitzero"`
 }
 
-// Store stores results. The error of an unknown id is ErrNotFound.
+// Store stores results, and what watches find. The error of an unknown id is ErrNotFound.
 type Store interface {
+	Watches
 	// Put stores a document and returns its id. The same document again has the
 	// same id and is stored once; a missing title is added. The document is on disk
 	// when Put returns.

@@ -1,0 +1,262 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"thru/internal/watch/record"
+)
+
+// series is what a watch measures of a pair in one way.
+type series struct {
+	record.Pair
+	Layer record.Layer
+}
+
+// pack has samples of one series by columns, as differences: most columns hardly change, so they compress well.
+type pack struct {
+	Begin  []int64                    `json:"begin_ms"`    // differences of differences
+	Length []int64                    `json:"duration_ms"` // differences
+	Rest   []json.RawMessage          `json:"rest"`        // what has no column, each once
+	Which  []int                      `json:"which"`       // place in Rest
+	Values map[record.Metric][]*int64 `json:"values"`      // differences in steps of the metric; null was not measured
+}
+
+// vocabulary is what packs have in common: the dictionary of their compression, which is part of the format and never changes.
+const vocabulary = `turns:refused turns:deferred turns:not-measured turns:degraded turns:down count goodput_bps mean median max","why":"maintenance",` +
+	`"reason":"not-permitted","reason":"agent-away","reason":"budget","reason":"load","reason":"busy","reason":"no-answer","error":"` +
+	`"gaps":[{"begin":"2026-01-01T00:00:00Z","end":"2026-01-01T00:00:00Z","lost_packets":3}],{"begin_ms":[1780000000000,-1780000000000,` +
+	`0,0,0,0,0,0,0,0,0,0,0,0],"duration_ms":[60000,0,0,0,0,0,0,0],"rest":[{"state":"up","route":"eth0 192.0.2.1","facts":"",` +
+	`"not_checked":[{"fact":"delay_p50_ns","why":"the clocks"}]},{"state":"not-measured"},{"state":"deferred"},{"state":"refused"},` +
+	`{"state":"degraded"},{"state":"down"}],"which":[0,0,0,0,0,0],"values":{"capacity_bps":[null,null,"cpu_receiver_s_per_gb":[` +
+	`"cpu_sender_s_per_gb":["goodput_bps":["retransmit_ratio":["rtt_loaded_ns":["delay_error_ns":["delay_p50_ns":["hops":["loss_ratio":[` +
+	`"mtu_bytes":["rtt_min_ns":["rtt_p50_ns":["rtt_p99_ns":["sent_packets":[60,0,0,0,0,0,0,0,0,0,0,0,0],"traffic_bytes":[0,0,0,0]}}`
+
+// rest is a sample without what a pack has elsewhere: its fields hide those of the sample.
+type rest struct {
+	record.Sample
+	From    *int `json:"from,omitempty"`
+	To      *int `json:"to,omitempty"`
+	Layer   *int `json:"layer,omitempty"`
+	Begin   *int `json:"begin,omitempty"`
+	Seconds *int `json:"seconds,omitempty"`
+	ID      *int `json:"id,omitempty"`
+	Values  *int `json:"values,omitempty"`
+}
+
+// newPack packs samples, which are as stored returns them.
+func newPack(samples []record.Sample) (pack, error) {
+	p := pack{Values: map[record.Metric][]*int64{}}
+	places, last := map[string]int{}, map[record.Metric]int64{}
+	for i, x := range samples {
+		p.Begin = append(p.Begin, x.Begin.UnixMilli())
+		p.Length = append(p.Length, milliseconds(x.Seconds))
+		text, err := marshal(rest{Sample: x})
+		if err != nil {
+			return p, err
+		}
+		place, known := places[string(text)]
+		if !known {
+			place = len(p.Rest)
+			places[string(text)] = place
+			p.Rest = append(p.Rest, text)
+		}
+		p.Which = append(p.Which, place)
+		for m, v := range x.Values {
+			if p.Values[m] == nil {
+				p.Values[m] = make([]*int64, len(samples))
+			}
+			n, _ := stepOf(m).count(v)
+			p.Values[m][i] = new(n - last[m])
+			last[m] = n
+		}
+	}
+	p.Begin, p.Length = differences(differences(p.Begin)), differences(p.Length)
+	return p, nil
+}
+
+// errColumns is the error of a pack that newPack cannot have made.
+var errColumns = errors.New("its columns differ in length")
+
+// samples returns the samples of a pack, which may be of foreign origin.
+func (p pack) samples(of series) ([]record.Sample, error) {
+	n := len(p.Begin)
+	if len(p.Length) != n || len(p.Which) != n {
+		return nil, errColumns
+	}
+	all := make([]record.Sample, n)
+	begin, length := sums(sums(p.Begin)), sums(p.Length)
+	for i, place := range p.Which {
+		if place < 0 || place >= len(p.Rest) {
+			return nil, errColumns
+		}
+		x := &all[i]
+		if err := json.Unmarshal(p.Rest[place], x); err != nil {
+			return nil, err
+		}
+		x.Pair, x.Layer, x.Begin, x.Seconds = of.Pair, of.Layer, time.UnixMilli(begin[i]).UTC(), float64(length[i])/1000
+		x.ID = sampleID(*x)
+	}
+	for m, column := range p.Values {
+		if len(column) != n {
+			return nil, errColumns
+		}
+		last, step := int64(0), stepOf(m)
+		for i, d := range column {
+			if d == nil {
+				continue
+			}
+			last += *d
+			if all[i].Values == nil {
+				all[i].Values = make(map[record.Metric]float64, len(p.Values))
+			}
+			all[i].Values[m] = step.value(last)
+		}
+	}
+	return all, nil
+}
+
+// stored returns a sample as it is stored. The error is that of one that no store accepts.
+func stored(x record.Sample) (record.Sample, error) {
+	if year := x.Begin.UTC().Year(); year < 1970 || year > 9999 {
+		return x, fmt.Errorf("a sample of %s -> %s began in the year %d", shortName(x.From), shortName(x.To), year)
+	}
+	x.Begin, x.Seconds = time.UnixMilli(x.Begin.UnixMilli()).UTC(), float64(milliseconds(x.Seconds))/1000
+	x.ID = sampleID(x)
+	values := x.Values
+	x.Values = nil
+	for m, v := range values {
+		step := stepOf(m)
+		if n, fits := step.count(v); fits {
+			if x.Values == nil {
+				x.Values = make(map[record.Metric]float64, len(values))
+			}
+			x.Values[m] = step.value(n)
+		}
+	}
+	return x, nil
+}
+
+func sampleID(x record.Sample) string {
+	return fmt.Sprintf("%s/%s/%s/%d", x.Layer, x.From, x.To, x.Begin.UnixNano())
+}
+
+func milliseconds(seconds float64) int64 {
+	n, _ := step{1, 1000}.count(seconds)
+	return n
+}
+
+// step is the resolution of a metric: times/per of its unit.
+type step struct{ times, per float64 }
+
+// stepOf returns the step of a metric, or of its part of an hour: "rtt_p50_ns median".
+func stepOf(m record.Metric) step {
+	name, part, _ := strings.Cut(string(m), " ")
+	ends := func(ending string) bool { return strings.HasSuffix(name, ending) }
+	s := step{1, 1e6}
+	switch {
+	case part == countPart:
+		return step{1, 1}
+	case ends("_ns"), ends("_bps"):
+		s = step{1000, 1}
+	case ends("_packets"), ends("_bytes"), name == string(record.Hops):
+		s = step{1, 1}
+	case ends("_ratio"), ends("_per_gb"):
+		s = step{1, 1e9}
+	}
+	if part == meanPart && s == (step{1, 1}) {
+		s.per = 1000 // a mean of whole numbers is not one
+	}
+	return s
+}
+
+// count returns a value in steps; it may not fit.
+func (s step) count(v float64) (n int64, fits bool) {
+	steps := math.Round(v * s.per / s.times)
+	if !(math.Abs(steps) < 1<<50) { // nor does NaN; beyond, a float64 has too few digits
+		return 0, false
+	}
+	return int64(steps), true
+}
+
+// value is the inverse of count.
+func (s step) value(n int64) float64 { return float64(n) * s.times / s.per }
+
+func differences(values []int64) []int64 {
+	all, last := make([]int64, len(values)), int64(0)
+	for i, v := range values {
+		all[i], last = v-last, v
+	}
+	return all
+}
+
+// sums is the inverse of differences.
+func sums(differences []int64) []int64 {
+	all, sum := make([]int64, len(differences)), int64(0)
+	for i, d := range differences {
+		sum += d
+		all[i] = sum
+	}
+	return all
+}
+
+// Parts of a metric in an hour, which is packed as a sample, and what stands for its turns by state.
+const (
+	countPart  = "count"
+	minPart    = "min"
+	medianPart = "median"
+	meanPart   = "mean"
+	maxPart    = "max"
+	turnsOf    = "turns:"
+)
+
+// asSample returns an hour in the form in which it is packed.
+func asSample(h record.Hour) record.Sample {
+	x := record.Sample{Pair: h.Pair, Layer: h.Layer, Begin: h.Begin, Values: map[record.Metric]float64{}}
+	set := func(name, part string, v float64) { x.Values[record.Metric(name+" "+part)] = v }
+	for state, n := range h.Turns {
+		set(turnsOf+string(state), countPart, float64(n))
+	}
+	for m, r := range h.Values {
+		set(string(m), countPart, float64(r.Count))
+		set(string(m), minPart, r.Min)
+		set(string(m), medianPart, r.Median)
+		set(string(m), meanPart, r.Mean)
+		set(string(m), maxPart, r.Max)
+	}
+	return x
+}
+
+// asHour is the inverse of asSample.
+func asHour(x record.Sample) record.Hour {
+	h := record.Hour{Pair: x.Pair, Layer: x.Layer, Begin: x.Begin, Turns: map[record.State]int{}}
+	for m, v := range x.Values {
+		name, part, _ := strings.Cut(string(m), " ")
+		if state, is := strings.CutPrefix(name, turnsOf); is {
+			h.Turns[record.State(state)] = int(v)
+			continue
+		}
+		if h.Values == nil {
+			h.Values = map[record.Metric]record.Range{}
+		}
+		r := h.Values[record.Metric(name)]
+		switch part {
+		case countPart:
+			r.Count = int(v)
+		case minPart:
+			r.Min = v
+		case medianPart:
+			r.Median = v
+		case meanPart:
+			r.Mean = v
+		case maxPart:
+			r.Max = v
+		}
+		h.Values[record.Metric(name)] = r
+	}
+	return h
+}

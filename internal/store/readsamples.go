@@ -1,0 +1,327 @@
+//go:build linux || darwin || freebsd || windows
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"thru/internal/unit"
+	"thru/internal/watch/record"
+)
+
+// querier is a database or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// names has series by their numbers, and a condition that selects them: empty for all.
+type names struct {
+	of   map[int64]series
+	only string
+}
+
+// named returns the series of a filter.
+func (s *database) named(ctx context.Context, q querier, f SampleFilter) (names, error) {
+	all := names{of: map[int64]series{}}
+	if s.version < watchVersion {
+		return all, nil
+	}
+	rows, err := q.QueryContext(ctx, "SELECT n, source, target, layer FROM series WHERE ?1 IN ('', source) AND ?2 IN ('', target) AND ?3 IN ('', layer)",
+		f.Pair.From, f.Pair.To, string(f.Layer))
+	if err != nil {
+		return all, err
+	}
+	defer rows.Close()
+	var numbers []int64
+	for rows.Next() {
+		var n int64
+		var x series
+		if err := rows.Scan(&n, &x.From, &x.To, &x.Layer); err != nil {
+			return all, err
+		}
+		all.of[n] = x
+		numbers = append(numbers, n)
+	}
+	if f.Pair != (record.Pair{}) || f.Layer != "" {
+		all.only = only(numbers)
+	}
+	return all, rows.Err()
+}
+
+// only returns the condition that a series has one of these numbers.
+func only(numbers []int64) string {
+	return " AND series IN (" + strings.Join(unit.Mapped(numbers, func(n int64) string { return strconv.FormatInt(n, 10) }), ", ") + ")"
+}
+
+// spans lists, in order, the spans of so many hours in which a filter may find something, and the series of the filter.
+func (s *database) spans(ctx context.Context, f SampleFilter, table string, hours int64) (of names, spans []int64, err error) {
+	err = s.read(ctx, "searching in", func(ctx context.Context) error {
+		if of, err = s.named(ctx, s.db, f); err != nil || len(of.of) == 0 {
+			return err
+		}
+		from, to := max(0, hourOf(f.From))/hours, int64(math.MaxInt32)
+		if !f.To.IsZero() {
+			to = hourOf(f.To)/hours + 1
+		}
+		// The index has no samples in it, so it is quick to read.
+		query := fmt.Sprintf(`SELECT n >> 32 FROM %[1]s INDEXED BY %[1]s_by_series WHERE n >= ? AND n < ?%[2]s
+			UNION SELECT hour / %[3]d FROM samples WHERE hour >= ? AND hour < ?%[2]s ORDER BY 1`, table, of.only, hours)
+		spans, err = column(ctx, s.db, query, from<<shift, to<<shift, from*hours, to*hours)
+		return err
+	})
+	return of, spans, err
+}
+
+// column returns the numbers of a column.
+func column(ctx context.Context, q querier, query string, args ...any) (all []int64, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		all = append(all, n)
+	}
+	return all, rows.Err()
+}
+
+// each yields what a filter selects of spans. It reads one after the other, so that no lock is held between them.
+func each[T any](f SampleFilter, spans []int64, read func(span int64) ([]T, error), begin func(T) time.Time, yield func(T, error) bool) {
+	left := f.Limit
+	for _, span := range spans {
+		all, err := read(span)
+		if err != nil {
+			var none T
+			yield(none, err)
+			return
+		}
+		for _, x := range all {
+			if !f.within(begin(x)) {
+				continue
+			}
+			if left--; !yield(x, nil) || left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// Samples implements Watches.
+func (s *database) Samples(ctx context.Context, f SampleFilter) iter.Seq2[record.Sample, error] {
+	return func(yield func(record.Sample, error) bool) {
+		of, hours, err := s.spans(ctx, f, "packs", 1)
+		if err != nil {
+			yield(record.Sample{}, err)
+			return
+		}
+		each(f, hours, func(hour int64) (all []record.Sample, err error) {
+			err = s.read(ctx, "reading samples in", func(ctx context.Context) error {
+				all, _, err = s.hour(ctx, s.db, hour, of)
+				return err
+			})
+			return all, err
+		}, func(x record.Sample) time.Time { return x.Begin }, yield)
+	}
+}
+
+// hour returns the samples of an hour, each once, and whether some are packed.
+func (s *database) hour(ctx context.Context, q querier, hour int64, of names) (all []record.Sample, packed bool, err error) {
+	rows, err := q.QueryContext(ctx, "SELECT series, zstd, 1 AS packed FROM packs WHERE n >= ? AND n < ?"+of.only+
+		" UNION ALL SELECT series, zstd, 0 FROM samples WHERE hour = ?"+of.only+" ORDER BY packed DESC", hour<<shift, (hour+1)<<shift, hour)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		var data []byte
+		var isPack bool
+		if err := rows.Scan(&n, &data, &isPack); err != nil {
+			return nil, false, err
+		}
+		x, known := of.of[n]
+		if !known {
+			continue // it began after the search
+		}
+		more, err := s.unpack(data, x)
+		if err != nil {
+			return nil, false, err
+		}
+		all, packed = append(all, more...), packed || isPack
+	}
+	return inOrder(all), packed, rows.Err()
+}
+
+// unpack returns the samples of a pack, which may be of foreign origin.
+func (s *database) unpack(zipped []byte, of series) ([]record.Sample, error) {
+	text, err := s.unzip.DecodeAll(zipped, nil)
+	var p pack
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	var all []record.Sample
+	if err == nil {
+		all, err = p.samples(of)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return all, nil
+}
+
+// inOrder sorts samples by time, and keeps the first of those that are one.
+func inOrder(all []record.Sample) []record.Sample {
+	compare := func(a, b record.Sample) int {
+		return cmp.Or(a.Begin.Compare(b.Begin), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Layer, b.Layer))
+	}
+	slices.SortStableFunc(all, compare)
+	return slices.CompactFunc(all, func(a, b record.Sample) bool { return compare(a, b) == 0 })
+}
+
+// Hours implements Watches.
+func (s *database) Hours(ctx context.Context, f SampleFilter) iter.Seq2[record.Hour, error] {
+	return func(yield func(record.Hour, error) bool) {
+		of, days, err := s.spans(ctx, f, "hours", 24)
+		if err != nil {
+			yield(record.Hour{}, err)
+			return
+		}
+		each(f, days, func(day int64) (all []record.Hour, err error) {
+			err = s.read(ctx, "reading hours in", func(ctx context.Context) error {
+				all, err = s.hoursOf(ctx, day, of)
+				return err
+			})
+			return all, err
+		}, func(x record.Hour) time.Time { return x.Begin }, yield)
+	}
+}
+
+// hoursOf returns the hours of a day. It sums up what is not packed yet; it looks for that first, for it may be packed meanwhile.
+func (s *database) hoursOf(ctx context.Context, day int64, of names) ([]record.Hour, error) {
+	var sums, fresh []record.Sample
+	for hour := day * 24; hour < day*24+24; hour++ {
+		open, err := column(ctx, s.db, "SELECT DISTINCT series FROM samples WHERE hour = ?"+of.only, hour)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range open {
+			all, packed, err := s.hour(ctx, s.db, hour, names{of.of, only([]int64{n})})
+			switch {
+			case err != nil:
+				return nil, err
+			case packed:
+				sums = append(sums, asSample(record.SumUp(all)))
+			case len(all) > 0: // a summary whose samples were removed comes before
+				fresh = append(fresh, asSample(record.SumUp(all)))
+			}
+		}
+	}
+	rows, err := s.db.QueryContext(ctx, "SELECT series, zstd FROM hours WHERE n >= ? AND n < ?"+of.only, day<<shift, (day+1)<<shift)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		var data []byte
+		if err := rows.Scan(&n, &data); err != nil {
+			return nil, err
+		}
+		if x, known := of.of[n]; known {
+			packed, err := s.unpack(data, x)
+			if err != nil {
+				return nil, err
+			}
+			sums = append(sums, packed...)
+		}
+	}
+	return unit.Mapped(inOrder(append(sums, fresh...)), asHour), rows.Err()
+}
+
+// Days implements Watches.
+func (s *database) Days(ctx context.Context, f SampleFilter) iter.Seq2[record.Summary, error] {
+	return func(yield func(record.Summary, error) bool) {
+		var of names
+		var begins []int64
+		err := s.read(ctx, "searching in", func(ctx context.Context) (err error) {
+			if of, err = s.named(ctx, s.db, SampleFilter{Pair: f.Pair}); err == nil && len(of.of) > 0 {
+				begins, err = column(ctx, s.db, "SELECT DISTINCT begin_ms FROM days WHERE TRUE"+of.only+" ORDER BY 1")
+			}
+			return err
+		})
+		if err != nil {
+			yield(record.Summary{}, err)
+			return
+		}
+		begins = unit.Filtered(begins, func(ms int64) bool { return f.within(time.UnixMilli(ms)) })
+		each(f, begins, func(ms int64) (all []record.Summary, err error) {
+			err = s.read(ctx, "reading days in", func(ctx context.Context) error {
+				all, err = s.daysOf(ctx, ms, of)
+				return err
+			})
+			return all, err
+		}, func(x record.Summary) time.Time { return x.Begin }, yield)
+	}
+}
+
+// daysOf returns the summaries of days that began at a time.
+func (s *database) daysOf(ctx context.Context, ms int64, of names) (all []record.Summary, err error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT zstd FROM days WHERE begin_ms = ?"+of.only+" ORDER BY series", ms)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var zipped []byte
+		if err := rows.Scan(&zipped); err != nil {
+			return nil, err
+		}
+		var day record.Summary
+		text, err := s.unzip.DecodeAll(zipped, nil)
+		if err == nil {
+			err = json.Unmarshal(text, &day)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errDamaged, err)
+		}
+		all = append(all, day)
+	}
+	return all, rows.Err()
+}
+
+// WatchState implements Watches.
+func (s *database) WatchState(ctx context.Context, watch string) (state []byte, err error) {
+	if s.version < watchVersion {
+		return nil, nil
+	}
+	err = s.read(ctx, "reading the state of a watch in", func(ctx context.Context) error {
+		var zipped []byte
+		if err := s.db.QueryRowContext(ctx, "SELECT zstd FROM watches WHERE name = ?", watch).Scan(&zipped); err != nil {
+			return err
+		}
+		if state, err = s.unzip.DecodeAll(zipped, nil); err != nil {
+			return fmt.Errorf("%w: %w", errDamaged, err)
+		}
+		return nil
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return state, err
+}
