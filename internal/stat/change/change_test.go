@@ -42,6 +42,14 @@ func step(from, to int, before, after float64) func(int) float64 {
 	}
 }
 
+// both returns the product of two levels.
+func both(a, b func(int) float64) func(int) float64 {
+	return func(hour int) float64 { return a(hour) * b(hour) }
+}
+
+// night is a level that is lower in the last four hours of each day.
+func night(hour int) float64 { return 1 - 0.1*float64(hour%24/20) }
+
 func TestChanges(t *testing.T) {
 	const never = 1 << 30
 	for _, x := range []struct {
@@ -55,8 +63,8 @@ func TestChanges(t *testing.T) {
 		{"a fall of 10%", Options{}, 410, scatter(step(400, never, 9.4e9, 8.46e9)), []int{400}},
 		{"a rise of 10%", Options{}, 410, scatter(step(400, never, 1e-3, 1.1e-3)), []int{400}},
 		{"a fall, and back", Options{}, 500, scatter(step(400, 440, 9.4e9, 8.46e9)), []int{400, -440}},
-		{"a fall, another, and back at once", Options{}, 760, scatter(func(h int) float64 { return step(400, 720, 1, 0.9)(h) * step(560, 720, 1, 0.8)(h) }), []int{400, 560, -720}},
-		{"a fall, another, and back by steps", Options{}, 900, scatter(func(h int) float64 { return step(400, 860, 1, 0.9)(h) * step(560, 720, 1, 0.8)(h) }), []int{400, 560, -720, -860}},
+		{"a fall, another, and back at once", Options{}, 760, scatter(both(step(400, 720, 1, 0.9), step(560, 720, 1, 0.8))), []int{400, 560, -720}},
+		{"a fall, another, and back by steps", Options{}, 900, scatter(both(step(400, 860, 1, 0.9), step(560, 720, 1, 0.8))), []int{400, 560, -720, -860}},
 		{"one hour", Options{}, 500, scatter(step(400, 401, 9.4e9, 1e9)), nil},
 		{"two hours", Options{}, 500, scatter(step(400, 402, 9.4e9, 1e9)), nil},
 		{"two levels in turns", Options{}, 800, scatter(func(h int) float64 { return 1 - 0.25*float64(h%2) }), nil},
@@ -66,8 +74,8 @@ func TestChanges(t *testing.T) {
 		{"less than is asked for", Options{LeastPct: 20}, 500, scatter(step(400, never, 9.4e9, 8.46e9)), nil},
 		{"less than is asked for, in its unit", Options{Least: 2e9}, 500, scatter(step(400, never, 9.4e9, 8.46e9)), nil},
 		{"weekends differ", Options{}, 6 * 168, scatter(func(h int) float64 { return 1 - 0.1*float64(h/24%7/5) }), nil},
-		{"nights differ", Options{}, 6 * 168, scatter(func(h int) float64 { return 1 - 0.1*float64(h%24/20) }), nil},
-		{"nights differ, and it falls", Options{}, 6 * 168, scatter(func(h int) float64 { return (1 - 0.1*float64(h%24/20)) * step(900, never, 1, 0.85)(h) }), []int{900}},
+		{"nights differ", Options{}, 6 * 168, scatter(night), nil},
+		{"nights differ, and it falls", Options{}, 6 * 168, scatter(both(night, step(900, never, 1, 0.85))), []int{900}},
 		{"half, on the second day", Options{}, 60, scatter(step(30, never, 1, 0.5)), []int{30}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
