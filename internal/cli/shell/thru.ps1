@@ -5,7 +5,8 @@ Register-ArgumentCompleter -Native -CommandName thru -ScriptBlock {
     $end = $cursor - $ast.Extent.StartOffset # other commands may stand before it
     if ($line.Length -gt $end) { $line = $line.Substring(0, $end) }
     if ($word -eq '') { $line += ' ' }
-    $kind, $lines = & $ast.CommandElements[0].Value VERB powershell $line 2>$null
+    $thru = $ast.CommandElements[0].Value
+    $kind, $lines = & $thru VERB powershell $line 2>$null
     if ($kind -ne 'words' -and $kind -ne 'more') { return } # PowerShell completes the names of files
     foreach ($one in $lines) {
         $text, $help = $one -split "`t", 2
