@@ -69,7 +69,11 @@ func (p *printer) sheetRow(t doc.Table, row []string) {
 
 // gridRow adds a row of figures or of cells with words.
 func (p *printer) gridRow(t doc.Table, n int, row []string) {
-	p.put(`<th scope="row"%s>%s</th>`, class(when(t.Columns[0].Right, "n")), row[0])
+	if head := t.Columns[0]; head.Right {
+		p.put(`<th scope="row" class="n" data-of="%s">%s</th>`, head.Name, row[0])
+	} else {
+		p.put(`<th scope="row">%s</th>`, row[0])
+	}
 	for i, v := range row {
 		switch {
 		case i == 0:
