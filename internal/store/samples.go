@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"thru/internal/watch/record"
@@ -25,12 +26,12 @@ const shift = 32
 // PutSamples implements Watches.
 func (s *database) PutSamples(ctx context.Context, samples []record.Sample) error {
 	var fit []record.Sample
-	var unfits []error
+	var troubles []error
 	var newest time.Time
 	for _, x := range samples {
 		x, err := stored(x)
 		if err != nil {
-			unfits = append(unfits, failed("keeping a sample", unfit{err}))
+			troubles = append(troubles, failed("keeping a sample", unfit{err}))
 			continue
 		}
 		fit = append(fit, x)
@@ -39,7 +40,7 @@ func (s *database) PutSamples(ctx context.Context, samples []record.Sample) erro
 		}
 	}
 	if len(fit) == 0 {
-		return errors.Join(unfits...)
+		return partly(troubles)
 	}
 	if now := time.Now(); newest.After(now) {
 		newest = now // the clock of a host may be wrong
@@ -51,10 +52,23 @@ func (s *database) PutSamples(ctx context.Context, samples []record.Sample) erro
 		}
 		return tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM samples WHERE hour < ?)", open).Scan(&due)
 	})
-	if err == nil && due { // in another transaction: a damaged pack does not keep new samples out
-		err = s.write(ctx, "packing samples in", func(tx *sql.Tx) error { return s.packHours(ctx, tx, open) })
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, errors.Join(unfits...))
+	if due { // in another transaction: a damaged pack does not keep new samples out
+		if err := s.write(ctx, "packing samples in", func(tx *sql.Tx) error { return s.packHours(ctx, tx, open) }); err != nil {
+			troubles = append(troubles, err)
+		}
+	}
+	return partly(troubles)
+}
+
+// partly returns the error of troubles beside which all samples were stored.
+func partly(troubles []error) error {
+	if len(troubles) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errors.Join(troubles...), ErrPartly)
 }
 
 func (s *database) insertSamples(ctx context.Context, tx *sql.Tx, samples []record.Sample) error {

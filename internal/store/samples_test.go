@@ -4,6 +4,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -98,8 +99,8 @@ func TestDamagedPack(t *testing.T) {
 	}
 	late := sampled(1, 5)[0]
 	late.Begin = late.Begin.Add(time.Second)
-	if err := s.PutSamples(within(t), append(sampled(1, 200), late)); err == nil {
-		t.Error("a late sample of that hour is no error")
+	if err := s.PutSamples(within(t), append(sampled(1, 200), late)); !errors.Is(err, store.ErrPartly) || fault.Hint(err) == "" {
+		t.Errorf("a late sample of that hour: %v", err)
 	}
 	if got := samples(t, s, store.SampleFilter{Layer: record.Probe, From: midnight().Add(200 * time.Minute)}); len(got) != 1 {
 		t.Errorf("a sample beside it: %v", got)

@@ -35,6 +35,7 @@ var (
 	ErrNotFound = errors.New("no such result")
 	ErrNewer    = errors.New("the store was written by a newer thru")
 	ErrNone     = errors.New("no store on this system") // the database does not support it
+	ErrPartly   = errors.New("all other samples are stored")
 )
 
 // Entry holds the facts of a stored result for lists.

@@ -14,7 +14,7 @@ import (
 // delays to the microsecond, rates to 1 kb/s, shares and CPU time to 1e-9; so a sample is the same from the day it was stored to its last. A value
 // out of the range of its metric is absent. The id of a sample is made of its pair, layer and begin.
 type Watches interface {
-	// PutSamples stores samples. They are on disk when it returns, also with an error of samples that no store accepts.
+	// PutSamples stores samples. They are on disk when it returns, also with ErrPartly: all but those that no store accepts.
 	PutSamples(ctx context.Context, samples []record.Sample) error
 	// Samples returns samples in the order of their begin. It holds no lock while its caller works.
 	Samples(ctx context.Context, f SampleFilter) iter.Seq2[record.Sample, error]

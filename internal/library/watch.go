@@ -1,0 +1,118 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"thru/internal/store"
+	"thru/internal/watch/record"
+)
+
+// How long a store keeps samples of watches, and their hours and days.
+const (
+	keepSamples = 14 * 24 * time.Hour
+	keepHours   = 5 * 365 * 24 * time.Hour
+	pruneEvery  = 6 * time.Hour
+)
+
+// keepTime bounds how long a watch waits for its store: meanwhile it measures nothing.
+const keepTime = 5 * time.Second
+
+// mostLate bounds the samples that wait in memory for a store that fails: a day of 50 pairs.
+const mostLate = 72_000
+
+// WatchLog is the store of a watch, open as long as it runs. Its methods may run at the same time.
+type WatchLog struct {
+	store store.Store // nil: nothing is stored
+	name  string
+
+	mu     sync.Mutex
+	late   []record.Sample // not stored yet
+	pruned time.Time
+}
+
+// WatchLog opens the store for the watch of a name, such as its plan's. With Off nothing is stored.
+func (a Archive) WatchLog(name string) (*WatchLog, error) {
+	if a.Off {
+		return &WatchLog{name: name}, nil
+	}
+	s, err := a.Open(store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &WatchLog{store: s, name: name}, nil
+}
+
+// within calls do with a store and a time limit.
+func (l *WatchLog) within(do func(context.Context) error) error {
+	if l.store == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), keepTime)
+	defer cancel()
+	return do(ctx)
+}
+
+// Keep stores samples. After an error the next call tries again; the oldest are given up when too many wait.
+func (l *WatchLog) Keep(samples []record.Sample) error {
+	return l.within(func(ctx context.Context) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.late = append(l.late, samples...)
+		err := l.store.PutSamples(ctx, l.late)
+		if err == nil || errors.Is(err, store.ErrPartly) {
+			l.late = nil
+		}
+		l.late = l.late[max(0, len(l.late)-mostLate):]
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		if now.Sub(l.pruned).Abs() < pruneEvery {
+			return nil
+		}
+		l.pruned = now
+		return l.store.PruneSamples(ctx, now, keepSamples, keepHours)
+	})
+}
+
+// Take stores what an event leaves: the summary of a day that is over.
+func (l *WatchLog) Take(e record.Event) error {
+	if e.Kind != record.DayOver || e.Day == nil {
+		return nil
+	}
+	return l.within(func(ctx context.Context) error { return l.store.PutDay(ctx, *e.Day) })
+}
+
+// Past returns the stored samples of a filter in order.
+func (l *WatchLog) Past(ctx context.Context, f store.SampleFilter) iter.Seq2[record.Sample, error] {
+	if l.store == nil {
+		return func(func(record.Sample, error) bool) {}
+	}
+	return l.store.Samples(ctx, f)
+}
+
+// State returns what the last run has stored with SetState; nil: nothing.
+func (l *WatchLog) State() (state []byte, err error) {
+	err = l.within(func(ctx context.Context) error {
+		state, err = l.store.WatchState(ctx, l.name)
+		return err
+	})
+	return state, err
+}
+
+// SetState stores what the next run goes on with.
+func (l *WatchLog) SetState(state []byte) error {
+	return l.within(func(ctx context.Context) error { return l.store.PutWatchState(ctx, l.name, state) })
+}
+
+// Close stores what waits, and closes the store.
+func (l *WatchLog) Close() error {
+	if l.store == nil {
+		return nil
+	}
+	return errors.Join(l.Keep(nil), l.store.Close())
+}
