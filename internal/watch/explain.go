@@ -1,0 +1,97 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"thru/internal/watch/judge"
+	"thru/internal/watch/record"
+	"thru/internal/watch/schedule"
+)
+
+// asked is an alarm that is to be explained.
+type asked struct {
+	id    string
+	pair  record.Pair
+	since time.Time
+}
+
+// explained is the answer.
+type explained struct {
+	id   string
+	why  judge.Explanation
+	uses []string
+}
+
+// explainNext explains the next suspicion, one at a time: an explanation loads the path.
+func (w *Watch) explainNext(ctx context.Context) {
+	if w.explains || len(w.asked) == 0 || ctx.Err() != nil {
+		return
+	}
+	a := w.asked[0]
+	path := w.path(a.pair)
+	if !w.free(path.Uses) {
+		return // the next turn to end calls again
+	}
+	w.asked = w.asked[1:]
+	bytes := int64(float64(path.RateBps) / 8 * w.Wish.TCPTime.Seconds() * explainTests)
+	if !w.ledger.spend(time.Now(), path.Uses, bytes) {
+		w.Warn(fmt.Errorf("watch: %s -> %s is not explained: the budget of the day is used", a.pair.From, a.pair.To))
+		w.judge.Explained(a.id, judge.Explanation{})
+		return
+	}
+	w.explains = true
+	w.running++
+	w.hold(path.Uses)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, explainTime)
+		defer cancel()
+		why, err := w.Fleet.Explain(ctx, a.pair, a.since)
+		if err != nil {
+			w.Warn(fmt.Errorf("watch: explaining %s -> %s: %w", a.pair.From, a.pair.To, err))
+		}
+		w.why <- explained{a.id, why, path.Uses}
+	}()
+}
+
+// path returns what the plan says of a pair.
+func (w *Watch) path(p record.Pair) schedule.Path {
+	for _, x := range w.Wish.Paths {
+		if x.Pair == p {
+			return x
+		}
+	}
+	return schedule.Path{Pair: p}
+}
+
+// ledger counts the bytes of a day.
+type ledger struct {
+	budget, used map[string]int64
+	day          time.Time
+}
+
+func newLedger(needs []schedule.Need) *ledger {
+	l := &ledger{budget: map[string]int64{}, used: map[string]int64{}}
+	for _, n := range needs {
+		l.budget[n.Name] = n.Budget
+	}
+	return l
+}
+
+// spend books bytes to all that a turn uses, unless the budget of one of them does not allow it.
+func (l *ledger) spend(now time.Time, uses []string, bytes int64) bool {
+	if today := now.UTC().Truncate(24 * time.Hour); !today.Equal(l.day) {
+		l.day = today
+		clear(l.used)
+	}
+	for _, name := range uses {
+		if b, bounded := l.budget[name]; bounded && l.used[name]+bytes > b {
+			return false
+		}
+	}
+	for _, name := range uses {
+		l.used[name] += bytes
+	}
+	return true
+}

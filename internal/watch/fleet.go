@@ -1,0 +1,245 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"thru/internal/compare"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/stat"
+	"thru/internal/watch/judge"
+	"thru/internal/watch/record"
+	"thru/internal/watch/schedule"
+)
+
+// Command is the command in the documents of a watch.
+const Command = "watch"
+
+// againAfter is how long an end point that could not be connected is left alone.
+const againAfter = 20 * time.Second
+
+// explainBudget bounds the experiments of an explanation.
+const explainBudget = 60 * time.Second
+
+// Hosts is the Fleet of end points with agents.
+type Hosts struct {
+	Version string
+	Connect func(ctx context.Context, name string) (*control.EndPoint, func(), error)
+	Traffic plan.Request                                 // of TCP turns
+	Link    plan.Link                                    // of each path
+	Archive func(*measure.Document) (id string, _ error) // stores what explains an alarm
+
+	mu    sync.Mutex
+	hosts map[string]*host
+	past  map[record.Pair][]*measure.Document // the last TCP turns, without samples: their facts
+}
+
+// host is an end point, and its connection if there is one.
+type host struct {
+	mu    sync.Mutex
+	end   *control.EndPoint
+	close func()
+	err   error
+	tried time.Time
+}
+
+// Close closes all connections.
+func (h *Hosts) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, x := range h.hosts {
+		if x.close != nil {
+			x.close()
+		}
+	}
+	h.hosts = nil
+}
+
+// end returns a connected end point. A lost connection is made again.
+func (h *Hosts) end(ctx context.Context, name string) (*control.EndPoint, error) {
+	h.mu.Lock()
+	if h.hosts == nil {
+		h.hosts = map[string]*host{}
+	}
+	x := h.hosts[name]
+	if x == nil {
+		x = new(host)
+		h.hosts[name] = x
+	}
+	h.mu.Unlock()
+
+	x.mu.Lock() // others wait for the same connection
+	defer x.mu.Unlock()
+	if x.end != nil && x.end.Client.Err() == nil {
+		return x.end, nil
+	}
+	if x.err != nil && time.Since(x.tried) < againAfter {
+		return nil, x.err
+	}
+	if x.close != nil {
+		x.close()
+		x.end, x.close = nil, nil
+	}
+	x.end, x.close, x.err = h.Connect(ctx, name)
+	x.tried = time.Now()
+	return x.end, x.err
+}
+
+// ends connects both ends of a pair.
+func (h *Hosts) ends(ctx context.Context, p record.Pair) (map[string]*control.EndPoint, error) {
+	from, err := h.end(ctx, p.From)
+	if err != nil {
+		return nil, err
+	}
+	to, err := h.end(ctx, p.To)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]*control.EndPoint{p.From: from, p.To: to}, nil
+}
+
+// Turn implements Fleet, for TCP.
+func (h *Hosts) Turn(ctx context.Context, t schedule.Task) record.Sample {
+	begin := time.Now()
+	ends, err := h.ends(ctx, t.Pair)
+	if err != nil {
+		return failed(notMeasured(t, begin, record.NotMeasured, record.AgentAway), err)
+	}
+	steps, err := plan.Pair{From: t.From, To: t.To, DialTo: t.To == control.Local, Either: true}.Steps(h.Traffic)
+	if err != nil {
+		return failed(notMeasured(t, begin, record.NotMeasured, record.Failed), err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	queue := &impatient{leave: cancel}
+	r := control.Runner{Version: h.Version, Ends: ends, Link: h.link(), Watch: queue}
+	doc, err := r.Run(ctx, plan.Plan{Command: Command, Steps: steps, Repeat: plan.Repeat{Max: 1}})
+	switch {
+	case queue.waited.Load():
+		return notMeasured(t, begin, record.Deferred, record.Busy)
+	case err != nil && fault.Code(err) == fault.Usage:
+		return failed(notMeasured(t, begin, record.Refused, record.NotPermitted), err)
+	case err != nil:
+		return failed(notMeasured(t, begin, record.NotMeasured, record.Failed), err)
+	}
+	h.remember(t.Pair, doc)
+	return tcpSample(t, begin, &doc.Cells[0])
+}
+
+// remembered is how many TCP turns of a pair are remembered for their facts: a change is found some turns after it happened.
+const remembered = 8
+
+// remember keeps the facts of a turn.
+func (h *Hosts) remember(p record.Pair, doc *measure.Document) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.past == nil {
+		h.past = map[record.Pair][]*measure.Document{}
+	}
+	all := append(h.past[p], measure.WithoutSamples(doc))
+	h.past[p] = all[max(0, len(all)-remembered):]
+}
+
+// before returns the last turn of a pair before a time, else the oldest that is remembered; nil: none is.
+func (h *Hosts) before(p record.Pair, at time.Time) *measure.Document {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.past[p]
+	for i := len(all) - 1; i >= 0; i-- {
+		if i == 0 || all[i].StartedAt.Before(at) {
+			return all[i]
+		}
+	}
+	return nil
+}
+
+// link returns the stated rate of the paths.
+func (h *Hosts) link() stat.Link { return stat.Link{RateBps: h.Link.RateBps, Layer: h.Link.Layer} }
+
+// impatient leaves the queue of an end point at once: a turn that has to wait is deferred.
+type impatient struct {
+	leave  context.CancelFunc
+	waited atomic.Bool
+}
+
+// Hear implements control.Observer.
+func (q *impatient) Hear(e control.Event) {
+	if _, is := e.(control.Waiting); is {
+		q.waited.Store(true)
+		q.leave()
+	}
+}
+
+// failed adds the error to a sample.
+func failed(s record.Sample, err error) record.Sample {
+	s.Error = fault.WithHint(err)
+	return s
+}
+
+// tcpSample returns the sample of a measured TCP turn.
+func tcpSample(t schedule.Task, begin time.Time, c *measure.Cell) record.Sample {
+	s := record.Sample{
+		Pair: t.Pair, Layer: t.Layer, Begin: begin, ID: SampleID(t.Pair, t.Layer, begin), State: record.Up,
+		Seconds: time.Duration(c.Spec.Duration).Seconds(), Values: map[record.Metric]float64{}, NotChecked: c.Missing,
+	}
+	set := func(m record.Metric, v *float64, factor float64) {
+		if v != nil {
+			s.Values[m] = *v * factor
+		}
+	}
+	if c.Goodput != nil {
+		set(record.Goodput, &c.Goodput.Value, 1)
+	}
+	for m, cpu := range map[record.Metric]*measure.CPUFigure{record.CPUSender: c.SenderCPU, record.CPUReceiver: c.ReceiverCPU} {
+		if cpu != nil {
+			set(m, cpu.PctPerGbps, 0.01) // percent of a core for each Gb/s: CPU seconds for each gigabit
+		}
+	}
+	if c.RTTLoaded != nil {
+		s.Values[record.RTTLoaded] = float64(*c.RTTLoaded)
+	}
+	if c.RFC6349 != nil && c.RFC6349.EfficiencyPct != nil {
+		s.Values[record.Retransmits] = 1 - *c.RFC6349.EfficiencyPct/100
+	}
+	return s
+}
+
+// Explain implements Fleet: it runs the experiments of thru explain, and compares the facts of the hosts with those of the turn before.
+func (h *Hosts) Explain(ctx context.Context, p record.Pair, since time.Time) (judge.Explanation, error) {
+	ends, err := h.ends(ctx, p)
+	if err != nil {
+		return judge.Explanation{}, err
+	}
+	r := h.Traffic
+	r.Local, r.Peer, r.Link = p.From, p.To, h.Link
+	if p.To == control.Local {
+		r.Local, r.Peer, r.Reverse, r.OneWay = p.To, p.From, true, false
+	}
+	r.Streams, r.Duration = 1, 0
+	made, err := plan.Explain(r)
+	if err != nil {
+		return judge.Explanation{}, err
+	}
+	runner := control.Runner{Version: h.Version, Ends: ends, Link: h.link()}
+	doc, err := runner.Explain(ctx, made, control.Probing{Family: r.Family}, explainBudget)
+	if doc == nil {
+		return judge.Explanation{}, err
+	}
+	why := judge.Explanation{Findings: doc.Findings}
+	if before := h.before(p, since); before != nil {
+		for _, c := range compare.Of([]*measure.Document{before}, []*measure.Document{doc}, compare.Options{}).Facts {
+			if !c.Minor {
+				why.Facts = append(why.Facts, record.FactChange{Host: c.Of, Fact: c.Fact, Before: c.Before, After: c.After, Since: since})
+			}
+		}
+	}
+	id, kerr := h.Archive(doc)
+	why.Result = id
+	return why, errors.Join(err, kerr)
+}

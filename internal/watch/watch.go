@@ -1,0 +1,255 @@
+// Package watch measures the pairs of a fleet again and again, hardly felt, and says what changes, since when, and why.
+//
+// A Watch has one loop. Turns begin when the schedule says so, and end as samples; the agents send probes all the time, and their summaries are
+// samples too. Each sample is stored, goes to the detectors of its series, and to the judge; what follows from it are events. When the judge
+// suspects that something is wrong, the pair is explained once, if the day's budget allows, and the alarm is raised with its cause.
+//
+// A turn that could not be measured is a sample with a state and a reason. A turn that was missed is not caught up.
+package watch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"thru/internal/watch/judge"
+	"thru/internal/watch/record"
+	"thru/internal/watch/schedule"
+)
+
+// Fleet measures for a watch. Its methods run at the same time; each returns soon after its context has ended.
+type Fleet interface {
+	// Turn measures one turn. What fails is a sample with a state and a reason.
+	Turn(ctx context.Context, t schedule.Task) record.Sample
+	// Probes returns the summaries of probes that are new since the last call, each pair's in the order of their time.
+	Probes(ctx context.Context) []record.Sample
+	// Explain finds out why a pair has changed, and what has changed at its hosts since the time.
+	Explain(ctx context.Context, p record.Pair, since time.Time) (judge.Explanation, error)
+}
+
+// Config is what a watch needs to run.
+type Config struct {
+	Wish  schedule.Wish
+	Seed  uint64 // of the schedule: the same for all parts of a fleet
+	Judge judge.Config
+	Fleet Fleet
+
+	Keep func([]record.Sample) error // stores samples; an error is told, and the samples still count
+	Tell func(record.Event)          // what follows from them, in order
+	Warn func(error)                 // what went wrong with the watch itself
+
+	Past  []record.Sample // samples of earlier runs, in order: the detectors begin with them
+	State []byte          // of an earlier run, by Watch.State; nil: none
+}
+
+const (
+	// tick is how often the loop looks what is due.
+	tick = time.Second
+	// late is how long after its time a turn still begins. What is later was missed: the host slept, or its clock was set.
+	late = 10 * time.Second
+	// probesEvery is how often the summaries of probes are fetched.
+	probesEvery = 20 * time.Second
+	// patience is how much longer than planned a turn may take.
+	patience = 30 * time.Second
+	// explainTime bounds an explanation.
+	explainTime = 3 * time.Minute
+	// explainTests is how many TCP turns an explanation puts on the path at most.
+	explainTests = 12
+)
+
+// Watch is a watch that runs.
+type Watch struct {
+	Config
+	Needs []schedule.Need // what it puts on hosts, links and segments a day
+
+	table    *schedule.Table
+	judge    *judge.Judge
+	series   *series
+	ledger   *ledger
+	inUse    map[string]bool
+	done     chan finished
+	probes   chan []record.Sample
+	why      chan explained
+	asked    []asked // explanations that wait for the one that runs
+	explains bool    // one runs
+	running  int     // goroutines that will send to a channel
+}
+
+// finished is a turn that has ended.
+type finished struct {
+	task   schedule.Task
+	sample record.Sample
+}
+
+// New returns a watch that does not run yet. It fails if the budget is too small, or a turn does not fit beside the others.
+func New(c Config) (*Watch, error) {
+	tasks, needs, err := schedule.Fit(c.Wish)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watch{Config: c, Needs: needs, series: newSeries(), ledger: newLedger(needs), inUse: map[string]bool{}}
+	if w.table, err = schedule.New(tasks, c.Seed); err != nil {
+		return nil, err
+	}
+	w.judge = judge.New(c.Judge)
+	if c.State != nil {
+		if w.judge, err = judge.Restore(c.Judge, c.State); err != nil {
+			return nil, fmt.Errorf("watch: reading the state of the last run: %w", err)
+		}
+	}
+	for _, s := range c.Past {
+		w.series.take(s)
+	}
+	return w, nil
+}
+
+// State returns what a later run goes on with. It must not be called while Run runs.
+func (w *Watch) State() ([]byte, error) { return w.judge.MarshalJSON() }
+
+// Standings returns how all pairs are now. It may be called only by Tell, and when Run has returned.
+func (w *Watch) Standings() []judge.Standing { return w.judge.Standings() }
+
+// Run watches until the context ends.
+func (w *Watch) Run(ctx context.Context) {
+	w.done, w.probes, w.why = make(chan finished), make(chan []record.Sample), make(chan explained)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	from := time.Now().Round(0) // the schedule goes by the wall clock
+	var probed time.Time
+	fetching := false
+	for {
+		select {
+		case <-ctx.Done():
+			w.drain()
+			return
+		case f := <-w.done:
+			w.running--
+			w.release(f.task.Uses)
+			w.take(f.sample)
+		case samples := <-w.probes:
+			w.running--
+			fetching = false
+			w.take(samples...)
+		case x := <-w.why:
+			w.running--
+			w.explains = false
+			w.release(x.uses)
+			w.judge.Explained(x.id, x.why)
+		case <-ticker.C:
+			now := time.Now().Round(0)
+			if now.Before(from) || now.Sub(from) > late {
+				from = now.Add(-tick)
+			}
+			for _, turn := range w.table.Due(from, now) {
+				w.begin(ctx, w.table.Tasks[turn.Task], now)
+			}
+			from = now
+			if !fetching && w.Wish.ProbeEvery > 0 && now.Sub(probed).Abs() >= probesEvery {
+				fetching, probed = true, now
+				w.fetch(ctx)
+			}
+			w.tell(w.judge.Tick(now))
+		}
+		w.explainNext(ctx)
+	}
+}
+
+// drain takes what still runs when the watch ends.
+func (w *Watch) drain() {
+	for ; w.running > 0; w.running-- {
+		select {
+		case f := <-w.done:
+			if f.sample.State.Judges() { // a turn that the end has broken off says nothing
+				w.take(f.sample)
+			}
+		case samples := <-w.probes:
+			w.take(samples...)
+		case <-w.why:
+		}
+	}
+}
+
+// begin begins a turn, unless something that it uses is in use: the turn before took longer than planned, or a pair is explained.
+func (w *Watch) begin(ctx context.Context, t schedule.Task, now time.Time) {
+	if !w.free(t.Uses) {
+		w.take(notMeasured(t, now, record.Deferred, record.Busy))
+		return
+	}
+	if !w.ledger.spend(now, t.Uses, t.Bytes) {
+		w.take(notMeasured(t, now, record.Deferred, record.Budget))
+		return
+	}
+	w.hold(t.Uses)
+	w.running++
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, t.Takes+patience)
+		defer cancel()
+		w.done <- finished{t, w.Fleet.Turn(ctx, t)}
+	}()
+}
+
+// free reports whether nothing of this is in use.
+func (w *Watch) free(uses []string) bool {
+	return !slices.ContainsFunc(uses, func(name string) bool { return w.inUse[name] })
+}
+
+// hold marks what a turn uses.
+func (w *Watch) hold(uses []string) {
+	for _, name := range uses {
+		w.inUse[name] = true
+	}
+}
+
+// release frees what a turn used.
+func (w *Watch) release(uses []string) {
+	for _, name := range uses {
+		delete(w.inUse, name)
+	}
+}
+
+// fetch fetches the summaries of probes.
+func (w *Watch) fetch(ctx context.Context) {
+	w.running++
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		w.probes <- w.Fleet.Probes(ctx)
+	}()
+}
+
+// take stores and judges samples.
+func (w *Watch) take(samples ...record.Sample) {
+	if len(samples) == 0 {
+		return
+	}
+	if err := w.Keep(samples); err != nil {
+		w.Warn(fmt.Errorf("watch: storing samples: %w", err))
+	}
+	for _, s := range samples {
+		w.tell(w.judge.Take(s))
+		for _, c := range w.series.take(s) {
+			w.tell(w.judge.Changed(c))
+		}
+	}
+}
+
+// tell passes events on, and asks for the explanations that they want.
+func (w *Watch) tell(events []record.Event) {
+	for _, e := range events {
+		if e.Kind == record.Suspected {
+			w.asked = append(w.asked, asked{e.Alarm.ID, e.Alarm.Pairs[0], e.Alarm.Since})
+		}
+		w.Tell(e)
+	}
+}
+
+// notMeasured returns the sample of a turn that was not measured.
+func notMeasured(t schedule.Task, at time.Time, s record.State, why record.Reason) record.Sample {
+	return record.Sample{Pair: t.Pair, Layer: t.Layer, Begin: at, ID: SampleID(t.Pair, t.Layer, at), State: s, Reason: why}
+}
+
+// SampleID returns the id of the sample of a turn that began at a time.
+func SampleID(p record.Pair, l record.Layer, begin time.Time) string {
+	return fmt.Sprintf("%s %s>%s %d", l, p.From, p.To, begin.UnixMilli())
+}
