@@ -50,6 +50,7 @@ type grammar struct {
 	Tune      tuneCmd      `cmd:"" help:"Change one setting at a time, measure the gain, keep or revert it; --dry-run: only advice, --rollback: undo."`
 	Ladder    ladderCmd    `cmd:"" help:"Measure what each layer costs, rung by rung: 1, 2, 4, 8 streams with the default window and with 800K."`
 	Run       runCmd       `cmd:"" help:"Run a plan: sweeps, matrices and many hosts at once, from a file."`
+	Watch     watchCmd     `cmd:"" help:"Watch pairs: probes always, TCP tests seldom; says what changes, since when, and why."`
 	Plan      planCmd      `cmd:"" help:"Write a plan file to start from, or check one."`
 	Serve     serveCmd     `cmd:"" help:"Make this host an end point that others can measure with."`
 	Service   serviceCmd   `cmd:"" help:"Run thru serve or thru control as a service of this system: install, remove, status."`

@@ -17,9 +17,9 @@ import (
 	"thru/internal/unit"
 )
 
-// watch shows the progress of a plan on a terminal, and nothing without one. It implements control.Observer,
+// liveView shows the progress of a plan on a terminal, and nothing without one. It implements control.Observer,
 // whose calls come from one goroutine.
-type watch struct {
+type liveView struct {
 	*console.Board
 	plan     plan.Plan
 	interval time.Duration
@@ -29,8 +29,8 @@ type watch struct {
 	trial    bool                     // of a search
 }
 
-func newWatch(e *env, p plan.Plan, ends remote.Pair, interval time.Duration, silent bool) *watch {
-	v := &watch{Board: e.Board(silent), plan: p, interval: interval, each: 2}
+func newWatch(e *env, p plan.Plan, ends remote.Pair, interval time.Duration, silent bool) *liveView {
+	v := &liveView{Board: e.Board(silent), plan: p, interval: interval, each: 2}
 	if ends.Peer.Foreign {
 		v.each = 1
 	}
@@ -72,7 +72,7 @@ func mainSpec(p plan.Plan) measure.Spec {
 }
 
 // Hear implements control.Observer.
-func (v *watch) Hear(e control.Event) { hearSteps(v, v.Board, e) }
+func (v *liveView) Hear(e control.Event) { hearSteps(v, v.Board, e) }
 
 // hearSteps passes events to a view of a plan; the rest goes to the board.
 func hearSteps(v interface {
@@ -96,7 +96,7 @@ func hearSteps(v interface {
 }
 
 // Step prints the heading of a run.
-func (v *watch) Step(label string, specs []measure.Spec, done, total int) {
+func (v *liveView) Step(label string, specs []measure.Spec, done, total int) {
 	v.specs, v.rows = specs, map[int64][]control.Live{}
 	v.trial = specs[0].Protocol == measure.UDP && v.plan.Steps[0].Specs[0].Search && !specs[0].Search
 	if v.trial { // one line each, when it has ended
@@ -113,7 +113,7 @@ func repetition(done, total int) string {
 }
 
 // Live prints a line once both ends of all flows have reported the interval.
-func (v *watch) Live(l control.Live) {
+func (v *liveView) Live(l control.Live) {
 	if v.W == nil || v.trial || l.Event.Kind != bus.EventProgress {
 		return
 	}
@@ -129,7 +129,7 @@ func (v *watch) Live(l control.Live) {
 
 // combine merges the interval's events to one line: bytes of the receivers, retransmissions of the senders,
 // the load of each host once.
-func (v *watch) combine(row []control.Live) live.State {
+func (v *liveView) combine(row []control.Live) live.State {
 	first := row[0]
 	line := live.State{Phase: first.Event.Phase, Flows: make([]live.Flow, len(v.specs)),
 		ElapsedNs: int64(first.Ramp), TotalNs: int64(first.Ramp + first.Total)}
@@ -186,12 +186,12 @@ func localFirst(a, b string) int {
 }
 
 // Failed prints what has failed, and why.
-func (v *watch) Failed(s measure.Spec, err error) {
+func (v *liveView) Failed(s measure.Spec, err error) {
 	v.Line("%s -> %s failed: %v", s.From, s.To, err)
 }
 
 // Ran prints the result of a trial.
-func (v *watch) Ran(c *measure.Cell) {
+func (v *liveView) Ran(c *measure.Cell) {
 	if c.Search != nil && len(c.Search.Trials) > 0 {
 		t := c.Search.Trials[len(c.Search.Trials)-1]
 		v.Line("  trial %d: %s offered, %s received, %s of %s lost", len(c.Search.Trials), unit.Rate(t.AskedBps), unit.Rate(t.ReceivedBps), unit.Count(t.Lost), unit.Count(t.Sent))

@@ -243,3 +243,6 @@ func (h *Hosts) Explain(ctx context.Context, p record.Pair, since time.Time) (ju
 	why.Result = id
 	return why, errors.Join(err, kerr)
 }
+
+// Probes implements Fleet.
+func (h *Hosts) Probes(context.Context) []record.Sample { return nil }

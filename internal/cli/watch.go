@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/plan"
+	"thru/internal/plan/option"
+	"thru/internal/remote"
+	report "thru/internal/report/watch"
+	"thru/internal/watch"
+	"thru/internal/watch/record"
+	"thru/internal/watch/schedule"
+)
+
+// watchTime is how long a TCP turn measures, without its ramp.
+const watchTime = 3 * time.Second
+
+type watchCmd struct {
+	EndPoint []string      `arg:"" optional:"" name:"end-point" help:"End points as for test: each is watched from this machine, in both directions. Without any: this machine against itself."`
+	Budget   int64         `group:"How much" name:"budget" type:"size" like:"10G" placeholder:"SIZE" help:"Bytes that the watch may put on a host's link a day (default: 0.1% of what the link carries)."`
+	TCP      int           `group:"How much" name:"tcp" default:"-1" placeholder:"N" help:"TCP tests of each direction a day; 0: none (default: what the budget allows, at most 24)."`
+	For      time.Duration `group:"How much" name:"for" type:"time" like:"2h" placeholder:"TIME" help:"End after this time (default: with Ctrl-C)."`
+	DryRun   bool          `group:"How much" name:"dry-run" help:"Print what would be measured, and the bytes a day."`
+	JSON     bool          `group:"Output" name:"json" help:"Print a JSON document for each sample and event, in a line of its own (schema thru.watch/1)."`
+	Port     int           `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end points."`
+	storeFlags
+	asked
+}
+
+// takes implements asks.
+func (*watchCmd) takes() (string, map[string]option.Flag) {
+	return "link-rate time streams window congestion version4 version6 dscp", map[string]option.Flag{
+		"time": {Help: "Seconds that each TCP test measures (default 3)."}, "link-rate": {Group: "How much", Help: "Nominal rate of the paths, such as 10G: the budget and the size of TCP tests follow from it."},
+	}
+}
+
+// Run watches the pairs until it is ended.
+func (c *watchCmd) Run(ctx context.Context, e *env) error {
+	r, err := c.request(watchTime)
+	if err != nil {
+		return err
+	}
+	wish := c.wish(r)
+	tasks, needs, err := schedule.Fit(wish)
+	if err != nil {
+		return err
+	}
+	if err := c.say(e, report.Begun(wish, tasks, needs)); err != nil || c.DryRun {
+		return err
+	}
+	d := remote.Dialer{Network: e.network, Port: c.Port, Family: r.Family}
+	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
+		if name == control.Local {
+			return d.Local(ctx, len(c.EndPoint) == 0)
+		}
+		return d.EndPoint(ctx, name)
+	}}
+	defer hosts.Close()
+	view := &watchView{env: e, json: c.JSON}
+	w, err := watch.New(watch.Config{Wish: wish, Seed: seedOf(wish), Fleet: hosts, Keep: view.keep, Tell: view.tell, Warn: view.warn})
+	if err != nil {
+		return err
+	}
+	if c.For > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.For)
+		defer cancel()
+	}
+	w.Run(ctx)
+	return view.end(w)
+}
+
+// wish returns what the flags ask for.
+func (c *watchCmd) wish(r plan.Request) schedule.Wish {
+	w := schedule.Wish{TCPPerDay: c.TCP, TCPTime: r.Duration + time.Second, BudgetBytes: c.Budget}
+	path := func(from, to string) {
+		w.Paths = append(w.Paths, schedule.Path{Pair: record.Pair{From: from, To: to}, RateBps: r.Link.RateBps, Uses: slices.Compact([]string{from, to})})
+	}
+	for _, name := range c.EndPoint {
+		path(control.Local, name)
+		path(name, control.Local)
+	}
+	if len(c.EndPoint) == 0 {
+		path(control.Local, control.Local)
+	}
+	if r.Link.RateBps == 0 && c.TCP < 0 {
+		w.TCPPerDay = 0
+	}
+	return w
+}
+
+// seedOf returns a seed that two watches of the same pairs share, and other watches do not.
+func seedOf(w schedule.Wish) uint64 {
+	h := fnv.New64a()
+	for _, p := range w.Paths {
+		fmt.Fprintf(h, "%q>%q ", p.From, p.To)
+	}
+	return h.Sum64()
+}
+
+// say prints the first line.
+func (c *watchCmd) say(e *env, line string) error {
+	if c.JSON && !c.DryRun {
+		return nil
+	}
+	_, err := fmt.Fprintln(e.Out, line)
+	return err
+}
+
+// watchView prints what a watch finds out.
+type watchView struct {
+	*env
+	json bool
+	err  error // of printing
+}
+
+// keep prints samples as JSON.
+func (v *watchView) keep(samples []record.Sample) error {
+	if !v.json {
+		return nil
+	}
+	for _, s := range samples {
+		v.line(struct {
+			Schema string        `json:"schema"`
+			Sample record.Sample `json:"sample"`
+		}{record.Schema, s})
+	}
+	return nil
+}
+
+// tell prints an event.
+func (v *watchView) tell(x record.Event) {
+	if v.json {
+		v.line(struct {
+			Schema string `json:"schema"`
+			record.Event
+		}{record.Schema, x})
+		return
+	}
+	if line := report.Line(x, time.Local); line != "" {
+		_, err := fmt.Fprintln(v.Out, line)
+		v.err = cmp.Or(v.err, err)
+	}
+}
+
+// line prints a value as JSON in a line.
+func (v *watchView) line(x any) {
+	v.err = cmp.Or(v.err, json.NewEncoder(v.Out).Encode(x))
+}
+
+// warn prints what is wrong with the watch itself.
+func (v *watchView) warn(err error) { v.Line("warning: " + fault.WithHint(err)) }
+
+// end prints how the pairs are.
+func (v *watchView) end(w *watch.Watch) error {
+	if v.json {
+		return v.err
+	}
+	for _, s := range w.Standings() {
+		_, err := fmt.Fprintln(v.Out, report.Standing(s, time.Now(), time.Local))
+		v.err = cmp.Or(v.err, err)
+	}
+	return v.err
+}
