@@ -13,9 +13,11 @@ import (
 	"thru/internal/fault"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
+	"thru/internal/plan/planfile"
 	"thru/internal/remote"
 	report "thru/internal/report/watch"
 	"thru/internal/watch"
+	"thru/internal/watch/judge"
 	"thru/internal/watch/record"
 	"thru/internal/watch/schedule"
 )
@@ -24,13 +26,13 @@ import (
 const watchTime = 3 * time.Second
 
 type watchCmd struct {
-	EndPoint []string      `arg:"" optional:"" name:"end-point" help:"End points as for test: each is watched from this machine, in both directions. Without any: this machine against itself."`
-	Budget   int64         `group:"How much" name:"budget" type:"size" like:"10G" placeholder:"SIZE" help:"Bytes that the watch may put on a host's link a day (default: 0.1% of what the link carries)."`
-	TCP      int           `group:"How much" name:"tcp" default:"-1" placeholder:"N" help:"TCP tests of each direction a day; 0: none (default: what the budget allows, at most 24)."`
-	For      time.Duration `group:"How much" name:"for" type:"time" like:"2h" placeholder:"TIME" help:"End after this time (default: with Ctrl-C)."`
-	DryRun   bool          `group:"How much" name:"dry-run" help:"Print what would be measured, and the bytes a day."`
-	JSON     bool          `group:"Output" name:"json" help:"Print a JSON document for each sample and event, in a line of its own (schema thru.watch/1)."`
-	Port     int           `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end points."`
+	What   []string      `arg:"" optional:"" name:"end-point|plan" help:"A plan file (thru help plan, key watch), or end points as for test: each is watched from this machine, in both directions. Without any: this machine against itself."`
+	Budget int64         `group:"How much" name:"budget" type:"size" like:"10G" placeholder:"SIZE" help:"Bytes that the watch may put on a host's link a day (default: 0.1% of what the link carries)."`
+	TCP    int           `group:"How much" name:"tcp" default:"-1" placeholder:"N" help:"TCP tests of each direction a day; 0: none (default: what the budget allows, at most 24)."`
+	For    time.Duration `group:"How much" name:"for" type:"time" like:"2h" placeholder:"TIME" help:"End after this time (default: with Ctrl-C)."`
+	DryRun bool          `group:"How much" name:"dry-run" help:"Print what would be measured, and the bytes a day."`
+	JSON   bool          `group:"Output" name:"json" help:"Print a JSON document for each sample and event, in a line of its own (schema thru.watch/1)."`
+	Port   int           `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end points."`
 	storeFlags
 	asked
 }
@@ -48,24 +50,22 @@ func (c *watchCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	wish := c.wish(r)
-	tasks, needs, err := schedule.Fit(wish)
+	what, err := c.what(ctx, e, r)
 	if err != nil {
 		return err
 	}
-	if err := c.say(e, report.Begun(wish, tasks, needs)); err != nil || c.DryRun {
+	tasks, needs, err := schedule.Fit(what.wish)
+	if err != nil {
 		return err
 	}
-	d := remote.Dialer{Network: e.network, Port: c.Port, Family: r.Family}
-	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
-		if name == control.Local {
-			return d.Local(ctx, len(c.EndPoint) == 0)
-		}
-		return d.EndPoint(ctx, name)
-	}}
+	if err := c.say(e, report.Begun(what.wish, tasks, needs)); err != nil || c.DryRun {
+		return err
+	}
+	r.Link = what.link
+	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect}
 	defer hosts.Close()
 	view := &watchView{env: e, json: c.JSON}
-	w, err := watch.New(watch.Config{Wish: wish, Seed: seedOf(wish), Fleet: hosts, Keep: view.keep, Tell: view.tell, Warn: view.warn})
+	w, err := watch.New(watch.Config{Wish: what.wish, Judge: what.judge, Seed: seedOf(what.wish), Fleet: hosts, Keep: view.keep, Tell: view.tell, Warn: view.warn})
 	if err != nil {
 		return err
 	}
@@ -78,17 +78,83 @@ func (c *watchCmd) Run(ctx context.Context, e *env) error {
 	return view.end(w)
 }
 
-// wish returns what the flags ask for.
+// toWatch is what a plan or the end points of the command line ask for.
+type toWatch struct {
+	wish    schedule.Wish
+	judge   judge.Config
+	link    plan.Link
+	connect func(ctx context.Context, name string) (*control.EndPoint, func(), error)
+}
+
+// what reads what to watch.
+func (c *watchCmd) what(ctx context.Context, e *env, r plan.Request) (toWatch, error) {
+	d := remote.Dialer{Network: e.network, Port: c.Port, Family: r.Family}
+	if len(c.What) == 1 && e.isPlan(c.What[0]) {
+		return c.planned(ctx, e, d, r)
+	}
+	alone := len(c.What) == 0
+	return toWatch{wish: c.wish(r), link: r.Link, connect: func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
+		if name == control.Local {
+			return d.Local(ctx, alone)
+		}
+		return d.EndPoint(ctx, name)
+	}}, nil
+}
+
+// planned reads what a plan asks for; flags go before its keys.
+func (c *watchCmd) planned(ctx context.Context, e *env, d remote.Dialer, r plan.Request) (t toWatch, err error) {
+	text, err := e.readPlan(ctx, c.What[0])
+	if err != nil {
+		return t, err
+	}
+	file, err := planfile.Parse(c.What[0], text)
+	if err != nil {
+		return t, err
+	}
+	fleets, err := e.network.FleetHosts(ctx, file.Controllers())
+	if err != nil {
+		return t, err
+	}
+	p, err := file.Expand(fleets, nil)
+	if err != nil {
+		return t, err
+	}
+	if r.Link.RateBps != 0 {
+		p.Link = r.Link
+	}
+	keys := file.Watch()
+	keys.Budget = cmp.Or(c.Budget, keys.Budget)
+	if c.TCP != planfile.Auto {
+		keys.TCP = c.TCP
+	}
+	t.wish, t.judge = watch.OfPlan(p, keys, time.Local)
+	t.link = p.Link
+	t.connect = func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
+		i := slices.IndexFunc(p.EndPoints, func(x plan.EndPoint) bool { return x.Name == name })
+		if i < 0 { // local
+			return d.Local(ctx, false)
+		}
+		ends, missing, closeAll := d.ConnectAll(ctx, p.EndPoints[i:i+1])
+		if len(missing) > 0 {
+			closeAll()
+			return nil, nil, missing[0].Err
+		}
+		return ends[name], closeAll, nil
+	}
+	return t, nil
+}
+
+// wish returns what the flags ask for, without a plan.
 func (c *watchCmd) wish(r plan.Request) schedule.Wish {
 	w := schedule.Wish{TCPPerDay: c.TCP, TCPTime: r.Duration + time.Second, BudgetBytes: c.Budget}
 	path := func(from, to string) {
 		w.Paths = append(w.Paths, schedule.Path{Pair: record.Pair{From: from, To: to}, RateBps: r.Link.RateBps, Uses: slices.Compact([]string{from, to})})
 	}
-	for _, name := range c.EndPoint {
+	for _, name := range c.What {
 		path(control.Local, name)
 		path(name, control.Local)
 	}
-	if len(c.EndPoint) == 0 {
+	if len(c.What) == 0 {
 		path(control.Local, control.Local)
 	}
 	if r.Link.RateBps == 0 && c.TCP < 0 {

@@ -92,6 +92,9 @@ func New(c Config) (*Watch, error) {
 	if w.table, err = schedule.New(tasks, c.Seed); err != nil {
 		return nil, err
 	}
+	if c.Judge.Every == nil {
+		c.Judge.Every = paced(tasks, c.Wish.ProbeEvery)
+	}
 	w.judge = judge.New(c.Judge)
 	if c.State != nil {
 		if w.judge, err = judge.Restore(c.Judge, c.State); err != nil {

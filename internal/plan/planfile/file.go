@@ -47,6 +47,7 @@ type File struct {
 	targets     []target
 	hypervisors []string // hypervisors
 	rungs       []rung
+	watch       Watch
 	hasten      time.Duration
 }
 
@@ -84,7 +85,7 @@ type rung struct {
 // fileKeys returns the keys of the file.
 func fileKeys() []string {
 	return []string{"thru", "name", "controller", "end_points", "pairs", "traffic", "axes", "variants", "order", "at_once",
-		"repeat", "precision", "gates", "link_rate", "targets", "rungs", "hypervisors"}
+		"repeat", "precision", "gates", "link_rate", "targets", "rungs", "hypervisors", "watch"}
 }
 
 // Parse reads a plan file. Its errors are usage errors that begin with NAME:LINE:COLUMN and have a hint. It
@@ -103,7 +104,7 @@ func Parse(name string, text []byte) (*File, error) {
 	if root.kind != mapNode {
 		return nil, unknown
 	}
-	if err := errors.Join(unknown, f.readHead(), f.readEndPoints(), f.readHypervisors(), f.readSteps()); err != nil {
+	if err := errors.Join(unknown, f.readHead(), f.readEndPoints(), f.readHypervisors(), f.readSteps(), f.readWatch()); err != nil {
 		return nil, err
 	}
 	if err := f.try(); err != nil {

@@ -107,7 +107,7 @@ func beyond() []string {
 		"uneven", "many from", "many to", "local listens", "iperf3 and b", "iperf3 and itself", "iperf3 at once", "iperf3 requests", "rungs and axes",
 		"rungs and streams", "rungs both ways", "rung twice", "rung nowhere", "where of what", "where never", "where without", "rung of a target",
 		"slow link", "port too high", "port zero", "port of letters", "ssh nowhere", "ssh nobody", "ssh option", "same place",
-		"axis twice", "a tag", "two documents",
+		"watch, backwards", "watch, password", "axis twice", "a tag", "two documents",
 	}
 }
 
@@ -178,7 +178,7 @@ func TestKeysAreDescribed(t *testing.T) {
 	sections := map[string]map[string]any{
 		"The file": root.Properties, "End points": root.Defs["end_point"].Properties, "Pairs": root.Defs["pairs"].Properties,
 		"Traffic": root.Defs["settings"].Properties, "Targets": root.Defs["target"].Properties, "Rungs": root.Defs["rung"].Properties,
-		"Manual steps": root.Defs["by_hand"].Properties,
+		"Manual steps": root.Defs["by_hand"].Properties, "Watch": root.Defs["watch"].Properties,
 	}
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
 	for name, keys := range sections {
