@@ -6,7 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"io"
+	"log"
+	"net"
+	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"thru/internal/control"
@@ -18,6 +23,7 @@ import (
 	report "thru/internal/report/watch"
 	"thru/internal/watch"
 	"thru/internal/watch/judge"
+	"thru/internal/watch/metrics"
 	"thru/internal/watch/record"
 	"thru/internal/watch/schedule"
 )
@@ -64,7 +70,12 @@ func (c *watchCmd) Run(ctx context.Context, e *env) error {
 	r.Link = what.link
 	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect}
 	defer hosts.Close()
-	view := &watchView{env: e, json: c.JSON}
+	view := &watchView{env: e, json: c.JSON, metrics: metrics.NewSet()}
+	stop, err := c.offer(ctx, view)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	w, err := watch.New(watch.Config{Wish: what.wish, Judge: what.judge, Seed: seedOf(what.wish), Fleet: hosts, Keep: view.keep, Tell: view.tell, Warn: view.warn})
 	if err != nil {
 		return err
@@ -184,12 +195,54 @@ func (c *watchCmd) say(e *env, line string) error {
 // watchView prints what a watch finds out.
 type watchView struct {
 	*env
-	json bool
-	err  error // of printing
+	json    bool
+	metrics *metrics.Set
+	err     error // of printing
+}
+
+// pushEvery is how often figures are pushed.
+const pushEvery = 15 * time.Second
+
+// offer offers the figures to monitoring systems until stop is called.
+func (c *watchCmd) offer(ctx context.Context, v *watchView) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	if c.Metrics != "" {
+		l, err := net.Listen("tcp", c.Metrics)
+		if err != nil {
+			cancel()
+			return nil, fault.Usagef("such as --metrics 127.0.0.1:9469", "--metrics: %w", err)
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", v.metrics)
+		server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+		wg.Go(func() { _ = server.Serve(l) }) // it ends with Close
+		context.AfterFunc(ctx, func() { _ = server.Close() })
+	}
+	if c.OTLP != "" {
+		p := metrics.Pusher{URL: c.OTLP, Version: v.Version}
+		wg.Go(func() {
+			for every := time.NewTicker(pushEvery); ; {
+				select {
+				case <-ctx.Done():
+					every.Stop()
+					return
+				case <-every.C:
+				}
+				if err := p.Push(ctx, v.metrics); err != nil && ctx.Err() == nil {
+					v.warn(err)
+				}
+			}
+		})
+	}
+	return func() { cancel(); wg.Wait() }, nil
 }
 
 // keep prints samples as JSON.
 func (v *watchView) keep(samples []record.Sample) error {
+	for _, s := range samples {
+		v.metrics.Take(s)
+	}
 	if !v.json {
 		return nil
 	}
@@ -204,6 +257,7 @@ func (v *watchView) keep(samples []record.Sample) error {
 
 // tell prints an event.
 func (v *watchView) tell(x record.Event) {
+	v.metrics.Hear(x)
 	if v.json {
 		v.line(struct {
 			Schema string `json:"schema"`
