@@ -32,13 +32,15 @@ import (
 const watchTime = 3 * time.Second
 
 type watchCmd struct {
-	What   []string      `arg:"" optional:"" name:"end-point|plan" help:"A plan file (thru help plan, key watch), or end points as for test: each is watched from this machine, in both directions. Without any: this machine against itself."`
-	Budget int64         `group:"How much" name:"budget" type:"size" like:"10G" placeholder:"SIZE" help:"Bytes that the watch may put on a host's link a day (default: 0.1% of what the link carries)."`
-	TCP    int           `group:"How much" name:"tcp" default:"-1" placeholder:"N" help:"TCP tests of each direction a day; 0: none (default: what the budget allows, at most 24)."`
-	For    time.Duration `group:"How much" name:"for" type:"time" like:"2h" placeholder:"TIME" help:"End after this time (default: with Ctrl-C)."`
-	DryRun bool          `group:"How much" name:"dry-run" help:"Print what would be measured, and the bytes a day."`
-	JSON   bool          `group:"Output" name:"json" help:"Print a JSON document for each sample and event, in a line of its own (schema thru.watch/1)."`
-	Port   int           `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end points."`
+	What    []string      `arg:"" optional:"" name:"end-point|plan" help:"A plan file (thru help plan, key watch), or end points as for test: each is watched from this machine, in both directions. Without any: this machine against itself."`
+	Budget  int64         `group:"How much" name:"budget" type:"size" like:"10G" placeholder:"SIZE" help:"Bytes that the watch may put on a host's link a day (default: 0.1% of what the link carries)."`
+	TCP     int           `group:"How much" name:"tcp" default:"-1" placeholder:"N" help:"TCP tests of each direction a day; 0: none (default: what the budget allows, at most 24)."`
+	For     time.Duration `group:"How much" name:"for" type:"time" like:"2h" placeholder:"TIME" help:"End after this time (default: with Ctrl-C)."`
+	DryRun  bool          `group:"How much" name:"dry-run" help:"Print what would be measured, and the bytes a day."`
+	Metrics string        `group:"Output" name:"metrics" placeholder:"ADDRESS:PORT" help:"Offer the figures to Prometheus (OpenMetrics) at http://ADDRESS:PORT/metrics."`
+	OTLP    string        `group:"Output" name:"otlp" placeholder:"URL" help:"Push the figures to an OpenTelemetry collector (OTLP/HTTP, JSON)."`
+	JSON    bool          `group:"Output" name:"json" help:"Print a JSON document for each sample and event, in a line of its own (schema thru.watch/1)."`
+	Port    int           `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end points."`
 	storeFlags
 	asked
 }
