@@ -1,0 +1,207 @@
+// Package alert sends the alarms of a watch to people and their systems: Alertmanager, a webhook, a program, mail, the journal.
+//
+// An Outbox keeps what could not be sent, bounded and on disk, and tries again, so that neither a restart nor an outage of a sink loses an alarm. A
+// sink may get a message twice, since an answer can be lost; each message has the alarm's ID, and the time of what it reports.
+package alert
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"os/exec"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/watch/record"
+)
+
+// Message is an alarm that was raised, updated, or is over (its End is set).
+type Message struct {
+	Schema string       `json:"schema"` // record.Schema
+	At     time.Time    `json:"at"`
+	Text   string       `json:"text"` // the alarm in a sentence
+	Alarm  record.Alarm `json:"alarm"`
+}
+
+// Over reports whether the alarm is over.
+func (m Message) Over() bool { return !m.Alarm.End.IsZero() }
+
+// Sink sends messages. Name identifies it in the outbox and in errors.
+type Sink interface {
+	Name() string
+	Send(ctx context.Context, m Message) error
+}
+
+// sendTime bounds one attempt.
+const sendTime = 20 * time.Second
+
+// post sends a body and wants a status of 2xx.
+func post(ctx context.Context, url string, body []byte, header map[string]string) error {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("alert: %w", err)
+	}
+	q.Header.Set("Content-Type", "application/json")
+	for k, v := range header {
+		q.Header.Set(k, v)
+	}
+	reply, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return fmt.Errorf("alert: %w", err)
+	}
+	defer reply.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(reply.Body, 300)) // the status alone decides
+	if reply.StatusCode/100 != 2 {
+		return fault.Failf("is it the right address, and does it accept thru's messages?", "alert: %s answers %s %s", q.URL.Redacted(), reply.Status, strings.TrimSpace(string(text)))
+	}
+	return nil
+}
+
+// Alertmanager sends to Prometheus' Alertmanager by its API, version 2. Alertmanager ends an alert that is not sent again: see Outbox.Repeat.
+type Alertmanager struct{ URL string }
+
+// Name implements Sink.
+func (a Alertmanager) Name() string { return "alertmanager " + a.URL }
+
+// alertLasts is how long an alert lasts at Alertmanager if it is not sent again.
+const alertLasts = 5 * repeatEvery
+
+// Send implements Sink.
+func (a Alertmanager) Send(ctx context.Context, m Message) error {
+	x := m.Alarm
+	labels := map[string]string{"alertname": "thru_" + string(x.Kind), "alarm": x.ID, "severity": "warning"}
+	maps.Copy(labels, x.Labels)
+	if x.Kind == record.KindOutage {
+		labels["severity"] = "critical"
+	}
+	for k, v := range map[string]string{"host": x.Host, "segment": x.Segment} {
+		if v != "" {
+			labels[k] = v
+		}
+	}
+	if len(x.Pairs) == 1 {
+		labels["from"], labels["to"] = x.Pairs[0].From, x.Pairs[0].To
+	}
+	end := m.At.Add(alertLasts)
+	if m.Over() {
+		end = x.End
+	}
+	// summary and description are what Alertmanager's own templates show.
+	notes := map[string]string{"summary": m.Text, "pairs": fmt.Sprint(len(x.Pairs))}
+	if len(x.Findings) > 0 {
+		notes["description"] = x.Findings[0].Summary
+	}
+	body, err := json.Marshal([]any{map[string]any{
+		"labels": labels, "annotations": notes, "startsAt": x.Since.Format(time.RFC3339Nano), "endsAt": end.Format(time.RFC3339Nano), "generatorURL": x.Link,
+	}})
+	if err != nil {
+		return fmt.Errorf("alert: %w", err)
+	}
+	return post(ctx, strings.TrimSuffix(a.URL, "/")+"/api/v2/alerts", body, nil)
+}
+
+// Webhook posts the message as JSON. With a key, the header Thru-Signature has "sha256=" and the HMAC-SHA-256 of the body in hexadecimal.
+type Webhook struct {
+	URL string
+	Key []byte
+}
+
+// Name implements Sink.
+func (w Webhook) Name() string { return "webhook " + w.URL }
+
+// Send implements Sink.
+func (w Webhook) Send(ctx context.Context, m Message) error {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("alert: %w", err)
+	}
+	header := map[string]string{"Thru-Alarm": m.Alarm.ID}
+	if len(w.Key) > 0 {
+		h := hmac.New(sha256.New, w.Key)
+		h.Write(body)
+		header["Thru-Signature"] = "sha256=" + hex.EncodeToString(h.Sum(nil))
+	}
+	return post(ctx, w.URL, body, header)
+}
+
+// Program runs a program with the message as JSON on stdin.
+type Program struct{ Args []string }
+
+// Name implements Sink.
+func (p Program) Name() string { return "exec " + strings.Join(p.Args, " ") }
+
+// Send implements Sink.
+func (p Program) Send(ctx context.Context, m Message) error {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("alert: %w", err)
+	}
+	return run(ctx, append(body, '\n'), p.Args...)
+}
+
+// run runs a program.
+func run(ctx context.Context, in []byte, args ...string) error {
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
+	c.Stdin = bytes.NewReader(in)
+	c.WaitDelay = time.Second // for what it has started
+	out, err := c.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("alert: running %s: %w: %.200s", args[0], err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// Mail sends mail by the system's sendmail(8).
+type Mail struct{ To string }
+
+// Name implements Sink.
+func (m Mail) Name() string { return "mail " + m.To }
+
+// Send implements Sink.
+func (m Mail) Send(ctx context.Context, x Message) error {
+	program := "sendmail"
+	if _, err := exec.LookPath(program); err != nil {
+		program = "/usr/sbin/sendmail" // not in the path of users
+	}
+	subject := x.Text
+	if x.Over() {
+		subject = "over: " + subject
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "To: %s\nSubject: %s\nDate: %s\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n", oneLine(m.To),
+		mime.QEncoding.Encode("utf-8", oneLine("thru: "+subject)), x.At.Format(time.RFC1123Z))
+	fmt.Fprintln(&b, x.Text)
+	for _, f := range x.Alarm.Findings {
+		fmt.Fprintf(&b, "\n%s: %s\n", f.Cause, f.Summary)
+	}
+	for _, f := range x.Alarm.Facts {
+		fmt.Fprintf(&b, "\nchanged at %s: %s was %s, is %s\n", f.Host, f.Fact, f.Before, f.After)
+	}
+	fmt.Fprintf(&b, "\nsince %s\n", x.Alarm.Since.Format(time.RFC1123))
+	if x.Alarm.Link != "" {
+		fmt.Fprintln(&b, x.Alarm.Link)
+	}
+	return run(ctx, b.Bytes(), program, "-t", "-oi")
+}
+
+// oneLine removes what would begin another header.
+func oneLine(s string) string {
+	if len(s) > 400 {
+		s = s[:400]
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+}

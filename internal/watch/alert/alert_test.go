@@ -1,0 +1,222 @@
+package alert
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/watch/record"
+)
+
+var at = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// alarm returns a message about one pair, with hostile names.
+func alarm(id string) Message {
+	return Message{Schema: record.Schema, At: at, Text: "a -> b: down since 11:59\nBcc: all@example.net", Alarm: record.Alarm{
+		ID: id, Kind: record.KindOutage, Pairs: []record.Pair{{From: "a", To: "b"}}, Host: "b", Since: at.Add(-time.Minute),
+		Findings: []measure.Finding{{Cause: "loss", Summary: "packets are lost"}}, Facts: []record.FactChange{{Host: "b", Fact: "mtu", Before: "9000", After: "1500"}},
+	}}
+}
+
+// server records requests.
+func server(t *testing.T, status int) (url string, got func() (*http.Request, []byte)) {
+	var request *http.Request
+	var body []byte
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request = r
+		body, _ = io.ReadAll(r.Body)
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func() (*http.Request, []byte) { return request, body }
+}
+
+func TestAlertmanager(t *testing.T) {
+	url, got := server(t, 200)
+	if err := (Alertmanager{url + "/"}).Send(t.Context(), alarm("x1")); err != nil {
+		t.Fatal(err)
+	}
+	r, body := got()
+	var alerts []struct {
+		Labels, Annotations map[string]string
+		StartsAt, EndsAt    time.Time
+	}
+	if err := json.Unmarshal(body, &alerts); err != nil || len(alerts) != 1 || r.URL.Path != "/api/v2/alerts" {
+		t.Fatalf("%v: %s at %s", err, body, r.URL.Path)
+	}
+	a := alerts[0]
+	if a.Labels["alertname"] != "thru_outage" || a.Labels["from"] != "a" || a.Labels["host"] != "b" || a.Labels["severity"] != "critical" || a.Annotations["description"] != "packets are lost" {
+		t.Errorf("%+v", a)
+	}
+	if !a.StartsAt.Equal(at.Add(-time.Minute)) || !a.EndsAt.Equal(at.Add(alertLasts)) {
+		t.Errorf("from %v until %v", a.StartsAt, a.EndsAt)
+	}
+	over := alarm("x1")
+	over.Alarm.End = at
+	if err := (Alertmanager{url}).Send(t.Context(), over); err != nil {
+		t.Fatal(err)
+	}
+	_, body = got()
+	if err := json.Unmarshal(body, &alerts); err != nil || !alerts[0].EndsAt.Equal(at) {
+		t.Errorf("%v: %s", err, body)
+	}
+}
+
+func TestWebhook(t *testing.T) {
+	url, got := server(t, 204)
+	if err := (Webhook{url, []byte("key")}).Send(t.Context(), alarm("x1")); err != nil {
+		t.Fatal(err)
+	}
+	r, body := got()
+	h := hmac.New(sha256.New, []byte("key"))
+	h.Write(body)
+	if want := "sha256=" + hex.EncodeToString(h.Sum(nil)); r.Header.Get("Thru-Signature") != want || r.Header.Get("Thru-Alarm") != "x1" {
+		t.Errorf("%v, want the signature %s", r.Header, want)
+	}
+	url, _ = server(t, 500)
+	if err := (Webhook{URL: url}).Send(t.Context(), alarm("x1")); err == nil || !strings.Contains(err.Error(), "500") {
+		t.Errorf("a server that fails: %v", err)
+	}
+}
+
+// script writes a program that keeps its stdin and arguments.
+func script(t *testing.T, name string) (dir string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the programs of this test are shell scripts")
+	}
+	dir = t.TempDir()
+	text := "#!/bin/sh\ncat >" + dir + "/stdin\necho \"$@\" >" + dir + "/args\n"
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestProgram(t *testing.T) {
+	dir := script(t, "page")
+	if err := (Program{[]string{dir + "/page", "noc"}}).Send(t.Context(), alarm("x1")); err != nil {
+		t.Fatal(err)
+	}
+	var m Message
+	text, err := os.ReadFile(dir + "/stdin")
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil || m.Alarm.ID != "x1" || m.Schema != record.Schema {
+		t.Errorf("%v: %s", err, text)
+	}
+	if err := (Program{[]string{dir + "/nothing"}}).Send(t.Context(), alarm("x1")); err == nil {
+		t.Error("a program that does not exist ran")
+	}
+}
+
+func TestMail(t *testing.T) {
+	dir := script(t, "sendmail")
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	if err := (Mail{"noc@example.net"}).Send(t.Context(), alarm("x1")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(dir + "/stdin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, body, _ := bytes.Cut(text, []byte("\n\n"))
+	if strings.Contains(string(head), "\nBcc:") || !strings.Contains(string(head), "To: noc@example.net\n") {
+		t.Errorf("head: %s", head)
+	}
+	if !strings.Contains(string(body), "mtu was 9000, is 1500") || !strings.Contains(string(body), "packets are lost") {
+		t.Errorf("body: %s", body)
+	}
+}
+
+// fake is a sink that fails until it is up.
+type fake struct {
+	mu  sync.Mutex
+	up  bool
+	got []string
+}
+
+func (f *fake) Name() string { return "fake" }
+
+func (f *fake) Send(_ context.Context, m Message) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.up {
+		return errors.New("refused")
+	}
+	f.got = append(f.got, m.Alarm.ID)
+	return nil
+}
+
+// TestOutbox: alarms wait for a sink that is down, across a restart, and come in order and once.
+func TestOutbox(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state", "alarms.json")
+	synctest.Test(t, func(t *testing.T) {
+		sink := &fake{}
+		run := func(put ...string) (warned int) {
+			o := &Outbox{Sinks: []Sink{sink}, File: file, Warn: func(error) { warned++ }}
+			if err := o.Open(); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			for _, id := range put {
+				if err := o.Put(alarm(id)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o.Run(ctx)
+			return warned
+		}
+		if warned := run("1", "2"); warned != 1 {
+			t.Errorf("%d warnings of one outage", warned)
+		}
+		sink.up = true
+		run("3")
+		run()
+		if strings.Join(sink.got, " ") != "1 2 3" {
+			t.Errorf("got %q", sink.got)
+		}
+	})
+}
+
+func TestOutboxIsBounded(t *testing.T) {
+	o := &Outbox{Sinks: []Sink{&fake{}}}
+	if err := o.Open(); err != nil {
+		t.Fatal(err)
+	}
+	var last error
+	for range mostKept + 1 {
+		last = o.Put(alarm("x"))
+	}
+	if last == nil || o.Waiting(o.Sinks[0]) != mostKept {
+		t.Errorf("%d wait, %v", o.Waiting(o.Sinks[0]), last)
+	}
+}
+
+func TestDamagedFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "alarms.json")
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Outbox{File: file}).Open(); err == nil {
+		t.Error("a damaged file is read")
+	}
+}
