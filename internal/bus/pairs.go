@@ -82,3 +82,6 @@ type Numbered struct {
 
 // ValidWatch reports whether a name can be that of a watch.
 func ValidWatch(name string) bool { return validID(name) }
+
+// NewWatch returns a name for a new watch.
+func NewWatch() string { return newID() }

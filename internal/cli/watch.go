@@ -70,18 +70,39 @@ func (c *watchCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	r.Link = what.link
-	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect}
-	defer hosts.Close()
+	return c.watch(ctx, e, r, what)
+}
+
+// watch connects the parts of a watch, and runs them.
+func (c *watchCmd) watch(ctx context.Context, e *env, r plan.Request, what toWatch) error {
+	seed := seedOf(what.wish)
+	state, err := openWatch(seed)
+	if err != nil {
+		return err
+	}
+	defer state.unlock()
 	view := &watchView{env: e, json: c.JSON, metrics: metrics.NewSet()}
-	stop, err := c.offer(ctx, view)
+	if view.alarms, err = state.openAlarms(what.sinks, view); err != nil {
+		return err
+	}
+	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect, Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: state.Watch}
+	defer hosts.Close()
+	w, err := watch.New(watch.Config{
+		Wish: what.wish, Judge: what.judge, Seed: seed, Fleet: hosts, State: state.Judge, Keep: view.keep, Tell: view.tell, Warn: view.warn,
+		Save: func(judge []byte) {
+			if err := state.save(judge); err != nil {
+				view.warn(err)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	stop, err := c.beside(ctx, view)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	w, err := watch.New(watch.Config{Wish: what.wish, Judge: what.judge, Seed: seedOf(what.wish), Fleet: hosts, Keep: view.keep, Tell: view.tell, Warn: view.warn})
-	if err != nil {
-		return err
-	}
 	if c.For > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.For)
@@ -96,6 +117,7 @@ type toWatch struct {
 	wish    schedule.Wish
 	judge   judge.Config
 	link    plan.Link
+	sinks   []planfile.Sink
 	connect func(ctx context.Context, name string) (*control.EndPoint, func(), error)
 }
 
@@ -141,7 +163,7 @@ func (c *watchCmd) planned(ctx context.Context, e *env, d remote.Dialer, r plan.
 		keys.TCP = c.TCP
 	}
 	t.wish, t.judge = watch.OfPlan(p, keys, time.Local)
-	t.link = p.Link
+	t.link, t.sinks = p.Link, keys.Alarms
 	t.connect = func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
 		i := slices.IndexFunc(p.EndPoints, func(x plan.EndPoint) bool { return x.Name == name })
 		if i < 0 { // local
@@ -159,7 +181,7 @@ func (c *watchCmd) planned(ctx context.Context, e *env, d remote.Dialer, r plan.
 
 // wish returns what the flags ask for, without a plan.
 func (c *watchCmd) wish(r plan.Request) schedule.Wish {
-	w := schedule.Wish{TCPPerDay: c.TCP, TCPTime: r.Duration + time.Second, BudgetBytes: c.Budget}
+	w := schedule.Wish{ProbeEvery: time.Second, TCPPerDay: c.TCP, TCPTime: r.Duration + time.Second, BudgetBytes: c.Budget}
 	path := func(from, to string) {
 		w.Paths = append(w.Paths, schedule.Path{Pair: record.Pair{From: from, To: to}, RateBps: r.Link.RateBps, Uses: slices.Compact([]string{from, to})})
 	}
@@ -199,20 +221,23 @@ type watchView struct {
 	*env
 	json    bool
 	metrics *metrics.Set
+	alarms  *alarms
 	err     error // of printing
 }
 
 // pushEvery is how often figures are pushed.
 const pushEvery = 15 * time.Second
 
-// offer offers the figures to monitoring systems until stop is called.
-func (c *watchCmd) offer(ctx context.Context, v *watchView) (stop func(), err error) {
+// beside sends alarms, and offers the figures to monitoring systems, until stop is called.
+func (c *watchCmd) beside(ctx context.Context, v *watchView) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	wg.Go(func() { v.alarms.run(ctx) })
 	if c.Metrics != "" {
 		l, err := net.Listen("tcp", c.Metrics)
 		if err != nil {
 			cancel()
+			wg.Wait()
 			return nil, fault.Usagef("such as --metrics 127.0.0.1:9469", "--metrics: %w", err)
 		}
 		mux := http.NewServeMux()
@@ -260,6 +285,7 @@ func (v *watchView) keep(samples []record.Sample) error {
 // tell prints an event.
 func (v *watchView) tell(x record.Event) {
 	v.metrics.Hear(x)
+	v.alarms.hear(x, v.warn)
 	if v.json {
 		v.line(struct {
 			Schema string `json:"schema"`

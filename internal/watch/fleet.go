@@ -35,6 +35,10 @@ type Hosts struct {
 	Link    plan.Link                                    // of each path
 	Archive func(*measure.Document) (id string, _ error) // stores what explains an alarm
 
+	Paths      []schedule.Path // to probe
+	ProbeEvery time.Duration   // between two packets of a pair; 0: no probes
+	Watch      string          // names this watch to the agents; bus.NewWatch makes one
+
 	mu    sync.Mutex
 	hosts map[string]*host
 	past  map[record.Pair][]*measure.Document // the last TCP turns, without samples: their facts
@@ -47,6 +51,7 @@ type host struct {
 	close func()
 	err   error
 	tried time.Time
+	probing
 }
 
 // Close closes all connections.
@@ -243,6 +248,3 @@ func (h *Hosts) Explain(ctx context.Context, p record.Pair, since time.Time) (ju
 	why.Result = id
 	return why, errors.Join(err, kerr)
 }
-
-// Probes implements Fleet.
-func (h *Hosts) Probes(context.Context) []record.Sample { return nil }

@@ -38,9 +38,10 @@ type Config struct {
 	Keep func([]record.Sample) error // stores samples; an error is told, and the samples still count
 	Tell func(record.Event)          // what follows from them, in order
 	Warn func(error)                 // what went wrong with the watch itself
+	Save func(state []byte)          // called once in a while, and at the end; nil: not
 
 	Past  []record.Sample // samples of earlier runs, in order: the detectors begin with them
-	State []byte          // of an earlier run, by Watch.State; nil: none
+	State []byte          // of an earlier run, as Save got it; nil: none
 }
 
 const (
@@ -50,6 +51,8 @@ const (
 	late = 10 * time.Second
 	// probesEvery is how often the summaries of probes are fetched.
 	probesEvery = 20 * time.Second
+	// saveEvery is how often the state is saved.
+	saveEvery = time.Minute
 	// patience is how much longer than planned a turn may take.
 	patience = 30 * time.Second
 	// explainTime bounds an explanation.
@@ -107,8 +110,18 @@ func New(c Config) (*Watch, error) {
 	return w, nil
 }
 
-// State returns what a later run goes on with. It must not be called while Run runs.
-func (w *Watch) State() ([]byte, error) { return w.judge.MarshalJSON() }
+// save saves the state.
+func (w *Watch) save() {
+	if w.Save == nil {
+		return
+	}
+	state, err := w.judge.MarshalJSON()
+	if err != nil {
+		w.Warn(fmt.Errorf("watch: saving the state: %w", err))
+		return
+	}
+	w.Save(state)
+}
 
 // Standings returns how all pairs are now. It may be called only by Tell, and when Run has returned.
 func (w *Watch) Standings() []judge.Standing { return w.judge.Standings() }
@@ -119,12 +132,13 @@ func (w *Watch) Run(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	from := time.Now().Round(0) // the schedule goes by the wall clock
-	var probed time.Time
+	var probed, saved time.Time
 	fetching := false
 	for {
 		select {
 		case <-ctx.Done():
 			w.drain()
+			w.save()
 			return
 		case f := <-w.done:
 			w.running--
@@ -153,6 +167,10 @@ func (w *Watch) Run(ctx context.Context) {
 				w.fetch(ctx)
 			}
 			w.tell(w.judge.Tick(now))
+			if now.Sub(saved).Abs() >= saveEvery {
+				saved = now
+				w.save()
+			}
 		}
 		w.explainNext(ctx)
 	}

@@ -87,6 +87,7 @@ func watchOn(t *testing.T, f *fakeFleet, d time.Duration, change func(*Config)) 
 		Fleet: f, Keep: func(s []record.Sample) error { samples = append(samples, s...); return nil },
 		Tell: func(e record.Event) { events = append(events, e) },
 		Warn: func(err error) { t.Error(err) },
+		Save: func(b []byte) { state = b },
 	}
 	if change != nil {
 		change(&c)
@@ -98,9 +99,6 @@ func watchOn(t *testing.T, f *fakeFleet, d time.Duration, change func(*Config)) 
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	w.Run(ctx)
-	if state, err = w.State(); err != nil {
-		t.Error(err)
-	}
 	return events, samples, state
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -218,5 +219,22 @@ func TestDamagedFile(t *testing.T) {
 	}
 	if err := (&Outbox{File: file}).Open(); err == nil {
 		t.Error("a damaged file is read")
+	}
+}
+
+func TestJournal(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenPacket("unixgram", socket)
+	if err != nil {
+		t.Skip("no datagram sockets here: ", err)
+	}
+	defer l.Close()
+	if err := (Journal{socket}).Send(t.Context(), alarm("x1")); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 4096)
+	n, _, err := l.ReadFrom(b)
+	if got := string(b[:n]); err != nil || !strings.Contains(got, "MESSAGE\n-\x00\x00") || !strings.Contains(got, "THRU_ALARM\n\x02\x00\x00\x00\x00\x00\x00\x00x1\n") {
+		t.Errorf("%v: %q", err, got)
 	}
 }

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/plan/planfile"
+	report "thru/internal/report/watch"
+	"thru/internal/watch/alert"
+	"thru/internal/watch/record"
+)
+
+// leastKey is the shortest key that signs a webhook, in bytes.
+const leastKey = 16
+
+// sinkOf returns the sink that a plan names. It reads the key of a webhook.
+func sinkOf(s planfile.Sink) (alert.Sink, error) {
+	switch s.Kind {
+	case planfile.SinkAlertmanager:
+		return alert.Alertmanager{URL: s.To}, nil
+	case planfile.SinkExec:
+		return alert.Program{Args: s.Args}, nil
+	case planfile.SinkMail:
+		return alert.Mail{To: s.To}, nil
+	case planfile.SinkJournal:
+		return alert.Journal{}, nil
+	}
+	if s.Secret == "" {
+		return alert.Webhook{URL: s.To}, nil
+	}
+	key, err := os.ReadFile(s.Secret)
+	if err != nil {
+		return nil, fault.Usagef("write a key into it that the receiver knows too", "secret: %w", err)
+	}
+	if key = bytes.TrimSpace(key); len(key) < leastKey {
+		return nil, fault.Usagef("openssl rand -hex 32 makes one", "secret: %s has a key of %d bytes, less than %d", s.Secret, len(key), leastKey)
+	}
+	return alert.Webhook{URL: s.To, Key: key}, nil
+}
+
+// watchState is what a watch remembers between two runs: in a folder of its own, since two at a time would take each other's samples.
+type watchState struct {
+	folder string
+	unlock func()
+	Watch  string          `json:"watch"` // its name at the agents
+	Judge  json.RawMessage `json:"judge,omitempty"`
+}
+
+// openWatch opens the state of the watch of these pairs.
+func openWatch(seed uint64) (*watchState, error) {
+	state, err := bus.DefaultState()
+	if err != nil {
+		return nil, err
+	}
+	s := &watchState{folder: filepath.Join(state, "watch", fmt.Sprintf("%016x", seed))}
+	if err := os.MkdirAll(s.folder, 0o700); err != nil {
+		return nil, fault.Failf("set $XDG_STATE_HOME to a folder that can be written", "keeping the state of the watch: %w", err)
+	}
+	if s.unlock, err = bus.LockFile(filepath.Join(s.folder, "lock")); err != nil {
+		return nil, fault.Failf("end the other one first", "another thru watches these pairs already: %w", err)
+	}
+	text, err := os.ReadFile(s.file())
+	if err == nil {
+		err = json.Unmarshal(text, s)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.unlock()
+		return nil, fault.Failf("remove the file: the watch begins anew", "reading the state of the watch: %s: %w", s.file(), err)
+	}
+	if s.Watch == "" {
+		s.Watch = bus.NewWatch()
+	}
+	return s, nil
+}
+
+// file returns the file of the state.
+func (s *watchState) file() string { return filepath.Join(s.folder, "state.json") }
+
+// save writes the state, whole.
+func (s *watchState) save(judge []byte) error {
+	s.Judge = judge
+	text, err := json.Marshal(s)
+	if err == nil {
+		err = os.WriteFile(s.file()+".part", text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(s.file()+".part", s.file())
+	}
+	if err != nil {
+		return fmt.Errorf("keeping the state of the watch: %w", err)
+	}
+	return nil
+}
+
+// alarms sends the alarms of a watch.
+type alarms struct {
+	*alert.Outbox
+	raised map[string]alert.Message
+	mu     sync.Mutex
+}
+
+// openAlarms returns the sinks of a plan.
+func (s *watchState) openAlarms(sinks []planfile.Sink, v *watchView) (*alarms, error) {
+	a := &alarms{Outbox: &alert.Outbox{File: filepath.Join(s.folder, "alarms.json"), Warn: v.warn}, raised: map[string]alert.Message{}}
+	a.Done = func(s alert.Sink) { v.Line(s.Name() + " takes alarms again") }
+	for _, x := range sinks {
+		sink, err := sinkOf(x)
+		if err != nil {
+			return nil, err
+		}
+		a.Sinks = append(a.Sinks, sink)
+	}
+	return a, a.Open()
+}
+
+// hear sends an alarm on.
+func (a *alarms) hear(e record.Event, warn func(error)) {
+	if e.Alarm == nil || e.Kind == record.Suspected {
+		return
+	}
+	m := alert.Message{Schema: record.Schema, At: e.At, Text: report.Alarm(*e.Alarm, e.At, time.Local), Alarm: *e.Alarm}
+	a.mu.Lock()
+	a.raised[e.Alarm.ID] = m
+	if m.Over() {
+		delete(a.raised, e.Alarm.ID)
+	}
+	a.mu.Unlock()
+	if err := a.Put(m); err != nil {
+		warn(err)
+	}
+}
+
+// run sends until the context ends.
+func (a *alarms) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { a.Run(ctx) })
+	wg.Go(func() {
+		for every := time.NewTicker(alert.RepeatEvery); ; {
+			select {
+			case <-ctx.Done():
+				every.Stop()
+				return
+			case <-every.C:
+			}
+			a.Repeat(ctx, a.lasting())
+		}
+	})
+	wg.Wait()
+}
+
+// lasting returns the alarms that are not over.
+func (a *alarms) lasting() (all []alert.Message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	for _, m := range a.raised {
+		m.At = now
+		all = append(all, m)
+	}
+	return all
+}

@@ -1,0 +1,156 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/unit"
+	"thru/internal/watch/record"
+)
+
+const (
+	// lease is how long agents go on without a watch, and keep the samples for it.
+	lease = 7 * 24 * time.Hour
+	// renewAfter is how often agents are told again what to probe: one that restarted has forgotten it.
+	renewAfter = 2 * time.Minute
+	// awayEvery is how often a pair whose sender is away gets a sample that says so.
+	awayEvery = time.Minute
+	// atOnce bounds the agents that are asked at the same time.
+	atOnce = 32
+)
+
+// probing is what one sending agent was told, and has told.
+type probing struct {
+	told   time.Time // when it was last told what to probe; zero: not on this connection
+	stored int64     // number of the last sample that was fetched
+	away   time.Time // when its pairs last got a sample that it is away
+	failed map[record.Pair]error
+}
+
+// Probes implements Fleet.
+func (h *Hosts) Probes(ctx context.Context) (all []record.Sample) {
+	var mu sync.Mutex
+	senders := unit.Unique(unit.Mapped(h.probed(), func(p record.Pair) string { return p.From }))
+	unit.AtMost(len(senders), atOnce, func(i int) {
+		samples := h.probesOf(ctx, senders[i])
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, samples...)
+	})
+	return all
+}
+
+// probed lists the pairs that are probed. This machine is only dialled by itself, so that nobody probes it; its own probes measure the round trip.
+func (h *Hosts) probed() (all []record.Pair) {
+	for _, p := range h.Paths {
+		if p.To != control.Local || p.From == control.Local {
+			all = append(all, p.Pair)
+		}
+	}
+	return all
+}
+
+// probesOf fetches the samples of one sender, and tells it what to probe where it does not know.
+func (h *Hosts) probesOf(ctx context.Context, from string) []record.Sample {
+	pairs := unit.Filtered(h.probed(), func(p record.Pair) bool { return p.From == from })
+	end, err := h.end(ctx, from)
+	h.mu.Lock()
+	x := h.hosts[from]
+	h.mu.Unlock()
+	if err == nil && time.Since(x.told) > renewAfter {
+		err = h.tellPairs(ctx, end, x, pairs)
+	}
+	var samples []record.Sample
+	if err == nil {
+		samples, err = h.fetch(ctx, end, x)
+	}
+	if err != nil {
+		x.told = time.Time{}
+		return append(samples, x.silent(pairs, func(record.Pair) error { return err })...)
+	}
+	for i, s := range samples {
+		if s.State == record.Down && h.refusedBy(ctx, s.To) {
+			samples[i].State, samples[i].Reason = record.NotMeasured, record.AgentAway
+		}
+	}
+	broken := unit.Filtered(pairs, func(p record.Pair) bool { return x.failed[p] != nil })
+	return append(samples, x.silent(broken, func(p record.Pair) error { return x.failed[p] })...)
+}
+
+// silent returns a sample without values for each of these pairs, once in a while.
+func (x *probing) silent(pairs []record.Pair, why func(record.Pair) error) (all []record.Sample) {
+	now := time.Now()
+	if len(pairs) == 0 || now.Sub(x.away) < awayEvery {
+		return nil
+	}
+	x.away = now
+	for _, p := range pairs {
+		s := record.Sample{Pair: p, Layer: record.Probe, Begin: now, ID: SampleID(p, record.Probe, now), State: record.NotMeasured, Reason: record.AgentAway}
+		err := why(p)
+		if fault.Code(err) == fault.Usage {
+			s.State, s.Reason = record.Refused, record.NotPermitted
+		}
+		all = append(all, failed(s, err))
+	}
+	return all
+}
+
+// tellPairs has the receivers answer, and the sender send. A receiver that cannot be asked leaves the others.
+func (h *Hosts) tellPairs(ctx context.Context, from *control.EndPoint, x *host, pairs []record.Pair) error {
+	request := bus.PairsRequest{Watch: h.Watch, LeaseNs: int64(lease)}
+	x.failed = map[record.Pair]error{}
+	for _, p := range pairs {
+		to, err := h.end(ctx, p.To)
+		if err != nil {
+			x.failed[p] = err
+			continue
+		}
+		reply, err := bus.Call(ctx, to, bus.Reflect, bus.ReflectRequest{Watch: h.Watch, LeaseNs: int64(lease), From: p.From, To: p.To, IntervalNs: int64(h.ProbeEvery)})
+		if err != nil {
+			x.failed[p] = err
+			continue
+		}
+		request.Pairs = append(request.Pairs, bus.Pair{
+			From: p.From, To: p.To, Target: net.JoinHostPort(to.DataHosts[0], strconv.Itoa(reply.Port)), SSID: reply.SSID, Token: reply.Token, IntervalNs: int64(h.ProbeEvery),
+		})
+	}
+	reply, err := bus.Call(ctx, from, bus.Pairs, request)
+	if err != nil {
+		return err
+	}
+	for _, r := range reply.Refused {
+		x.failed[record.Pair{From: r.From, To: r.To}] = fault.Failf(r.Hint, "%s", r.Error)
+	}
+	x.told = time.Now()
+	return nil
+}
+
+// fetch fetches the samples that are new. The agent drops those that the last call has returned: they are stored by now.
+func (h *Hosts) fetch(ctx context.Context, from *control.EndPoint, x *host) (all []record.Sample, err error) {
+	for {
+		r, err := bus.Call(ctx, from, bus.Samples, bus.SamplesRequest{Watch: h.Watch, LeaseNs: int64(lease), Stored: x.stored})
+		if err != nil {
+			return all, err
+		}
+		for _, n := range r.Samples {
+			all, x.stored = append(all, n.Sample), n.Number
+		}
+		if !r.More || len(r.Samples) == 0 {
+			return all, nil
+		}
+	}
+}
+
+// refusedBy reports whether a host is there, and its agent is not: then a lack of answers says nothing about the path.
+func (h *Hosts) refusedBy(ctx context.Context, name string) bool {
+	_, err := h.end(ctx, name)
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
