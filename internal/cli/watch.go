@@ -285,12 +285,15 @@ func (v *watchView) keep(samples []record.Sample) error {
 // tell prints an event.
 func (v *watchView) tell(x record.Event) {
 	v.metrics.Hear(x)
-	v.alarms.hear(x, v.warn)
+	defer v.alarms.hear(x, v.warn)
 	if v.json {
 		v.line(struct {
 			Schema string `json:"schema"`
 			record.Event
 		}{record.Schema, x})
+		return
+	}
+	if x.Kind == record.AlarmUpdated && v.alarms.same(x) {
 		return
 	}
 	if line := report.Line(x, time.Local); line != "" {

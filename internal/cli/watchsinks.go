@@ -140,6 +140,13 @@ func (a *alarms) hear(e record.Event, warn func(error)) {
 	}
 }
 
+// same reports whether an update says to a person what was said before.
+func (a *alarms) same(e record.Event) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.raised[e.Alarm.ID].Text == report.Alarm(*e.Alarm, e.At, time.Local)
+}
+
 // run sends until the context ends.
 func (a *alarms) run(ctx context.Context) {
 	var wg sync.WaitGroup

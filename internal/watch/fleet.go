@@ -24,6 +24,9 @@ const Command = "watch"
 // againAfter is how long an end point that could not be connected is left alone.
 const againAfter = 20 * time.Second
 
+// explainBase is how long an explanation measures before its experiments.
+const explainBase = 5 * time.Second
+
 // explainBudget bounds the experiments of an explanation.
 const explainBudget = 60 * time.Second
 
@@ -226,7 +229,7 @@ func (h *Hosts) Explain(ctx context.Context, p record.Pair, since time.Time) (ju
 	if p.To == control.Local {
 		r.Local, r.Peer, r.Reverse, r.OneWay = p.To, p.From, true, false
 	}
-	r.Streams, r.Duration = 1, 0
+	r.Streams, r.Duration = 1, explainBase
 	made, err := plan.Explain(r)
 	if err != nil {
 		return judge.Explanation{}, err

@@ -33,6 +33,7 @@ type probing struct {
 	stored int64     // number of the last sample that was fetched
 	away   time.Time // when its pairs last got a sample that it is away
 	failed map[record.Pair]error
+	known  map[record.Pair]bus.Pair // as last told
 }
 
 // Probes implements Fleet.
@@ -107,20 +108,18 @@ func (x *probing) silent(pairs []record.Pair, why func(record.Pair) error) (all 
 func (h *Hosts) tellPairs(ctx context.Context, from *control.EndPoint, x *host, pairs []record.Pair) error {
 	request := bus.PairsRequest{Watch: h.Watch, LeaseNs: int64(lease)}
 	x.failed = map[record.Pair]error{}
+	if x.known == nil {
+		x.known = map[record.Pair]bus.Pair{}
+	}
 	for _, p := range pairs {
-		to, err := h.end(ctx, p.To)
-		if err != nil {
+		now, err := h.reflected(ctx, p)
+		if err == nil {
+			x.known[p] = now
+		} else if _, told := x.known[p]; !told {
 			x.failed[p] = err
 			continue
-		}
-		reply, err := bus.Call(ctx, to, bus.Reflect, bus.ReflectRequest{Watch: h.Watch, LeaseNs: int64(lease), From: p.From, To: p.To, IntervalNs: int64(h.ProbeEvery)})
-		if err != nil {
-			x.failed[p] = err
-			continue
-		}
-		request.Pairs = append(request.Pairs, bus.Pair{
-			From: p.From, To: p.To, Target: net.JoinHostPort(to.DataHosts[0], strconv.Itoa(reply.Port)), SSID: reply.SSID, Token: reply.Token, IntervalNs: int64(h.ProbeEvery),
-		})
+		} // else the sender goes on: whether packets come back is what the watch is for
+		request.Pairs = append(request.Pairs, x.known[p])
 	}
 	reply, err := bus.Call(ctx, from, bus.Pairs, request)
 	if err != nil {
@@ -131,6 +130,20 @@ func (h *Hosts) tellPairs(ctx context.Context, from *control.EndPoint, x *host, 
 	}
 	x.told = time.Now()
 	return nil
+}
+
+// reflected has the receiver of a pair answer, and returns what its sender must know.
+func (h *Hosts) reflected(ctx context.Context, p record.Pair) (bus.Pair, error) {
+	to, err := h.end(ctx, p.To)
+	if err != nil {
+		return bus.Pair{}, err
+	}
+	reply, err := bus.Call(ctx, to, bus.Reflect, bus.ReflectRequest{Watch: h.Watch, LeaseNs: int64(lease), From: p.From, To: p.To, IntervalNs: int64(h.ProbeEvery)})
+	if err != nil {
+		return bus.Pair{}, err
+	}
+	target := net.JoinHostPort(to.DataHosts[0], strconv.Itoa(reply.Port))
+	return bus.Pair{From: p.From, To: p.To, Target: target, SSID: reply.SSID, Token: reply.Token, IntervalNs: int64(h.ProbeEvery)}, nil
 }
 
 // fetch fetches the samples that are new. The agent drops those that the last call has returned: they are stored by now.

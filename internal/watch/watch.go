@@ -258,7 +258,7 @@ func (w *Watch) take(samples ...record.Sample) {
 // tell passes events on, and asks for the explanations that they want.
 func (w *Watch) tell(events []record.Event) {
 	for _, e := range events {
-		if e.Kind == record.Suspected {
+		if e.Kind == record.Suspected && e.Alarm.Kind != record.KindOutage { // nothing passes that could be measured
 			w.asked = append(w.asked, asked{e.Alarm.ID, e.Alarm.Pairs[0], e.Alarm.Since})
 		}
 		w.Tell(e)
