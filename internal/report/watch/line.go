@@ -157,7 +157,7 @@ func Begun(w schedule.Wish, tasks []schedule.Task, needs []schedule.Need) string
 			most = n
 		}
 	}
-	return text + fmt.Sprintf("; %s of %s a day at %s", unit.Size(most.Bytes), unit.Size(most.Budget), most.Name)
+	return text + fmt.Sprintf("\n%s of at most %s a day at %s", unit.Size(most.Bytes), unit.Size(most.Budget), most.Name)
 }
 
 // Standing returns a pair as it is now, in one line.
