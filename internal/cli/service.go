@@ -74,7 +74,7 @@ func (s *serviceState) read(ctx context.Context) {
 	if len(found) > 0 {
 		s.Missing = append(s.Missing, missing...)
 	}
-	s.Installed = len(s.Missing) == 0 && (len(found) > 0 || s.Running)
+	s.Installed = len(s.Missing) == 0 && (len(found) > 0 || s.plan.Has(ctx, service.Run))
 }
 
 // end prints the last line, or the document with the error.
@@ -230,10 +230,10 @@ func (c *serviceStatusCmd) Run(ctx context.Context, e *env) error {
 	s.read(ctx)
 	install, line := "thru service install "+c.Role, fmt.Sprintf("%s runs under %s; log: %s", s.Service, s.Manager, s.Log)
 	switch {
-	case s.Running && len(s.Files) == 0:
+	case s.Running && len(s.Files) == 0 && s.plan.Known == nil:
 		line = fmt.Sprintf("%s runs under %s, installed by another program; log: %s", s.Service, s.Manager, s.Log)
 	case s.Running && len(s.Missing) == 0:
-	case len(s.Files) == 0:
+	case len(s.Files) == 0 && !s.Installed:
 		err = fault.Failf(install, "%s is not installed", s.Service)
 	case len(s.Missing) > 0:
 		err = fault.Failf(install+" completes it; thru service remove "+c.Role+" undoes it", "%s is half installed: %s is missing", s.Service, strings.Join(s.Missing, ", "))

@@ -42,7 +42,7 @@ func (p Plan) Install(ctx context.Context, run Runner, restart bool, did func(st
 			changed = true
 		}
 	}
-	if !changed && !p.Unfiled && p.Runs(ctx, run) {
+	if !changed && p.Known == nil && p.Runs(ctx, run) {
 		return false, nil
 	}
 	err := commands(ctx, run, p.Start, did)
@@ -57,7 +57,7 @@ func (p Plan) Install(ctx context.Context, run Runner, restart bool, did func(st
 
 // Remove stops the service and removes the files. If there is no such service, it changes nothing, and returns false.
 func (p Plan) Remove(ctx context.Context, run Runner, did func(string)) (bool, error) {
-	if found, _ := p.Found(); len(found) == 0 && !p.Runs(ctx, run) {
+	if found, _ := p.Found(); len(found) == 0 && !p.Has(ctx, run) {
 		return false, nil
 	}
 	if err := commands(ctx, run, p.Stop, did); err != nil {
@@ -87,6 +87,15 @@ func (p Plan) Found() (found, missing []string) {
 		}
 	}
 	return found, missing
+}
+
+// Has reports whether the manager has the service, or at least runs it.
+func (p Plan) Has(ctx context.Context, run Runner) bool {
+	if p.Known == nil {
+		return p.Runs(ctx, run)
+	}
+	_, err := run(ctx, p.Known)
+	return err == nil
 }
 
 // Runs reports whether the service runs.

@@ -124,7 +124,7 @@ func windows(u Unit, _ string) Plan {
 	line, join := strings.Join(unit.Mapped(u.arguments(state, u.Name()), windowsWord), " "), u.joinFile()
 	join.Path = filepath.Join(cmp.Or(os.Getenv("SystemRoot"), `C:\Windows`), `System32\config\systemprofile\AppData\Roaming\thru\join`, u.Name())
 	return Plan{
-		Manager: "the Windows service manager", Files: []File{join}, Unfiled: true, Logs: "type " + filepath.Join(state, "service.log"), State: state,
+		Manager: "the Windows service manager", Files: []File{join}, Known: []string{"sc.exe", "query", u.Name()}, Logs: "type " + filepath.Join(state, "service.log"), State: state,
 		Start: [][]string{
 			{"-sc.exe", "create", u.Name(), "binPath=", line, "start=", "auto"}, {"sc.exe", "config", u.Name(), "binPath=", line},
 			{"sc.exe", "failure", u.Name(), "reset=", "86400", "actions=", "restart/5000"}, {"-sc.exe", "stop", u.Name()}, {"sc.exe", "start", u.Name()},

@@ -39,7 +39,7 @@ type Plan struct {
 	Start, Stop [][]string // after the files are written; before they are removed
 	Clean       [][]string // after they are removed
 	Running     []string   // succeeds if the service runs
-	Unfiled     bool       // flags are in the commands only: they always run
+	Known       []string   // succeeds if the manager has the service, where it keeps flags itself: the commands always run; nil: files tell
 	Why         []string   // prints why it does not start; nil: the log says it
 	Logs        string     // command that prints the log
 	State       string     // folder that stays when the service is removed

@@ -207,6 +207,25 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// TestRemovesStoppedService: Windows has a service without files, which may be stopped.
+func TestRemovesStoppedService(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		var ran []string
+		run := func(_ context.Context, c []string) (string, error) {
+			if c[0] == "cmd.exe" || c[1] == "query" && !known {
+				return "", errors.New("exit status 1")
+			}
+			ran = append(ran, c[1])
+			return "", nil
+		}
+		p := planOf(t, Unit{Role: "serve"}, "windows", t.TempDir())
+		removed, err := p.Remove(context.Background(), run, func(string) {})
+		if err != nil || removed != known || slices.Contains(ran, "delete") != known {
+			t.Errorf("known %v: removed %v, ran %q, %v", known, removed, ran, err)
+		}
+	}
+}
+
 // TestPackagedUnit: where a package installed the unit, only the drop-in is written.
 func TestPackagedUnit(t *testing.T) {
 	root := rootOf(t, "linux")

@@ -308,13 +308,17 @@ func TestRefused(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"test 127.0.0.1:" + freePort(t) + " -t 1", "thru serve"},
 		{"serve --no-auth --bind 127.0.0.1 --port " + used, "another program"},
-		{"test " + at + " -u -t 1", "wsaioctl"}, // SIO_UDP_NETRESET, which Go's UDP sockets need
-		{"service status serve", "service"},
+		{"test " + at + " -u -t 1", "wsaioctl"},          // SIO_UDP_NETRESET, which Go's UDP sockets need
+		{"service install serve --yes", "sc.exe config"}, // which wine's lacks
+		{"service status serve", "does not run"},
 		{"disk .", "Linux"},
 	} {
 		if o := thru(t, strings.Fields(c.args)...); o.code != 1 || !strings.Contains(o.err, c.want) || strings.Contains(o.err, "goroutine") {
 			t.Errorf("%s: exit %d\n%s%s", c.args, o.code, o.out, o.err)
 		}
+	}
+	if o := thru(t, "service", "remove", "serve", "--yes"); o.code != 0 || !strings.Contains(o.out, "is removed") {
+		t.Errorf("the half of a service: exit %d\n%s%s", o.code, o.out, o.err)
 	}
 }
 
