@@ -17,8 +17,8 @@ type Switch[T comparable] struct {
 
 // Discrete watches a series of values of which each is as different from any other: an MTU, a number of hops, a route.
 //
-// A value is a change if it was measured so many times in a row that its earlier share explains that less often than alarms, in 90 days: a
-// new value after 100 others takes three, one that half of the samples have takes 17. A series that came back several times must also
+// A value is a change if it was measured so many times in a row that neither its earlier share nor its earlier stays explain that more
+// often than alarms, in 90 days: a new value after 100 others takes three, one that half of the samples have takes 17. A series that came back several times must also
 // exceed the longest such time.
 type Discrete[T comparable] struct {
 	alarms  float64
@@ -47,6 +47,7 @@ type tally[T comparable] struct {
 type kind[T comparable] struct {
 	value      T
 	n, longest int // samples, and most of them in a row in an earlier excursion that ended
+	runs       int // times in a row, with the present one
 }
 
 // run are equal samples in a row.
@@ -98,6 +99,7 @@ func (t *tally[T]) add(at time.Time, v T) {
 		if t.n == 0 {
 			t.run.before = at
 		}
+		t.kind(v).runs++
 	}
 	t.run.n++
 	t.kind(v).n++
@@ -113,7 +115,7 @@ func (t *tally[T]) halve() {
 	t.first = t.first.Add(t.last.Sub(t.first) / 2)
 	t.n = 0
 	for i := range t.kinds {
-		t.kinds[i].n = (t.kinds[i].n + 1) / 2
+		t.kinds[i].n, t.kinds[i].runs = (t.kinds[i].n+1)/2, (t.kinds[i].runs+1)/2
 		t.n += t.kinds[i].n
 	}
 }
@@ -136,22 +138,28 @@ func (t *tally[T]) kind(v T) *kind[T] {
 	return &t.kinds[i]
 }
 
-// chance returns how often the share that a value had before its present run explains that run.
+// chance returns how often what a value did before its present run explains that run: its share of the samples, or how often it came and
+// how long it stayed.
 func (t *tally[T]) chance() float64 {
-	earlier := float64(max(0, t.kind(t.run.value).n-t.run.n))
-	share := (earlier + 1) / float64(max(1, t.n-t.run.n)+2)
-	return math.Pow(share, float64(t.run.n))
+	k, length, all := t.kind(t.run.value), float64(t.run.n), float64(max(1, t.n-t.run.n)+2)
+	earlier, runs := float64(max(0, k.n-t.run.n)), float64(k.runs-1)
+	p := math.Pow((earlier+1)/all, length)
+	if runs > 0 {
+		stays := (max(0, earlier-runs) + 0.5) / (max(earlier, runs) + 1)
+		p = max(p, (runs+1)/all*math.Pow(stays, length-1))
+	}
+	return min(1, p)
 }
 
 // leave begins a tally with the present run, and remembers the one before it.
 func (d *Discrete[T]) leave() {
 	r := d.now.run
-	next := tally[T]{level: r.value, kinds: []kind[T]{{value: r.value, n: r.n}}, n: r.n, first: r.begin, last: d.now.last, run: r}
+	next := tally[T]{level: r.value, kinds: []kind[T]{{value: r.value, n: r.n, runs: 1}}, n: r.n, first: r.begin, last: d.now.last, run: r}
 	old := d.now
 	old.ended = r.begin
 	old.n -= r.n
 	k := old.kind(r.value)
-	k.n = max(0, k.n-r.n)
+	k.n, k.runs = max(0, k.n-r.n), k.runs-1
 	if len(d.former) == mostFormer {
 		d.former = append(d.former[:0], d.former[1:]...)
 	}
@@ -166,6 +174,7 @@ func (d *Discrete[T]) restore(i int) {
 	k.longest = max(k.longest, gone.n-gone.run.n)
 	back.run, back.last = gone.run, gone.last
 	back.n += gone.run.n
-	back.kind(gone.run.value).n += gone.run.n
+	k = back.kind(gone.run.value)
+	k.n, k.runs = k.n+gone.run.n, k.runs+1
 	d.former, d.now = d.former[:i], back
 }
