@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/bits"
 	"runtime"
 	"syscall"
 
@@ -30,7 +31,8 @@ func (p sendfilePath) prepare(f *flow, s *stream) error {
 	if err := p.copyPath.prepare(f, s); err != nil || !s.sends {
 		return err
 	}
-	src, err := newPages(f.length)
+	each := 1 << (bits.Len(uint(allPages/len(f.streams))) - 1) // the kernel rounds up to a power of two
+	src, err := newPages(min(f.length, each))
 	if err != nil {
 		return err
 	}
@@ -46,8 +48,12 @@ type pages struct {
 	data       []byte // the memory, in use as long as the pipes
 }
 
-// mostPages is how much a user without privileges may have in a pipe (/proc/sys/fs/pipe-max-size, pipe(7)).
-const mostPages = 1 << 20
+// What a user without privileges may have in pipes by default, in bytes (/proc/sys/fs/pipe-max-size and pipe-user-pages-soft, pipe(7)). Beyond that the kernel
+// makes pipes of 8 KB.
+const (
+	mostPages = 1 << 20  // in one
+	allPages  = 32 << 20 // in half of them: each stream has two
+)
 
 func newPages(n int) (*pages, error) {
 	p := &pages{data: pattern(min(n, mostPages))}
@@ -58,7 +64,7 @@ func newPages(n int) (*pages, error) {
 		return nil, errors.Join(fmt.Errorf("worker: making a pipe: %w", err), closeAll(p.kept))
 	}
 	for _, pipe := range [][2]int{p.kept, p.next} {
-		_, _ = unix.FcntlInt(uintptr(pipe[1]), unix.F_SETPIPE_SZ, len(p.data)) // refused to a user with many pipes: then calls are shorter
+		_, _ = unix.FcntlInt(uintptr(pipe[1]), unix.F_SETPIPE_SZ, len(p.data)) // refused to a user with many more pipes: then calls are shorter
 	}
 	v := unix.Iovec{Base: &p.data[0]}
 	v.SetLen(len(p.data))
@@ -106,8 +112,8 @@ func sendPages(f *flow, s *stream, src *pages) error {
 }
 
 // canSendPages returns an error where the system lacks one of the calls.
-func canSendPages(f *flow) error {
-	src, err := newPages(f.length)
+func canSendPages(*flow) error {
+	src, err := newPages(1)
 	if err != nil {
 		return err
 	}
