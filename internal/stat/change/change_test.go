@@ -196,7 +196,7 @@ func TestDiscrete(t *testing.T) {
 		{"once another one", join(repeat(100, a), repeat(1, b), repeat(100, a)), nil},
 		{"in turns", repeat(300, a, b), nil},
 		{"at random", random(2000), nil},
-		{"stays of some turns", repeat(40, a, a, a, a, a, a, a, b, b, b, a, a, a, a, b, b), nil},
+		{"stays of some turns", join(repeat(6, a, a, a, a, b, b, b, b), repeat(400, a), repeat(6, b), repeat(20, a)), nil},
 		{"at random, then a third", join(random(200), repeat(6, c)), []int{200}},
 		{"there and back", join(repeat(100, a), repeat(20, b), repeat(20, a)), []int{100, -120}},
 		{"there and back twice", join(repeat(100, a), repeat(20, b), repeat(20, a), repeat(20, b), repeat(20, a)), []int{100, -120, 140, -160}},
