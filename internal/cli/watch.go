@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"iter"
 	"log"
 	"net"
 	"net/http"
@@ -16,11 +17,13 @@ import (
 
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
 	"thru/internal/plan/planfile"
 	"thru/internal/remote"
 	report "thru/internal/report/watch"
+	"thru/internal/store"
 	"thru/internal/watch"
 	"thru/internal/watch/judge"
 	"thru/internal/watch/metrics"
@@ -81,14 +84,23 @@ func (c *watchCmd) watch(ctx context.Context, e *env, r plan.Request, what toWat
 		return err
 	}
 	defer state.unlock()
-	view := &watchView{env: e, json: c.JSON, metrics: metrics.NewSet()}
+	stored, err := e.archive.WatchLog(state.name())
+	if err != nil {
+		return err
+	}
+	view := &watchView{env: e, json: c.JSON, metrics: metrics.NewSet(), log: stored}
+	defer func() {
+		if err := stored.Close(); err != nil {
+			view.warn(err)
+		}
+	}()
 	if view.alarms, err = state.openAlarms(what.sinks, view); err != nil {
 		return err
 	}
 	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect, Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: state.Watch}
 	defer hosts.Close()
 	w, err := watch.New(watch.Config{
-		Wish: what.wish, Judge: what.judge, Seed: seed, Fleet: hosts, State: state.Judge, Keep: view.keep, Tell: view.tell, Warn: view.warn,
+		Wish: what.wish, Judge: what.judge, Seed: seed, Fleet: hosts, State: state.Judge, Past: past(ctx, stored, what.wish.Paths), Keep: view.keep, Tell: view.tell, Warn: view.warn,
 		Save: func(judge []byte) {
 			if err := state.save(judge); err != nil {
 				view.warn(err)
@@ -110,6 +122,24 @@ func (c *watchCmd) watch(ctx context.Context, e *env, r plan.Request, what toWat
 	}
 	w.Run(ctx)
 	return view.end(w)
+}
+
+// longAgo is as far back as samples are stored.
+const longAgo = 14 * 24 * time.Hour
+
+// past returns the stored samples from which a watch goes on, those of a pair and layer in order. Of probes there are many, so that it takes days of them.
+func past(ctx context.Context, log *library.WatchLog, paths []schedule.Path) iter.Seq2[record.Sample, error] {
+	return func(yield func(record.Sample, error) bool) {
+		for _, p := range paths {
+			for layer, age := range map[record.Layer]time.Duration{record.Probe: 3 * 24 * time.Hour, record.Train: longAgo, record.TCP: longAgo} {
+				for s, err := range log.Past(ctx, store.SampleFilter{Pair: p.Pair, Layer: layer, From: time.Now().Add(-age)}) {
+					if !yield(s, err) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // toWatch is what a plan or the end points of the command line ask for.
@@ -222,6 +252,7 @@ type watchView struct {
 	json    bool
 	metrics *metrics.Set
 	alarms  *alarms
+	log     *library.WatchLog
 	err     error // of printing
 }
 
@@ -265,13 +296,14 @@ func (c *watchCmd) beside(ctx context.Context, v *watchView) (stop func(), err e
 	return func() { cancel(); wg.Wait() }, nil
 }
 
-// keep prints samples as JSON.
+// keep stores samples, and prints them as JSON.
 func (v *watchView) keep(samples []record.Sample) error {
 	for _, s := range samples {
 		v.metrics.Take(s)
 	}
+	err := v.log.Keep(samples)
 	if !v.json {
-		return nil
+		return err
 	}
 	for _, s := range samples {
 		v.line(struct {
@@ -279,12 +311,15 @@ func (v *watchView) keep(samples []record.Sample) error {
 			Sample record.Sample `json:"sample"`
 		}{record.Schema, s})
 	}
-	return nil
+	return err
 }
 
 // tell prints an event.
 func (v *watchView) tell(x record.Event) {
 	v.metrics.Hear(x)
+	if err := v.log.Take(x); err != nil {
+		v.warn(err)
+	}
 	defer v.alarms.hear(x, v.warn)
 	if v.json {
 		v.line(struct {

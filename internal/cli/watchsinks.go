@@ -83,6 +83,9 @@ func openWatch(seed uint64) (*watchState, error) {
 	return s, nil
 }
 
+// name returns a name that the watches of these pairs share.
+func (s *watchState) name() string { return filepath.Base(s.folder) }
+
 // file returns the file of the state.
 func (s *watchState) file() string { return filepath.Join(s.folder, "state.json") }
 

@@ -10,6 +10,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -40,8 +41,8 @@ type Config struct {
 	Warn func(error)                 // what went wrong with the watch itself
 	Save func(state []byte)          // called once in a while, and at the end; nil: not
 
-	Past  []record.Sample // samples of earlier runs, in order: the detectors begin with them
-	State []byte          // of an earlier run, as Save got it; nil: none
+	Past  iter.Seq2[record.Sample, error] // samples of earlier runs, each pair's in order: the detectors begin with them; nil: none
+	State []byte                          // of an earlier run, as Save got it; nil: none
 }
 
 const (
@@ -104,8 +105,13 @@ func New(c Config) (*Watch, error) {
 			return nil, fmt.Errorf("watch: reading the state of the last run: %w", err)
 		}
 	}
-	for _, s := range c.Past {
-		w.series.take(s)
+	if c.Past != nil {
+		for s, err := range c.Past {
+			if err != nil {
+				return nil, fmt.Errorf("watch: reading the samples of the last run: %w", err)
+			}
+			w.series.take(s)
+		}
 	}
 	return w, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -215,6 +216,17 @@ func TestLedger(t *testing.T) {
 	}
 }
 
+// stored returns samples as a store does.
+func stored(samples []record.Sample) iter.Seq2[record.Sample, error] {
+	return func(yield func(record.Sample, error) bool) {
+		for _, s := range samples {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
 // TestRestart: a watch that restarts repeats no event, and counts no sample twice.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +241,7 @@ func TestRestart(t *testing.T) {
 		var state []byte
 		var past []record.Sample
 		for range 3 {
-			more, samples, next := watchOn(t, f, 2*time.Hour, func(c *Config) { c.State, c.Past = state, past })
+			more, samples, next := watchOn(t, f, 2*time.Hour, func(c *Config) { c.State, c.Past = state, stored(past) })
 			events, past, state = append(events, more...), append(past, samples...), next
 		}
 		n := 0
