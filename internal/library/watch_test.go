@@ -70,9 +70,11 @@ func TestWatchLogOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, err := l.State()
-	if err := l.Keep([]record.Sample{{}}); err != nil || state != nil {
+	if state, err := l.State(); err != nil || state != nil {
 		t.Errorf("state %q, %v", state, err)
+	}
+	if err := l.Keep([]record.Sample{{}}); err != nil {
+		t.Error(err)
 	}
 	for range l.Past(t.Context(), store.SampleFilter{}) {
 		t.Error("a sample")
