@@ -21,8 +21,6 @@ MAINTAINER  ?= $(shell git log -1 --format='%an <%ae>')
 SYSTEMS     := linux freebsd windows
 # The race detector needs cgo; without a C compiler test-all runs without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
-# Not in SQLite, which is translated from C: a third of the CPU time of tests that store much.
-RACE_FLAGS  := $(if $(RACE),$(RACE) -gcflags=modernc.org/...=-race=false)
 # Packages that start nothing beside themselves (arch_test.go): no race can be in them.
 SEQUENTIAL  := . docs bench interop truth internal/cause/... internal/compare internal/doc/... internal/iperfdoc internal/measure \
 	internal/nets internal/place internal/plan/... internal/published internal/report/... internal/runs internal/stat/... \
@@ -91,9 +89,9 @@ test-all: build ## run all tests as CI does: with the race detector, and the lab
 	rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE" THRU_BINARY=$(abspath bin/thru); \
 	$(GO) list $(SEQUENTIAL:%=./%) >bin/sequential; \
 	{ GOGC=400 $(PLAIN) $(GO) test -v -vet=off -p 3 -parallel 4 -timeout 20m ./internal/cli $$(cat bin/sequential) || touch bin/failed; \
-	  GOGC=400 $(GO) test -v -vet=off -p 4 -parallel 6 $(RACE_FLAGS) -timeout 20m ./internal/cli ./internal/control ./internal/bus ./internal/engine/worker ./internal/store ./internal/hypervisor/vsphere $$($(GO) list ./... | grep -vxF -f bin/sequential -e thru/internal/cli -e thru/lab -e thru/lab/faults -e thru/internal/engine/iperf2 -e thru/internal/engine/iperf3) || touch bin/failed; \
-	  $(GO) test -v -vet=off -parallel 6 $(RACE_FLAGS) ./internal/engine/iperf2 ./internal/engine/iperf3 || touch bin/failed; \
-	  $(PLAIN) $(GO) test -v -vet=off -p 2 -parallel 7 ./lab ./lab/faults || touch bin/failed; \
+	  GOGC=400 $(GO) test -v -vet=off -p 3 -parallel 4 $(RACE) -timeout 20m ./internal/cli ./internal/control ./internal/bus ./internal/engine/worker ./internal/store ./internal/hypervisor/vsphere $$($(GO) list ./... | grep -vxF -f bin/sequential -e thru/internal/cli -e thru/lab -e thru/lab/faults -e thru/internal/engine/iperf2 -e thru/internal/engine/iperf3) || touch bin/failed; \
+	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/engine/iperf2 ./internal/engine/iperf3 || touch bin/failed; \
+	  $(PLAIN) $(GO) test -v -vet=off -p 1 -parallel 5 ./lab ./lab/faults || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -11,10 +12,12 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/library"
@@ -121,7 +124,16 @@ func (c *watchCmd) watch(ctx context.Context, e *env, r plan.Request, what toWat
 		defer cancel()
 	}
 	w.Run(ctx)
+	if !c.goesOn(ctx) {
+		hosts.End()
+	}
 	return view.end(w)
+}
+
+// goesOn reports whether the watch is to go on with the next run: a service manager that stops it begins it again. Then the agents keep probing.
+func (c *watchCmd) goesOn(ctx context.Context) bool {
+	var by console.Signalled
+	return errors.As(context.Cause(ctx), &by) && by.Signal != os.Interrupt
 }
 
 // longAgo is as far back as samples are stored.

@@ -3,7 +3,9 @@ package watch
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -166,4 +168,21 @@ func (h *Hosts) fetch(ctx context.Context, from *control.EndPoint, x *host) (all
 func (h *Hosts) refusedBy(ctx context.Context, name string) bool {
 	_, err := h.end(ctx, name)
 	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// endTime bounds how long a watch that ends waits for its agents.
+const endTime = 5 * time.Second
+
+// End has all agents forget the watch. Without it they go on for the time of their lease, and keep the samples for the next run.
+func (h *Hosts) End() {
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	h.mu.Lock()
+	all := slices.Collect(maps.Values(h.hosts))
+	h.mu.Unlock()
+	unit.AtMost(len(all), atOnce, func(i int) {
+		if e := all[i].end; e != nil && e.Client.Err() == nil {
+			_, _ = bus.Call(ctx, e, bus.Pairs, bus.PairsRequest{Watch: h.Watch}) // its lease ends it too
+		}
+	})
 }

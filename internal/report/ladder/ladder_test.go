@@ -15,7 +15,7 @@ func TestLegend(t *testing.T) {
 		if figure != nil {
 			l.Best = &l.Rungs[0]
 		}
-		if got := strings.Contains(l.Table(true).Caption, "one run each"); got != (name == "single") {
+		if got := strings.Contains(l.Table(true).Caption, "(one run)"); got != (name == "single") {
 			t.Errorf("%s: %q", name, l.Table(true).Caption)
 		}
 	}

@@ -234,7 +234,7 @@ func TestJournal(t *testing.T) {
 	}
 	b := make([]byte, 4096)
 	n, _, err := l.ReadFrom(b)
-	if got := string(b[:n]); err != nil || !strings.Contains(got, "MESSAGE\n-\x00\x00") || !strings.Contains(got, "THRU_ALARM\n\x02\x00\x00\x00\x00\x00\x00\x00x1\n") {
+	if got := string(b[:n]); err != nil || !strings.Contains(got, "MESSAGE\n-\x00\x00") || !strings.Contains(got, "ALARM_ID\n\x02\x00\x00\x00\x00\x00\x00\x00x1\n") {
 		t.Errorf("%v: %q", err, got)
 	}
 }

@@ -34,7 +34,7 @@ func (j Journal) Send(ctx context.Context, m Message) error {
 		text, priority = "over: "+text, "5"
 	}
 	var b strings.Builder
-	for _, f := range [][2]string{{"MESSAGE", text}, {"PRIORITY", priority}, {"SYSLOG_IDENTIFIER", "thru"}, {"THRU_ALARM", m.Alarm.ID}, {"THRU_KIND", string(m.Alarm.Kind)}} {
+	for _, f := range [][2]string{{"MESSAGE", text}, {"PRIORITY", priority}, {"SYSLOG_IDENTIFIER", "thru"}, {"ALARM_ID", m.Alarm.ID}, {"ALARM_KIND", string(m.Alarm.Kind)}} {
 		// A length instead of "=" lets a value have any bytes.
 		b.WriteString(f[0] + "\n")
 		b.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(f[1]))))
