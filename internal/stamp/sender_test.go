@@ -50,16 +50,24 @@ func (f *fakePath) send(b []byte, to netip.AddrPort, _ netip.Addr, _ int) error 
 	if len(b) < 200 {
 		f.sent = append(f.sent, time.Since(f.zero))
 	}
+	drop, delay := f.drop, f.delay
 	f.mu.Unlock()
-	there, back := f.drop(n)
+	there, back := drop(n)
 	if there || len(b)+28 > f.mtu {
 		return nil
 	}
 	b = slices.Clone(b)
-	time.AfterFunc(f.delay, func() {
+	time.AfterFunc(delay, func() {
 		f.reflector.answer(returnPath{f, to, back}, b, netip.MustParseAddrPort("192.0.2.9:999"), sock.Header{TTL: 252, TOS: -1})
 	})
 	return nil
+}
+
+// set changes the path while packets are under way.
+func (f *fakePath) set(change func(*fakePath)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
 }
 
 func (f *fakePath) isPolled() bool { return f.polls }
@@ -95,7 +103,10 @@ type returnPath struct {
 
 func (p returnPath) send(b []byte, _ netip.AddrPort, _ netip.Addr, _ int) error {
 	if b = slices.Clone(b); !p.drop {
-		time.AfterFunc(p.delay, func() { p.in <- datagram{b, p.from, time.Now().Round(0)} })
+		p.mu.Lock()
+		delay := p.delay
+		p.mu.Unlock()
+		time.AfterFunc(delay, func() { p.in <- datagram{b, p.from, time.Now().Round(0)} })
 	}
 	return nil
 }
@@ -118,8 +129,11 @@ func bubbleOf(t *testing.T, path *fakePath, ids ...string) *bubble {
 	b.Sender = newSender(Config{
 		Seed: 3,
 		Report: func(id string, s Summary) {
-			time.Sleep(b.hold)
+			b.mu.Lock()
+			hold := b.hold
 			b.hold = 0
+			b.mu.Unlock()
+			time.Sleep(hold)
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.got[id] = append(b.got[id], s)
@@ -242,14 +256,14 @@ func TestClocks(t *testing.T) {
 				b := newBubble(t, "a")
 				time.Sleep(90 * time.Second)
 				if tt.name == "suspended" { // while a packet is under way
-					b.path.delay = 900 * ms
+					b.path.set(func(f *fakePath) { f.delay = 900 * ms })
 					time.Sleep(2 * time.Second)
 				}
 				b.mu.Lock()
 				tt.do(b)
 				b.mu.Unlock()
 				time.Sleep(2 * time.Second)
-				b.path.delay = 5 * ms
+				b.path.set(func(f *fakePath) { f.delay = 5 * ms })
 				time.Sleep(90 * time.Second)
 				b.Close()
 				all := b.of("a")
@@ -269,7 +283,9 @@ func TestClocks(t *testing.T) {
 func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, "a")
+		b.mu.Lock()
 		b.hold = 20 * time.Second
+		b.mu.Unlock()
 		time.Sleep(3 * time.Minute)
 		b.Close()
 		s := b.of("a")[1]
@@ -287,10 +303,12 @@ func TestOutage(t *testing.T) {
 		b.sessions[0].mtu = mtuProbe{}
 		b.Sender.mu.Unlock()
 		zero := time.Now()
-		b.path.drop = func(int) (bool, bool) {
-			at := time.Since(zero)
-			return false, at > 30*time.Second && at < 50*time.Second
-		}
+		b.path.set(func(f *fakePath) {
+			f.drop = func(int) (bool, bool) {
+				at := time.Since(zero)
+				return false, at > 30*time.Second && at < 50*time.Second
+			}
+		})
 		time.Sleep(2 * time.Minute)
 		b.Close()
 		s := b.of("a")[0]
@@ -331,7 +349,7 @@ func TestUnproved(t *testing.T) {
 	for proved, want := range map[bool]int{false: mostUnproved + 290/16 + 1, true: 300} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBubble(t, "a")
-			b.path.drop = func(n int) (bool, bool) { return n > 0 || !proved, false }
+			b.path.set(func(f *fakePath) { f.drop = func(n int) (bool, bool) { return n > 0 || !proved, false } })
 			time.Sleep(300 * time.Second)
 			b.Close()
 			if n := len(b.path.sent); n < want-1 || n > want+1 {
