@@ -33,7 +33,6 @@ func needsIPerf(t *testing.T) {
 // TestIPerfServers measures with real servers: the rate reaches that of the link, and both ends agree.
 func TestIPerfServers(t *testing.T) {
 	needsIPerf(t)
-	t.Parallel()
 	p := lab.NewPair(t, lab.Options{Rate: slow})
 	foreign(t, p.B, "iperf3", "-s")
 	foreign(t, p.B, "iperf", "-s")
