@@ -25,7 +25,8 @@ import (
 	"thru/internal/plan/option"
 	"thru/internal/plan/planfile"
 	"thru/internal/remote"
-	report "thru/internal/report/watch"
+	words "thru/internal/report/watch"
+	"thru/internal/sock"
 	"thru/internal/store"
 	"thru/internal/watch"
 	"thru/internal/watch/judge"
@@ -72,11 +73,28 @@ func (c *watchCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := c.say(e, report.Begun(what.wish, tasks, needs)); err != nil || c.DryRun {
-		return err
+	switch {
+	case c.JSON && c.DryRun:
+		return json.NewEncoder(e.Out).Encode(struct {
+			Schema string          `json:"schema"`
+			TCP    int             `json:"tcp_tests"` // a day, of all paths
+			Needs  []schedule.Need `json:"needs"`
+		}{record.Schema, turns(tasks), needs})
+	case !c.JSON:
+		if _, err := fmt.Fprintln(e.Out, words.Begun(what.wish, tasks, needs)); err != nil || c.DryRun {
+			return err
+		}
 	}
 	r.Link = what.link
 	return c.watch(ctx, e, r, what)
+}
+
+// turns returns the number of turns a day.
+func turns(tasks []schedule.Task) (n int) {
+	for _, t := range tasks {
+		n += t.PerDay
+	}
+	return n
 }
 
 // watch connects the parts of a watch, and runs them.
@@ -91,7 +109,7 @@ func (c *watchCmd) watch(ctx context.Context, e *env, r plan.Request, what toWat
 	if err != nil {
 		return err
 	}
-	view := &watchView{env: e, json: c.JSON, metrics: metrics.NewSet(), log: stored}
+	view := &watchView{env: e, json: c.JSON, metrics: metrics.NewSet(), log: stored, errors: map[record.Pair]string{}}
 	defer func() {
 		if err := stored.Close(); err != nil {
 			view.warn(err)
@@ -100,10 +118,10 @@ func (c *watchCmd) watch(ctx context.Context, e *env, r plan.Request, what toWat
 	if view.alarms, err = state.openAlarms(what.sinks, view); err != nil {
 		return err
 	}
-	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect, Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: state.Watch}
+	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect, Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: state.Watch, Seed: seed}
 	defer hosts.Close()
 	w, err := watch.New(watch.Config{
-		Wish: what.wish, Judge: what.judge, Seed: seed, Fleet: hosts, State: state.Judge, Past: past(ctx, stored, what.wish.Paths), Keep: view.keep, Tell: view.tell, Warn: view.warn,
+		Wish: what.wish, Judge: what.judge, Seed: seed, Fleet: hosts, State: state.Judge, Past: past(ctx, stored, what.wish.Paths), Keep: view.keep, Report: view.report, Warn: view.warn,
 		Save: func(judge []byte) {
 			if err := state.save(judge); err != nil {
 				view.warn(err)
@@ -122,6 +140,9 @@ func (c *watchCmd) watch(ctx context.Context, e *env, r plan.Request, what toWat
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.For)
 		defer cancel()
+	}
+	if err := hosts.Check(ctx, what.check); err != nil {
+		return err
 	}
 	w.Run(ctx)
 	if !c.goesOn(ctx) {
@@ -160,6 +181,7 @@ type toWatch struct {
 	judge   judge.Config
 	link    plan.Link
 	sinks   []planfile.Sink
+	check   []string // names that no plan has checked
 	connect func(ctx context.Context, name string) (*control.EndPoint, func(), error)
 }
 
@@ -170,7 +192,7 @@ func (c *watchCmd) what(ctx context.Context, e *env, r plan.Request) (toWatch, e
 		return c.planned(ctx, e, d, r)
 	}
 	alone := len(c.What) == 0
-	return toWatch{wish: c.wish(r), link: r.Link, connect: func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
+	return toWatch{wish: c.wish(r), link: r.Link, check: c.What, connect: func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
 		if name == control.Local {
 			return d.Local(ctx, alone)
 		}
@@ -249,15 +271,6 @@ func seedOf(w schedule.Wish) uint64 {
 	return h.Sum64()
 }
 
-// say prints the first line.
-func (c *watchCmd) say(e *env, line string) error {
-	if c.JSON && !c.DryRun {
-		return nil
-	}
-	_, err := fmt.Fprintln(e.Out, line)
-	return err
-}
-
 // watchView prints what a watch finds out.
 type watchView struct {
 	*env
@@ -265,7 +278,8 @@ type watchView struct {
 	metrics *metrics.Set
 	alarms  *alarms
 	log     *library.WatchLog
-	err     error // of printing
+	errors  map[record.Pair]string // the last of each pair
+	err     error                  // of printing
 }
 
 // pushEvery is how often figures are pushed.
@@ -281,7 +295,7 @@ func (c *watchCmd) beside(ctx context.Context, v *watchView) (stop func(), err e
 		if err != nil {
 			cancel()
 			wg.Wait()
-			return nil, fault.Usagef("such as --metrics 127.0.0.1:9469", "--metrics: %w", err)
+			return nil, fault.Usagef("such as --metrics 127.0.0.1:9469", "--metrics %s: %w", c.Metrics, sock.Cause(err))
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", v.metrics)
@@ -312,6 +326,12 @@ func (c *watchCmd) beside(ctx context.Context, v *watchView) (stop func(), err e
 func (v *watchView) keep(samples []record.Sample) error {
 	for _, s := range samples {
 		v.metrics.Take(s)
+		if s.Error != v.errors[s.Pair] && s.Error != "" {
+			v.Line(fmt.Sprintf("warning: %s -> %s: %s", s.From, s.To, s.Error))
+		}
+		if s.Error != "" || s.State.Judges() {
+			v.errors[s.Pair] = s.Error
+		}
 	}
 	err := v.log.Keep(samples)
 	if !v.json {
@@ -326,8 +346,8 @@ func (v *watchView) keep(samples []record.Sample) error {
 	return err
 }
 
-// tell prints an event.
-func (v *watchView) tell(x record.Event) {
+// report stores, sends and prints an event.
+func (v *watchView) report(x record.Event) {
 	v.metrics.Hear(x)
 	if err := v.log.Take(x); err != nil {
 		v.warn(err)
@@ -343,7 +363,7 @@ func (v *watchView) tell(x record.Event) {
 	if x.Kind == record.AlarmUpdated && v.alarms.same(x) {
 		return
 	}
-	if line := report.Line(x, time.Local); line != "" {
+	if line := words.Line(x, time.Local); line != "" {
 		_, err := fmt.Fprintln(v.Out, line)
 		v.err = cmp.Or(v.err, err)
 	}
@@ -363,7 +383,7 @@ func (v *watchView) end(w *watch.Watch) error {
 		return v.err
 	}
 	for _, s := range w.Standings() {
-		_, err := fmt.Fprintln(v.Out, report.Standing(s, time.Now(), time.Local))
+		_, err := fmt.Fprintln(v.Out, words.Standing(s, time.Now(), time.Local))
 		v.err = cmp.Or(v.err, err)
 	}
 	return v.err

@@ -15,7 +15,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/plan/planfile"
-	report "thru/internal/report/watch"
+	words "thru/internal/report/watch"
 	"thru/internal/watch/alert"
 	"thru/internal/watch/record"
 )
@@ -69,13 +69,15 @@ func openWatch(seed uint64) (*watchState, error) {
 	if s.unlock, err = bus.LockFile(filepath.Join(s.folder, "lock")); err != nil {
 		return nil, fault.Failf("end the other one first", "another thru watches these pairs already: %w", err)
 	}
-	text, err := os.ReadFile(s.file())
-	if err == nil {
-		err = json.Unmarshal(text, s)
+	text, err := s.read("state.json")
+	if err == nil && text != nil {
+		if err = json.Unmarshal(text, s); err != nil {
+			err = fault.Failf("remove the file: the watch begins anew", "reading the state of the watch: %s: %w", filepath.Join(s.folder, "state.json"), err)
+		}
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		s.unlock()
-		return nil, fault.Failf("remove the file: the watch begins anew", "reading the state of the watch: %s: %w", s.file(), err)
+		return nil, err
 	}
 	if s.Watch == "" {
 		s.Watch = bus.NewWatch()
@@ -83,26 +85,29 @@ func openWatch(seed uint64) (*watchState, error) {
 	return s, nil
 }
 
+// read reads a file of the state; nil: there is none.
+func (s *watchState) read(name string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(s.folder, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the state of the watch: %w", err)
+	}
+	return text, nil
+}
+
 // name returns a name that the watches of these pairs share.
 func (s *watchState) name() string { return filepath.Base(s.folder) }
 
-// file returns the file of the state.
-func (s *watchState) file() string { return filepath.Join(s.folder, "state.json") }
-
-// save writes the state, whole.
+// save writes the state.
 func (s *watchState) save(judge []byte) error {
 	s.Judge = judge
 	text, err := json.Marshal(s)
-	if err == nil {
-		err = os.WriteFile(s.file()+".part", text, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(s.file()+".part", s.file())
-	}
 	if err != nil {
 		return fmt.Errorf("keeping the state of the watch: %w", err)
 	}
-	return nil
+	return bus.WritePrivate(filepath.Join(s.folder, "state.json"), text, true)
 }
 
 // alarms sends the alarms of a watch.
@@ -114,7 +119,10 @@ type alarms struct {
 
 // openAlarms returns the sinks of a plan.
 func (s *watchState) openAlarms(sinks []planfile.Sink, v *watchView) (*alarms, error) {
-	a := &alarms{Outbox: &alert.Outbox{File: filepath.Join(s.folder, "alarms.json"), Warn: v.warn}, raised: map[string]alert.Message{}}
+	a := &alarms{Outbox: &alert.Outbox{Warn: v.warn}, raised: map[string]alert.Message{}}
+	a.Save = func(waiting []byte) error {
+		return bus.WritePrivate(filepath.Join(s.folder, "alarms.json"), waiting, true)
+	}
 	a.Done = func(s alert.Sink) { v.Line(s.Name() + " takes alarms again") }
 	for _, x := range sinks {
 		sink, err := sinkOf(x)
@@ -123,7 +131,11 @@ func (s *watchState) openAlarms(sinks []planfile.Sink, v *watchView) (*alarms, e
 		}
 		a.Sinks = append(a.Sinks, sink)
 	}
-	return a, a.Open()
+	waiting, err := s.read("alarms.json")
+	if err != nil {
+		return nil, err
+	}
+	return a, a.Open(waiting)
 }
 
 // hear sends an alarm on.
@@ -131,7 +143,7 @@ func (a *alarms) hear(e record.Event, warn func(error)) {
 	if e.Alarm == nil || e.Kind == record.Suspected {
 		return
 	}
-	m := alert.Message{Schema: record.Schema, At: e.At, Text: report.Alarm(*e.Alarm, e.At, time.Local), Alarm: *e.Alarm}
+	m := alert.Message{Schema: record.Schema, At: e.At, Text: words.Alarm(*e.Alarm, e.At, time.Local), Alarm: *e.Alarm}
 	a.mu.Lock()
 	a.raised[e.Alarm.ID] = m
 	if m.Over() {
@@ -147,7 +159,7 @@ func (a *alarms) hear(e record.Event, warn func(error)) {
 func (a *alarms) same(e record.Event) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.raised[e.Alarm.ID].Text == report.Alarm(*e.Alarm, e.At, time.Local)
+	return a.raised[e.Alarm.ID].Text == words.Alarm(*e.Alarm, e.At, time.Local)
 }
 
 // run sends until the context ends.

@@ -35,8 +35,7 @@ func (w *Watch) explainNext(ctx context.Context) {
 		return // the next turn to end calls again
 	}
 	w.asked = w.asked[1:]
-	bytes := int64(float64(path.RateBps) / 8 * w.Wish.TCPTime.Seconds() * explainTests)
-	if !w.ledger.spend(time.Now(), path.Uses, bytes) {
+	if !w.ledger.spend(time.Now(), path.Uses, w.Wish.ExplainBytes(path)) {
 		w.Warn(fmt.Errorf("watch: %s -> %s is not explained: the budget of the day is used", a.pair.From, a.pair.To))
 		w.judge.Explained(a.id, judge.Explanation{})
 		return
@@ -74,7 +73,9 @@ type ledger struct {
 func newLedger(needs []schedule.Need) *ledger {
 	l := &ledger{budget: map[string]int64{}, used: map[string]int64{}}
 	for _, n := range needs {
-		l.budget[n.Name] = n.Budget
+		if n.Budget > 0 {
+			l.budget[n.Name] = n.Budget
+		}
 	}
 	return l
 }

@@ -13,6 +13,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/stat"
+	"thru/internal/unit"
 	"thru/internal/watch/judge"
 	"thru/internal/watch/record"
 	"thru/internal/watch/schedule"
@@ -41,6 +42,7 @@ type Hosts struct {
 	Paths      []schedule.Path // to probe
 	ProbeEvery time.Duration   // between two packets of a pair; 0: no probes
 	Watch      string          // names this watch to the agents; bus.NewWatch makes one
+	Seed       uint64          // spreads the probes of a sender over their interval
 
 	mu    sync.Mutex
 	hosts map[string]*host
@@ -96,7 +98,22 @@ func (h *Hosts) end(ctx context.Context, name string) (*control.EndPoint, error)
 	}
 	x.end, x.close, x.err = h.Connect(ctx, name)
 	x.tried = time.Now()
+	if x.err == nil && x.end.Foreign {
+		x.close()
+		x.end, x.close, x.err = nil, nil, fault.Usagef("run thru serve there", "watch: %s has no agent, and a watch needs one at both ends", name)
+	}
 	return x.end, x.err
+}
+
+// Check connects end points, and returns an error for names that can never be connected. Those that are away are none: they may come.
+func (h *Hosts) Check(ctx context.Context, names []string) error {
+	errs := make([]error, len(names))
+	unit.AtMost(len(names), atOnce, func(i int) {
+		if _, err := h.end(ctx, names[i]); fault.Code(err) == fault.Usage {
+			errs[i] = err
+		}
+	})
+	return errors.Join(errs...)
 }
 
 // ends connects both ends of a pair.
@@ -225,7 +242,7 @@ func (h *Hosts) Explain(ctx context.Context, p record.Pair, since time.Time) (ju
 		return judge.Explanation{}, err
 	}
 	r := h.Traffic
-	r.Local, r.Peer, r.Link = p.From, p.To, h.Link
+	r.Local, r.Peer, r.Link, r.OneWay = p.From, p.To, h.Link, true
 	if p.To == control.Local {
 		r.Local, r.Peer, r.Reverse, r.OneWay = p.To, p.From, true, false
 	}

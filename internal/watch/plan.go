@@ -24,7 +24,7 @@ func OfPlan(p plan.Plan, w planfile.Watch, zone *time.Location) (schedule.Wish, 
 		return unit.Mapped(crossed, func(s planfile.Segment) string { return s.Name })
 	}
 	wish := schedule.Wish{
-		ProbeEvery: w.Probes, TrainPerDay: w.Trains, TCPPerDay: w.TCP, TCPTime: w.Time + ramp, BudgetBytes: w.Budget,
+		ProbeEvery: w.Probes, TCPPerDay: w.TCP, TCPTime: w.Time + ramp, BudgetBytes: w.Budget,
 		Hours: unit.Mapped(w.Hours, func(h planfile.DayHours) schedule.Hours { return utc(h, zone) }),
 	}
 	for _, step := range p.Steps {

@@ -16,12 +16,13 @@ import (
 	"thru/internal/fault"
 	"thru/internal/unit"
 	"thru/internal/watch/record"
+	"thru/internal/watch/schedule"
 )
 
 const (
 	// lease is how long agents go on without a watch, and keep the samples for it.
 	lease = 7 * 24 * time.Hour
-	// renewAfter is how often agents are told again what to probe: one that restarted has forgotten it.
+	// renewAfter is how often agents learn again what to probe: one that restarted has forgotten it.
 	renewAfter = 2 * time.Minute
 	// awayEvery is how often a pair whose sender is away gets a sample that says so.
 	awayEvery = time.Minute
@@ -29,14 +30,27 @@ const (
 	atOnce = 32
 )
 
-// probing is what one sending agent was told, and has told.
+// probing is what one sending agent knows, and has reported.
 type probing struct {
-	told   time.Time // when it was last told what to probe; zero: not on this connection
-	stored int64     // number of the last sample that was fetched
-	away   time.Time // when its pairs last got a sample that it is away
-	failed map[record.Pair]error
-	known  map[record.Pair]bus.Pair // as last told
+	assigned time.Time // when it last learned what to probe; zero: not on this connection
+	stored   int64     // number of the last sample that was fetched
+	away     time.Time // when its pairs last got a sample that it is away
+	failed   map[record.Pair]broken
+	known    map[record.Pair]bus.Pair // as last assigned
 }
+
+// broken is why a pair is not probed.
+type broken struct {
+	state  record.State
+	reason record.Reason
+	err    error
+}
+
+// away is an end whose agent cannot be reached.
+func away(err error) broken { return broken{record.NotMeasured, record.AgentAway, err} }
+
+// refused is a pair that an agent does not probe.
+func refused(err error) broken { return broken{record.Refused, record.NotPermitted, err} }
 
 // Probes implements Fleet.
 func (h *Hosts) Probes(ctx context.Context) (all []record.Sample) {
@@ -61,64 +75,65 @@ func (h *Hosts) probed() (all []record.Pair) {
 	return all
 }
 
-// probesOf fetches the samples of one sender, and tells it what to probe where it does not know.
+// probesOf fetches the samples of one sender, and assigns its pairs where it does not know them.
 func (h *Hosts) probesOf(ctx context.Context, from string) []record.Sample {
 	pairs := unit.Filtered(h.probed(), func(p record.Pair) bool { return p.From == from })
 	end, err := h.end(ctx, from)
 	h.mu.Lock()
 	x := h.hosts[from]
 	h.mu.Unlock()
-	if err == nil && time.Since(x.told) > renewAfter {
-		err = h.tellPairs(ctx, end, x, pairs)
+	if err == nil && time.Since(x.assigned) > renewAfter {
+		err = h.assign(ctx, end, x, pairs)
 	}
 	var samples []record.Sample
 	if err == nil {
 		samples, err = h.fetch(ctx, end, x)
 	}
 	if err != nil {
-		x.told = time.Time{}
-		return append(samples, x.silent(pairs, func(record.Pair) error { return err })...)
+		x.assigned = time.Time{}
+		return append(samples, x.silent(pairs, func(record.Pair) broken { return away(err) })...)
 	}
 	for i, s := range samples {
 		if s.State == record.Down && h.refusedBy(ctx, s.To) {
 			samples[i].State, samples[i].Reason = record.NotMeasured, record.AgentAway
 		}
 	}
-	broken := unit.Filtered(pairs, func(p record.Pair) bool { return x.failed[p] != nil })
-	return append(samples, x.silent(broken, func(p record.Pair) error { return x.failed[p] })...)
+	silent := unit.Filtered(pairs, func(p record.Pair) bool { return x.failed[p].err != nil })
+	return append(samples, x.silent(silent, func(p record.Pair) broken { return x.failed[p] })...)
 }
 
 // silent returns a sample without values for each of these pairs, once in a while.
-func (x *probing) silent(pairs []record.Pair, why func(record.Pair) error) (all []record.Sample) {
+func (x *probing) silent(pairs []record.Pair, why func(record.Pair) broken) (all []record.Sample) {
 	now := time.Now()
 	if len(pairs) == 0 || now.Sub(x.away) < awayEvery {
 		return nil
 	}
 	x.away = now
 	for _, p := range pairs {
-		s := record.Sample{Pair: p, Layer: record.Probe, Begin: now, ID: SampleID(p, record.Probe, now), State: record.NotMeasured, Reason: record.AgentAway}
-		err := why(p)
-		if fault.Code(err) == fault.Usage {
-			s.State, s.Reason = record.Refused, record.NotPermitted
-		}
-		all = append(all, failed(s, err))
+		b := why(p)
+		all = append(all, failed(notMeasured(schedule.Task{Pair: p, Layer: record.Probe}, now, b.state, b.reason), b.err))
 	}
 	return all
 }
 
-// tellPairs has the receivers answer, and the sender send. A receiver that cannot be asked leaves the others.
-func (h *Hosts) tellPairs(ctx context.Context, from *control.EndPoint, x *host, pairs []record.Pair) error {
-	request := bus.PairsRequest{Watch: h.Watch, LeaseNs: int64(lease)}
-	x.failed = map[record.Pair]error{}
+// assign has the receivers answer, and the sender send. A receiver that cannot be asked leaves the others.
+func (h *Hosts) assign(ctx context.Context, from *control.EndPoint, x *host, pairs []record.Pair) error {
+	request := bus.PairsRequest{Watch: h.Watch, LeaseNs: int64(lease), Seed: h.Seed}
+	x.failed = map[record.Pair]broken{}
 	if x.known == nil {
 		x.known = map[record.Pair]bus.Pair{}
 	}
 	for _, p := range pairs {
-		now, err := h.reflected(ctx, p)
+		to, err := h.end(ctx, p.To)
+		why := away(err)
 		if err == nil {
-			x.known[p] = now
-		} else if _, told := x.known[p]; !told {
-			x.failed[p] = err
+			if x.known[p], err = h.reflected(ctx, p, to, x.known[p]); err != nil {
+				why = refused(err)
+			}
+		}
+		if x.known[p].Target == "" {
+			x.failed[p] = why
+			delete(x.known, p)
 			continue
 		} // else the sender goes on: whether packets come back is what the watch is for
 		request.Pairs = append(request.Pairs, x.known[p])
@@ -128,21 +143,17 @@ func (h *Hosts) tellPairs(ctx context.Context, from *control.EndPoint, x *host, 
 		return err
 	}
 	for _, r := range reply.Refused {
-		x.failed[record.Pair{From: r.From, To: r.To}] = fault.Failf(r.Hint, "%s", r.Error)
+		x.failed[record.Pair{From: r.From, To: r.To}] = refused(fault.Failf(r.Hint, "%s", r.Error))
 	}
-	x.told = time.Now()
+	x.assigned = time.Now()
 	return nil
 }
 
-// reflected has the receiver of a pair answer, and returns what its sender must know.
-func (h *Hosts) reflected(ctx context.Context, p record.Pair) (bus.Pair, error) {
-	to, err := h.end(ctx, p.To)
-	if err != nil {
-		return bus.Pair{}, err
-	}
+// reflected has the receiver of a pair answer, and returns what its sender must know; on error what it knew before.
+func (h *Hosts) reflected(ctx context.Context, p record.Pair, to *control.EndPoint, before bus.Pair) (bus.Pair, error) {
 	reply, err := bus.Call(ctx, to, bus.Reflect, bus.ReflectRequest{Watch: h.Watch, LeaseNs: int64(lease), From: p.From, To: p.To, IntervalNs: int64(h.ProbeEvery)})
 	if err != nil {
-		return bus.Pair{}, err
+		return before, err
 	}
 	target := net.JoinHostPort(to.DataHosts[0], strconv.Itoa(reply.Port))
 	return bus.Pair{From: p.From, To: p.To, Target: target, SSID: reply.SSID, Token: reply.Token, IntervalNs: int64(h.ProbeEvery)}, nil

@@ -15,8 +15,8 @@ type watched struct {
 	detection change.Options
 }
 
-// all lists the watched metrics.
-func all() []watched {
+// watchedMetrics lists the watched metrics.
+func watchedMetrics() []watched {
 	return []watched{
 		{metric: record.Goodput, up: record.Better},
 		{metric: record.Capacity, up: record.Better, detection: change.Options{LeastPct: 5}},
@@ -43,7 +43,7 @@ type key struct {
 }
 
 func newSeries() *series {
-	return &series{watched: all(), levels: map[key]*change.Detector{}, values: map[key]*change.Discrete[float64]{}}
+	return &series{watched: watchedMetrics(), levels: map[key]*change.Detector{}, values: map[key]*change.Discrete[float64]{}}
 }
 
 // take adds a sample to the series of its pair, and returns the changes that it shows.

@@ -36,10 +36,10 @@ type Config struct {
 	Judge judge.Config
 	Fleet Fleet
 
-	Keep func([]record.Sample) error // stores samples; an error is told, and the samples still count
-	Tell func(record.Event)          // what follows from them, in order
-	Warn func(error)                 // what went wrong with the watch itself
-	Save func(state []byte)          // called once in a while, and at the end; nil: not
+	Keep   func([]record.Sample) error // stores samples; after an error, which goes to Warn, they still count
+	Report func(record.Event)          // receives what follows from them, in order
+	Warn   func(error)                 // receives what went wrong with the watch itself; called at any time
+	Save   func(state []byte)          // stores the state once a minute, and at the end; nil: nobody does
 
 	Past  iter.Seq2[record.Sample, error] // samples of earlier runs, each pair's in order: the detectors begin with them; nil: none
 	State []byte                          // of an earlier run, as Save got it; nil: none
@@ -58,15 +58,11 @@ const (
 	patience = 30 * time.Second
 	// explainTime bounds an explanation.
 	explainTime = 3 * time.Minute
-	// explainTests is how many TCP turns an explanation puts on the path at most.
-	explainTests = 12
 )
 
 // Watch is a watch that runs.
 type Watch struct {
 	Config
-	Needs []schedule.Need // what it puts on hosts, links and segments a day
-
 	table    *schedule.Table
 	judge    *judge.Judge
 	series   *series
@@ -92,7 +88,7 @@ func New(c Config) (*Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Watch{Config: c, Needs: needs, series: newSeries(), ledger: newLedger(needs), inUse: map[string]bool{}}
+	w := &Watch{Config: c, series: newSeries(), ledger: newLedger(needs), inUse: map[string]bool{}}
 	if w.table, err = schedule.New(tasks, c.Seed); err != nil {
 		return nil, err
 	}
@@ -129,7 +125,7 @@ func (w *Watch) save() {
 	w.Save(state)
 }
 
-// Standings returns how all pairs are now. It may be called only by Tell, and when Run has returned.
+// Standings returns how all pairs are now. It may be called only by Report, and when Run has returned.
 func (w *Watch) Standings() []judge.Standing { return w.judge.Standings() }
 
 // Run watches until the context ends.
@@ -172,7 +168,7 @@ func (w *Watch) Run(ctx context.Context) {
 				fetching, probed = true, now
 				w.fetch(ctx)
 			}
-			w.tell(w.judge.Tick(now))
+			w.report(w.judge.Tick(now))
 			if now.Sub(saved).Abs() >= saveEvery {
 				saved = now
 				w.save()
@@ -254,20 +250,20 @@ func (w *Watch) take(samples ...record.Sample) {
 		w.Warn(fmt.Errorf("watch: storing samples: %w", err))
 	}
 	for _, s := range samples {
-		w.tell(w.judge.Take(s))
+		w.report(w.judge.Take(s))
 		for _, c := range w.series.take(s) {
-			w.tell(w.judge.Changed(c))
+			w.report(w.judge.Changed(c))
 		}
 	}
 }
 
-// tell passes events on, and asks for the explanations that they want.
-func (w *Watch) tell(events []record.Event) {
+// report passes events on, and asks for the explanations that they want.
+func (w *Watch) report(events []record.Event) {
 	for _, e := range events {
 		if e.Kind == record.Suspected && e.Alarm.Kind != record.KindOutage { // nothing passes that could be measured
 			w.asked = append(w.asked, asked{e.Alarm.ID, e.Alarm.Pairs[0], e.Alarm.Since})
 		}
-		w.Tell(e)
+		w.Report(e)
 	}
 }
 

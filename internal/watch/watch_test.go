@@ -86,9 +86,9 @@ func watchOn(t *testing.T, f *fakeFleet, d time.Duration, change func(*Config)) 
 	c := Config{
 		Wish:  schedule.Wish{Paths: []schedule.Path{{Pair: pair, RateBps: 1e9, Uses: []string{"a", "b"}}}, ProbeEvery: time.Second, TCPPerDay: 12, TCPTime: 4 * time.Second},
 		Fleet: f, Keep: func(s []record.Sample) error { samples = append(samples, s...); return nil },
-		Tell: func(e record.Event) { events = append(events, e) },
-		Warn: func(err error) { t.Error(err) },
-		Save: func(b []byte) { state = b },
+		Report: func(e record.Event) { events = append(events, e) },
+		Warn:   func(err error) { t.Error(err) },
+		Save:   func(b []byte) { state = b },
 	}
 	if change != nil {
 		change(&c)

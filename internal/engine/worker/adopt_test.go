@@ -66,6 +66,23 @@ func udpPair(t *testing.T) (a, b net.Conn) {
 	return a, b
 }
 
+// leading returns a session of TCP that waits for its connections.
+func leading(t *testing.T) *Session {
+	t.Helper()
+	p, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	spec := measure.Spec{From: "a", To: "b", Engine: "test", Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second), Interval: int64(100 * time.Millisecond)}
+	s, err := Adopt(p, Task{Leads: true, End: engine.End{Name: "lead", Spec: spec, Sends: true, Dials: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
 // TestTakesResetConnection: a connection that the far end resets during the hand-over leaves a socket without a peer: the error says so.
 func TestTakesResetConnection(t *testing.T) {
 	t.Parallel()
@@ -76,17 +93,7 @@ func TestTakesResetConnection(t *testing.T) {
 	}
 	far.SetLinger(0)
 	far.Close()
-	p, err := Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	spec := measure.Spec{From: "a", To: "b", Engine: "test", Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second), Interval: int64(100 * time.Millisecond)}
-	s, err := Adopt(p, Task{Leads: true, End: engine.End{Name: "lead", Spec: spec, Sends: true, Dials: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := leading(t)
 	if err := s.Take(t.Context(), a); err == nil || !strings.Contains(err.Error(), "closed the connection") || fault.Hint(err) == "" {
 		t.Errorf("%v; hint %q", err, fault.Hint(err))
 	}

@@ -4,12 +4,10 @@ import (
 	"net"
 	"syscall"
 	"testing"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
 
-	"thru/internal/engine"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -92,17 +90,7 @@ func TestWineKeepsConnections(t *testing.T) {
 	if !underWine() {
 		t.Skip("Windows hands them over: TestAdopted")
 	}
-	p, err := Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	spec := measure.Spec{From: "a", To: "b", Engine: "test", Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second), Interval: int64(100 * time.Millisecond)}
-	s, err := Adopt(p, Task{Leads: true, End: engine.End{Name: "lead", Spec: spec, Sends: true, Dials: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := leading(t)
 	near, far := tcpPair(t)
 	defer far.Close()
 	if err := s.Take(t.Context(), []Conn{{Conn: near}}); err == nil || fault.Hint(err) == "" {

@@ -16,7 +16,7 @@ import (
 // Watch is the key `watch`: how `thru watch` measures the pairs of the plan, and whom it tells.
 type Watch struct {
 	Probes      time.Duration // between two packets of a pair; 0: none
-	Trains, TCP int           // turns a day; Auto: what the budget allows
+	TCP         int           // turns a day; Auto: what the budget allows
 	Time        time.Duration // that a TCP turn measures
 	Budget      int64         // bytes a day of each host and segment; 0: the default
 	Hours       []DayHours
@@ -73,15 +73,14 @@ func (f *File) Watch() Watch { return f.watch }
 
 func (f *File) readWatch() error {
 	w := &f.watch
-	*w = Watch{Probes: time.Second, Trains: Auto, TCP: Auto, Time: 3 * time.Second}
+	*w = Watch{Probes: time.Second, TCP: Auto, Time: 3 * time.Second}
 	n, ok := f.at("watch")
 	if !ok {
 		return nil
 	}
 	return f.fields(n, "watch", "", 0, []field{
 		{"probes", into(&w.Probes, func(n *node) (time.Duration, error) { return f.period(n, "probes", "1s") })},
-		{"trains", into(&w.Trains, func(n *node) (int, error) { return f.turns(n, "trains") })},
-		{"tcp", into(&w.TCP, func(n *node) (int, error) { return f.turns(n, "tcp") })},
+		{"tcp", into(&w.TCP, f.turns)},
 		{"time", into(&w.Time, func(n *node) (time.Duration, error) { return f.period(n, "time", "3s") })},
 		{"budget", into(&w.Budget, f.budget)},
 		{"hours", func(n *node) (err error) {
@@ -127,7 +126,7 @@ func (f *File) period(n *node, what, example string) (time.Duration, error) {
 }
 
 // turns reads a number of turns a day, auto, or none.
-func (f *File) turns(n *node, what string) (int, error) {
+func (f *File) turns(n *node) (int, error) {
 	switch {
 	case n.kind == textNode && n.text == "auto":
 		return Auto, nil
@@ -136,7 +135,7 @@ func (f *File) turns(n *node, what string) (int, error) {
 	}
 	x, err := strconv.Atoi(n.text)
 	if n.kind != numberNode || err != nil || x < 0 || x > mostTurns {
-		return 0, f.errorf(n, fmt.Sprintf("%s takes the number of turns a day, at most %d, or auto, or none", what, mostTurns), "%s is %s", what, n.value())
+		return 0, f.errorf(n, fmt.Sprintf("tcp takes the number of turns a day, at most %d, or auto, or none", mostTurns), "tcp is %s", n.value())
 	}
 	return x, nil
 }

@@ -15,7 +15,6 @@ link_rate: 10G
 watch:
   probes: 500ms
   tcp: 8
-  trains: none
   time: 5s
   budget: 50G
   hours: ["22:00-06:00"]
@@ -65,7 +64,7 @@ func TestWithoutWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := f.Watch(); w.Probes != time.Second || w.TCP != Auto || w.Trains != Auto || w.Time != 3*time.Second {
+	if w := f.Watch(); w.Probes != time.Second || w.TCP != Auto || w.Time != 3*time.Second {
 		t.Errorf("%+v", w)
 	}
 }

@@ -2,7 +2,9 @@
 package watch
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +14,7 @@ import (
 	"thru/internal/watch/schedule"
 )
 
-// Clock is how times of today are printed; other times have their date too.
+// How times are printed: those of the last 12 hours, and others.
 const (
 	clock = "15:04:05"
 	dated = "2006-01-02 15:04"
@@ -143,19 +145,16 @@ func Begun(w schedule.Wish, tasks []schedule.Task, needs []schedule.Need) string
 	if w.ProbeEvery > 0 {
 		how = append(how, "a probe each "+unit.Duration(int64(w.ProbeEvery)))
 	}
-	seen := map[record.Layer]bool{}
-	for _, t := range tasks {
-		if !seen[t.Layer] {
-			seen[t.Layer] = true
-			how = append(how, map[record.Layer]string{record.Train: unit.Plural(t.PerDay, "train"), record.TCP: unit.Plural(t.PerDay, "TCP test")}[t.Layer]+" a day")
-		}
+	if len(tasks) > 0 {
+		how = append(how, unit.Plural(tasks[0].PerDay, "TCP test")+" a day")
 	}
 	text += ": " + strings.Join(how, ", ")
-	var most schedule.Need
-	for _, n := range needs {
-		if n.Bytes > most.Bytes {
-			most = n
-		}
+	if len(needs) == 0 {
+		return text
+	}
+	most := slices.MaxFunc(needs, func(a, b schedule.Need) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	if most.Budget == 0 {
+		return text + fmt.Sprintf("\n%s a day at %s; TCP tests need --link-rate", unit.Size(most.Bytes), most.Name)
 	}
 	return text + fmt.Sprintf("\n%s of at most %s a day at %s", unit.Size(most.Bytes), unit.Size(most.Budget), most.Name)
 }

@@ -1,6 +1,6 @@
 // Package alert sends the alarms of a watch to people and their systems: Alertmanager, a webhook, a program, mail, the journal.
 //
-// An Outbox keeps what could not be sent, bounded and on disk, and tries again, so that neither a restart nor an outage of a sink loses an alarm. A
+// An Outbox keeps what could not be sent, bounded and across restarts, and tries again, so that neither a restart nor an outage of a sink loses an alarm. A
 // sink may get a message twice, since an answer can be lost; each message has the alarm's ID, and the time of what it reports.
 package alert
 
@@ -73,7 +73,7 @@ type Alertmanager struct{ URL string }
 func (a Alertmanager) Name() string { return "alertmanager " + a.URL }
 
 // alertLasts is how long an alert lasts at Alertmanager if it is not sent again.
-const alertLasts = 5 * repeatEvery
+const alertLasts = 5 * RepeatEvery
 
 // Send implements Sink.
 func (a Alertmanager) Send(ctx context.Context, m Message) error {

@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -19,45 +16,38 @@ const (
 	// firstPause and longestPause are between two attempts at a sink that fails.
 	firstPause   = 5 * time.Second
 	longestPause = 10 * time.Minute
-	// repeatEvery is how often Alertmanager is told that an alarm goes on.
-	repeatEvery = 2 * time.Minute
+	// RepeatEvery is how often to call Repeat.
+	RepeatEvery = 2 * time.Minute
 )
 
 // Outbox sends each message to all sinks, in order, until they take it.
 type Outbox struct {
 	Sinks []Sink
-	File  string      // where messages wait, across restarts; empty: in memory alone
-	Warn  func(error) // a sink begins to fail, or messages were left out
-	Done  func(Sink)  // a sink that failed takes messages again
+	Save  func(waiting []byte) error // stores what waits for the next run; nil: nobody does
+	Warn  func(error)                // a sink begins to fail, or messages were left out
+	Done  func(Sink)                 // a sink that failed takes messages again
 
 	mu      sync.Mutex
 	waiting map[string][]Message // by the name of the sink
 	wake    []chan struct{}
 }
 
-// Open reads what waits from the last run. It must be called first.
-func (o *Outbox) Open() error {
+// Open takes over what waits from the last run, as Save got it; nil: nothing. It must be called first.
+func (o *Outbox) Open(waiting []byte) error {
 	o.waiting = map[string][]Message{}
 	for range o.Sinks {
 		o.wake = append(o.wake, make(chan struct{}, 1))
 	}
-	if o.File == "" {
+	if waiting == nil {
 		return nil
 	}
-	text, err := os.ReadFile(o.File)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &o.waiting)
-	}
-	if err != nil {
-		return fmt.Errorf("alert: reading waiting alarms of %s: %w", o.File, err)
+	if err := json.Unmarshal(waiting, &o.waiting); err != nil {
+		return fmt.Errorf("alert: reading waiting alarms: %w", err)
 	}
 	return nil
 }
 
-// Put has a message sent. It returns an error if the message could not be written to disk; it is sent all the same.
+// Put has a message sent. It returns an error if the message could not be saved; it is sent all the same.
 func (o *Outbox) Put(m Message) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,24 +64,17 @@ func (o *Outbox) Put(m Message) error {
 		default: // it will look anyway
 		}
 	}
-	return errors.Join(left, o.write())
+	return errors.Join(left, o.save())
 }
 
-// write writes what waits to disk, whole.
-func (o *Outbox) write() error {
-	if o.File == "" {
+// save saves what waits.
+func (o *Outbox) save() error {
+	if o.Save == nil {
 		return nil
 	}
 	text, err := json.Marshal(o.waiting)
 	if err == nil {
-		err = os.MkdirAll(filepath.Dir(o.File), 0o700)
-	}
-	part := o.File + ".part"
-	if err == nil {
-		err = os.WriteFile(part, text, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(part, o.File)
+		err = o.Save(text)
 	}
 	if err != nil {
 		return fmt.Errorf("alert: keeping waiting alarms: %w", err)
@@ -106,7 +89,7 @@ func (o *Outbox) Waiting(s Sink) int {
 	return len(o.waiting[s.Name()])
 }
 
-// Repeat tells Alertmanager that alarms go on, if it has none waiting: it ends alerts that are not repeated.
+// Repeat sends alarms that go on to Alertmanager, if it has none waiting: it ends alerts that are not repeated.
 func (o *Outbox) Repeat(ctx context.Context, alarms []Message) {
 	for _, s := range o.Sinks {
 		a, is := s.(Alertmanager)
@@ -123,9 +106,6 @@ func (o *Outbox) Repeat(ctx context.Context, alarms []Message) {
 		}
 	}
 }
-
-// RepeatEvery is how often to call Repeat.
-const RepeatEvery = repeatEvery
 
 // Run sends until the context ends. What was not sent waits for the next run.
 func (o *Outbox) Run(ctx context.Context) {
@@ -192,7 +172,7 @@ func (o *Outbox) sent(s Sink, m Message) {
 	if i := slices.IndexFunc(all, func(x Message) bool { return x.At.Equal(m.At) && x.Alarm.ID == m.Alarm.ID }); i >= 0 {
 		o.waiting[s.Name()] = slices.Delete(all, i, i+1)
 	}
-	if err := o.write(); err != nil {
+	if err := o.save(); err != nil {
 		o.Warn(err)
 	}
 }

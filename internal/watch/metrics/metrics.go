@@ -5,7 +5,7 @@
 package metrics
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -136,11 +136,18 @@ func states() []record.State {
 // ContentType is the media type of Write.
 const ContentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-// Write writes all values as OpenMetrics text.
+// Write writes all values as OpenMetrics text. A slow reader delays nobody else.
 func (s *Set) Write(to io.Writer) error {
+	var b bytes.Buffer
+	s.format(&b)
+	_, err := b.WriteTo(to)
+	return err
+}
+
+// format writes all values.
+func (s *Set) format(w *bytes.Buffer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := bufio.NewWriter(to)
 	names := slices.SortedFunc(maps.Keys(s.pairs), func(a, b record.Pair) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	})
@@ -170,7 +177,6 @@ func (s *Set) Write(to io.Writer) error {
 		fmt.Fprintf(w, "thru_samples_total{layer=\"%s\"} %d\n", l, s.samples[l])
 	}
 	fmt.Fprintf(w, "# TYPE thru_samples_left_out counter\n# HELP thru_samples_left_out Samples of pairs beyond the limit of %d.\nthru_samples_left_out_total %d\n# EOF\n", mostPairs, s.dropped)
-	return w.Flush()
 }
 
 // quantiles writes one quantile of all pairs. OpenMetrics wants the values of a metric together, so that the first quantile writes all of its family.

@@ -11,20 +11,18 @@ import (
 	"thru/internal/watch/record"
 )
 
-// The costs of turns that do not depend on the link.
 const (
 	// ProbeBytes is what a probe and its reply put on the path, with the headers below them.
 	ProbeBytes = 2 * 112
 
-	// TrainBytes is what the trains of one turn put on the path: 10 of 128 full packets, and their reports.
-	TrainBytes = 10*128*1538 + 40_000
-
 	// defaultShare is the budget of a link without one of its own, relative to what it carries in a day.
 	defaultShare = 0.001
 
-	// Turns a day of a layer that the plan leaves to the budget.
-	mostTrains = 144
-	mostTCP    = 24
+	// mostTCP bounds the TCP turns a day that the plan leaves to the budget.
+	mostTCP = 24
+
+	// explainTurns is what an explanation puts on the path, in TCP turns: nine in ten take 20 s.
+	explainTurns = 6
 )
 
 // Path is a pair to be watched.
@@ -38,11 +36,10 @@ type Path struct {
 type Wish struct {
 	Paths       []Path
 	ProbeEvery  time.Duration // between two packets of a pair; 0: no probes
-	TrainPerDay int           // turns a day; Auto: what the budget allows; 0: none
-	TCPPerDay   int           // the same
+	TCPPerDay   int           // turns a day; Auto: what the budget allows beside one explanation; 0: none
 	TCPTime     time.Duration // how long a TCP turn sends, with its ramp
 	BudgetBytes int64         // a day, of each thing used; 0: 0.1% of what its links carry
-	Hours       []Hours       // of trains and TCP
+	Hours       []Hours       // of TCP turns
 }
 
 // Auto leaves the turns a day to the budget.
@@ -51,53 +48,46 @@ const Auto = -1
 // setUp is how long a turn holds its hosts beside its traffic.
 const setUp = 3 * time.Second
 
-// Need is what a watch puts on one host, link or segment a day, and what it may.
+// Need is what a watch puts on one host, link or segment a day, and what it may; a Budget of 0 is none, since no rate is known.
 type Need struct {
-	Name          string
-	Bytes, Budget int64
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes_a_day"`
+	Budget int64  `json:"budget_bytes_a_day,omitempty"`
 }
 
 // Fit returns the tasks of a wish, and what they need of each thing used, by name. It fails if the budget is too small, and says what fits.
 func Fit(w Wish) ([]Task, []Need, error) {
-	for _, p := range w.Paths {
-		if p.RateBps == 0 && (w.BudgetBytes == 0 || w.TCPPerDay != 0) {
-			return nil, nil, fault.Usagef("give link_rate, or the budget and no TCP turns", "schedule: the link rate of %s -> %s is not known, so the bytes of its turns are not", p.From, p.To)
-		}
+	if i := slices.IndexFunc(w.Paths, func(p Path) bool { return p.RateBps == 0 }); i >= 0 && w.TCPPerDay != 0 {
+		return nil, nil, fault.Usagef("give --link-rate, or link_rate in the plan; or no TCP tests: --tcp 0", "schedule: the link rate of %s -> %s is not known, so the bytes of a TCP test are not", w.Paths[i].From, w.Paths[i].To)
 	}
-	fixed := w
-	fixed.TrainPerDay, fixed.TCPPerDay = max(w.TrainPerDay, 0), max(w.TCPPerDay, 0)
-	if err := within(fixed.needs()); err != nil {
+	if w.TCPPerDay == Auto {
+		w.TCPPerDay = w.auto()
+	}
+	needs := w.needs(0)
+	if err := within(needs); err != nil {
 		return nil, nil, err
 	}
-	// Trains first: they cost least for what they tell.
-	for _, auto := range []struct {
-		asked int
-		set   *int
-		most  int
-		layer record.Layer
-	}{{w.TrainPerDay, &fixed.TrainPerDay, mostTrains, record.Train}, {w.TCPPerDay, &fixed.TCPPerDay, mostTCP, record.TCP}} {
-		if auto.asked != Auto {
-			continue
-		}
-		for *auto.set = auto.most; *auto.set > 0 && within(fixed.needs()) != nil; *auto.set-- {
-		}
-		if *auto.set == 0 {
-			*auto.set = 1
-			return nil, nil, fmt.Errorf("schedule: one turn of %s a day for each pair: %w", auto.layer, within(fixed.needs()))
-		}
-	}
-	return fixed.tasks(), fixed.needs(), nil
+	return w.tasks(), needs, nil
 }
 
-// needs returns the bytes a day of everything used, by name.
-func (w Wish) needs() []Need {
-	all := map[string]*Need{}
-	for _, p := range w.Paths {
-		var bytes int64
-		if w.ProbeEvery > 0 {
-			bytes = int64(day/w.ProbeEvery) * ProbeBytes
+// auto returns the most turns a day that leave room for an explanation; where not even one does, one without it.
+func (w Wish) auto() int {
+	for w.TCPPerDay = mostTCP; w.TCPPerDay > 1; w.TCPPerDay-- {
+		if within(w.needs(explainTurns)) == nil {
+			break
 		}
-		bytes += int64(w.TrainPerDay)*TrainBytes + int64(w.TCPPerDay)*w.tcpBytes(p)
+	}
+	return w.TCPPerDay
+}
+
+// needs returns the bytes a day of everything used, by name, with so many TCP turns more.
+func (w Wish) needs(more int) []Need {
+	all, rest := map[string]*Need{}, map[string]int64{}
+	for _, p := range w.Paths {
+		bytes := int64(w.TCPPerDay) * w.tcpBytes(p)
+		if w.ProbeEvery > 0 {
+			bytes += int64(day/w.ProbeEvery) * ProbeBytes
+		}
 		for _, name := range p.Uses {
 			n := all[name]
 			if n == nil {
@@ -105,6 +95,7 @@ func (w Wish) needs() []Need {
 				all[name] = n
 			}
 			n.Bytes += bytes
+			rest[name] = max(rest[name], int64(more)*w.tcpBytes(p))
 			if w.BudgetBytes == 0 {
 				n.Budget = max(n.Budget, int64(defaultShare*float64(p.RateBps)/8*day.Seconds()))
 			}
@@ -112,6 +103,7 @@ func (w Wish) needs() []Need {
 	}
 	var list []Need
 	for _, name := range slices.Sorted(maps.Keys(all)) {
+		all[name].Bytes += rest[name]
 		list = append(list, *all[name])
 	}
 	return list
@@ -120,12 +112,15 @@ func (w Wish) needs() []Need {
 // tcpBytes returns what a TCP turn puts on a path at most.
 func (w Wish) tcpBytes(p Path) int64 { return int64(float64(p.RateBps) / 8 * w.TCPTime.Seconds()) }
 
+// ExplainBytes returns what an explanation puts on a path.
+func (w Wish) ExplainBytes(p Path) int64 { return explainTurns * w.tcpBytes(p) }
+
 // within returns an error for the need that exceeds its budget most.
 func within(needs []Need) error {
 	share := func(n Need) float64 { return float64(n.Bytes) / float64(n.Budget) }
 	worst := Need{Budget: 1}
 	for _, n := range needs {
-		if share(n) > share(worst) {
+		if n.Budget > 0 && share(n) > share(worst) {
 			worst = n
 		}
 	}
@@ -138,15 +133,10 @@ func within(needs []Need) error {
 
 // tasks returns the turns that hold something.
 func (w Wish) tasks() []Task {
-	var all []Task
-	for _, p := range w.Paths {
-		add := func(layer record.Layer, perDay int, takes time.Duration, bytes int64) {
-			if perDay > 0 {
-				all = append(all, Task{Pair: p.Pair, Layer: layer, PerDay: perDay, Takes: takes + setUp, Uses: p.Uses, Bytes: bytes, Hours: w.Hours})
-			}
-		}
-		add(record.Train, w.TrainPerDay, time.Second, TrainBytes)
-		add(record.TCP, w.TCPPerDay, w.TCPTime, w.tcpBytes(p))
+	if w.TCPPerDay == 0 {
+		return nil
 	}
-	return all
+	return unit.Mapped(w.Paths, func(p Path) Task {
+		return Task{Pair: p.Pair, Layer: record.TCP, PerDay: w.TCPPerDay, Takes: w.TCPTime + setUp, Uses: p.Uses, Bytes: w.tcpBytes(p), Hours: w.Hours}
+	})
 }

@@ -3,7 +3,7 @@
 //
 // The table is one day (UTC) that repeats. A turn holds what it uses, such as hosts, links and declared segments, for its time and its
 // jitter, also past midnight: nothing is used twice at a time. A turn that was missed is not caught up: the next one comes at its own time.
-// Probes disturb nobody, and have a phase within their interval instead (Phases).
+// Probes disturb nobody: their senders spread them by themselves.
 package schedule
 
 import (
@@ -196,24 +196,4 @@ func (t *Table) Due(from, to time.Time) []Turn {
 	}
 	slices.SortStableFunc(due, func(a, b Turn) int { return a.Begin.Compare(b.Begin) })
 	return due
-}
-
-// Phases returns the phase within an interval for each pair, such that the pairs of each sender and those of each receiver are spread evenly, and
-// exactly so in a full mesh: with n hosts, hosts i and j have the phase (i+j)/n.
-func Phases(pairs []record.Pair, every time.Duration, seed uint64) []time.Duration {
-	var names []string
-	for _, p := range pairs {
-		names = append(names, p.From, p.To)
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	place := make(map[string]int, len(names))
-	for i, at := range rand.New(rand.NewPCG(seed, seed)).Perm(len(names)) {
-		place[names[i]] = at
-	}
-	phases := make([]time.Duration, len(pairs))
-	for i, p := range pairs {
-		phases[i] = every * time.Duration((place[p.From]+place[p.To])%len(names)) / time.Duration(len(names))
-	}
-	return phases
 }
