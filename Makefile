@@ -10,7 +10,7 @@ SIZE_BUDGET := 48
 LDFLAGS     := -s -w $(if $(VERSION),-X thru/internal/cli.Version=$(VERSION))
 # One set of flags for all that is not a test, so that what one compiles the others find.
 PLAIN       := CGO_ENABLED=0 GOFLAGS=-trimpath
-# The binary is built by bin/slim.mod: with two libraries changed, so that it is smaller and starts sooner.
+# The binary is built by bin/slim.mod: with three libraries changed, so that it is smaller and starts sooner.
 BUILD       := $(PLAIN) $(GO) build -modfile bin/slim.mod -ldflags '$(LDFLAGS)'
 # Systems that thru is built for.
 CROSS       := linux/amd64 linux/arm64 freebsd/amd64 windows/amd64 darwin/arm64 solaris/amd64 illumos/amd64

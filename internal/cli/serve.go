@@ -463,10 +463,10 @@ func (c *serveCmd) files() (func(*agent.Config), error) {
 		}
 		info, err := os.Stat(dir)
 		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is not a folder", dir)
+			return nil, fault.Usagef("--files takes existing folders", "--files: %s is not a folder", dir)
 		}
-		if err != nil {
-			return nil, fault.Usagef("--files takes existing folders", "--files: %w", err)
+		if err != nil { // a file system that is mounted late: a service manager tries again
+			return nil, fault.Failf("--files takes existing folders", "--files: %w", err)
 		}
 		f.Folders = append(f.Folders, dir)
 	}

@@ -327,13 +327,16 @@ func (c *deployCmd) survey(ctx context.Context, e *env, d *deployed) {
 			h.site, h.System, h.Plan = site, site.System, c.plan(e, site, d.Controller)
 		}
 	})
+	out := e.Out
+	if c.JSON { // the document is stdout's; the question needs its plan
+		out = e.Err
+	}
 	for _, h := range d.Hosts {
 		switch {
-		case c.JSON:
 		case h.site == nil:
-			fmt.Fprintf(e.Out, "%s: not reached\n", h.Host)
+			fmt.Fprintf(out, "%s: not reached\n", h.Host)
 		default:
-			fmt.Fprintf(e.Out, "%s (%s): %s\n", h.site.Name, h.System, h.Plan)
+			fmt.Fprintf(out, "%s (%s): %s\n", h.site.Name, h.System, h.Plan)
 		}
 	}
 }

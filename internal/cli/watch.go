@@ -118,7 +118,7 @@ func (c *watchCmd) watch(ctx context.Context, e *env, r plan.Request, what toWat
 	if view.alarms, err = state.openAlarms(what.sinks, view); err != nil {
 		return err
 	}
-	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect, Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: state.Watch, Seed: seed}
+	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect, Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: state.Watch, Seed: seed, Warn: view.warn}
 	defer hosts.Close()
 	w, err := watch.New(watch.Config{
 		Wish: what.wish, Judge: what.judge, Seed: seed, Fleet: hosts, State: state.Judge, Past: past(ctx, stored, what.wish.Paths), Keep: view.keep, Report: view.report, Warn: view.warn,

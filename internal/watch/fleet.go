@@ -42,6 +42,7 @@ type Hosts struct {
 	Paths      []schedule.Path // to probe
 	ProbeEvery time.Duration   // between two packets of a pair; 0: no probes
 	Watch      string          // names this watch to the agents; bus.NewWatch makes one
+	Warn       func(error)     // receives that an agent dropped samples
 	Seed       uint64          // spreads the probes of a sender over their interval
 
 	mu    sync.Mutex

@@ -3,12 +3,12 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"thru/internal/bus"
@@ -34,6 +34,7 @@ const (
 type probing struct {
 	assigned time.Time // when it last learned what to probe; zero: not on this connection
 	stored   int64     // number of the last sample that was fetched
+	dropped  int64     // samples that nobody fetched in time, as reported so far
 	away     time.Time // when its pairs last got a sample that it is away
 	failed   map[record.Pair]broken
 	known    map[record.Pair]bus.Pair // as last assigned
@@ -53,16 +54,16 @@ func away(err error) broken { return broken{record.NotMeasured, record.AgentAway
 func refused(err error) broken { return broken{record.Refused, record.NotPermitted, err} }
 
 // Probes implements Fleet.
-func (h *Hosts) Probes(ctx context.Context) (all []record.Sample) {
+func (h *Hosts) Probes(ctx context.Context) (all []record.Sample, more bool) {
 	var mu sync.Mutex
 	senders := unit.Unique(unit.Mapped(h.probed(), func(p record.Pair) string { return p.From }))
 	unit.AtMost(len(senders), atOnce, func(i int) {
-		samples := h.probesOf(ctx, senders[i])
+		samples, left := h.probesOf(ctx, senders[i])
 		mu.Lock()
 		defer mu.Unlock()
-		all = append(all, samples...)
+		all, more = append(all, samples...), more || left
 	})
-	return all
+	return all, more
 }
 
 // probed lists the pairs that are probed. This machine is only dialled by itself, so that nobody probes it; its own probes measure the round trip.
@@ -76,7 +77,7 @@ func (h *Hosts) probed() (all []record.Pair) {
 }
 
 // probesOf fetches the samples of one sender, and assigns its pairs where it does not know them.
-func (h *Hosts) probesOf(ctx context.Context, from string) []record.Sample {
+func (h *Hosts) probesOf(ctx context.Context, from string) (samples []record.Sample, more bool) {
 	pairs := unit.Filtered(h.probed(), func(p record.Pair) bool { return p.From == from })
 	end, err := h.end(ctx, from)
 	h.mu.Lock()
@@ -85,13 +86,12 @@ func (h *Hosts) probesOf(ctx context.Context, from string) []record.Sample {
 	if err == nil && time.Since(x.assigned) > renewAfter {
 		err = h.assign(ctx, end, x, pairs)
 	}
-	var samples []record.Sample
 	if err == nil {
-		samples, err = h.fetch(ctx, end, x)
+		samples, more, err = h.fetch(ctx, end, x)
 	}
 	if err != nil {
 		x.assigned = time.Time{}
-		return append(samples, x.silent(pairs, func(record.Pair) broken { return away(err) })...)
+		return append(samples, x.silent(pairs, func(record.Pair) broken { return away(err) })...), false
 	}
 	for i, s := range samples {
 		if s.State == record.Down && h.refusedBy(ctx, s.To) {
@@ -99,7 +99,7 @@ func (h *Hosts) probesOf(ctx context.Context, from string) []record.Sample {
 		}
 	}
 	silent := unit.Filtered(pairs, func(p record.Pair) bool { return x.failed[p].err != nil })
-	return append(samples, x.silent(silent, func(p record.Pair) broken { return x.failed[p] })...)
+	return append(samples, x.silent(silent, func(p record.Pair) broken { return x.failed[p] })...), more
 }
 
 // silent returns a sample without values for each of these pairs, once in a while.
@@ -159,26 +159,23 @@ func (h *Hosts) reflected(ctx context.Context, p record.Pair, to *control.EndPoi
 	return bus.Pair{From: p.From, To: p.To, Target: target, SSID: reply.SSID, Token: reply.Token, IntervalNs: int64(h.ProbeEvery)}, nil
 }
 
-// fetch fetches the samples that are new. The agent drops those that the last call has returned: they are stored by now.
-func (h *Hosts) fetch(ctx context.Context, from *control.EndPoint, x *host) (all []record.Sample, err error) {
-	for {
-		r, err := bus.Call(ctx, from, bus.Samples, bus.SamplesRequest{Watch: h.Watch, LeaseNs: int64(lease), Stored: x.stored})
-		if err != nil {
-			return all, err
-		}
-		for _, n := range r.Samples {
-			all, x.stored = append(all, n.Sample), n.Number
-		}
-		if !r.More || len(r.Samples) == 0 {
-			return all, nil
-		}
+// fetch fetches the next samples. The agent drops those of the last call, which are stored by now.
+func (h *Hosts) fetch(ctx context.Context, from *control.EndPoint, x *host) (all []record.Sample, more bool, err error) {
+	r, err := bus.Call(ctx, from, bus.Samples, bus.SamplesRequest{Watch: h.Watch, LeaseNs: int64(lease), Stored: x.stored})
+	for _, n := range r.Samples {
+		all, x.stored = append(all, n.Sample), n.Number
 	}
+	if r.Dropped > x.dropped {
+		h.Warn(fmt.Errorf("watch: %s dropped %d samples that nobody fetched in time", from.Name, r.Dropped-x.dropped))
+		x.dropped = r.Dropped
+	}
+	return all, r.More, err
 }
 
 // refusedBy reports whether a host is there, and its agent is not: then a lack of answers says nothing about the path.
 func (h *Hosts) refusedBy(ctx context.Context, name string) bool {
 	_, err := h.end(ctx, name)
-	return errors.Is(err, syscall.ECONNREFUSED)
+	return errors.Is(err, bus.ErrRefused)
 }
 
 // endTime bounds how long a watch that ends waits for its agents.

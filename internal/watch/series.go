@@ -19,7 +19,6 @@ type watched struct {
 func watchedMetrics() []watched {
 	return []watched{
 		{metric: record.Goodput, up: record.Better},
-		{metric: record.Capacity, up: record.Better, detection: change.Options{LeastPct: 5}},
 		{metric: record.RTTMedian, up: record.Worse, detection: change.Options{Every: 20 * time.Minute, Keep: 2016, LeastPct: 5, Least: float64(200 * time.Microsecond)}}, // four weeks, so that a weekly cycle is known
 		{metric: record.LossRatio, up: record.Worse, detection: change.Options{Every: time.Hour, Least: 0.0005}},
 		{metric: record.CPUSender, up: record.Worse, detection: change.Options{LeastPct: 10}},

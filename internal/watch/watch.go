@@ -23,8 +23,9 @@ import (
 type Fleet interface {
 	// Turn measures one turn. What fails is a sample with a state and a reason.
 	Turn(ctx context.Context, t schedule.Task) record.Sample
-	// Probes returns the summaries of probes that are new since the last call, each pair's in the order of their time.
-	Probes(ctx context.Context) []record.Sample
+	// Probes returns the next summaries of probes, each pair's in the order of their time, and whether there are more. Those of the last call
+	// are stored by then.
+	Probes(ctx context.Context) (samples []record.Sample, more bool)
 	// Explain finds out why a pair has changed, and what has changed at its hosts since the time.
 	Explain(ctx context.Context, p record.Pair, since time.Time) (judge.Explanation, error)
 }
@@ -69,7 +70,7 @@ type Watch struct {
 	ledger   *ledger
 	inUse    map[string]bool
 	done     chan finished
-	probes   chan []record.Sample
+	probes   chan fetched
 	why      chan explained
 	asked    []asked // explanations that wait for the one that runs
 	explains bool    // one runs
@@ -80,6 +81,12 @@ type Watch struct {
 type finished struct {
 	task   schedule.Task
 	sample record.Sample
+}
+
+// fetched are summaries of probes, and whether there are more.
+type fetched struct {
+	samples []record.Sample
+	more    bool
 }
 
 // New returns a watch that does not run yet. It fails if the budget is too small, or a turn does not fit beside the others.
@@ -130,7 +137,7 @@ func (w *Watch) Standings() []judge.Standing { return w.judge.Standings() }
 
 // Run watches until the context ends.
 func (w *Watch) Run(ctx context.Context) {
-	w.done, w.probes, w.why = make(chan finished), make(chan []record.Sample), make(chan explained)
+	w.done, w.probes, w.why = make(chan finished), make(chan fetched), make(chan explained)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	from := time.Now().Round(0) // the schedule goes by the wall clock
@@ -146,10 +153,12 @@ func (w *Watch) Run(ctx context.Context) {
 			w.running--
 			w.release(f.task.Uses)
 			w.take(f.sample)
-		case samples := <-w.probes:
+		case f := <-w.probes:
 			w.running--
-			fetching = false
-			w.take(samples...)
+			w.take(f.samples...)
+			if fetching = f.more; f.more {
+				w.fetch(ctx)
+			}
 		case x := <-w.why:
 			w.running--
 			w.explains = false
@@ -186,8 +195,8 @@ func (w *Watch) drain() {
 			if f.sample.State.Judges() { // a turn that the end has broken off says nothing
 				w.take(f.sample)
 			}
-		case samples := <-w.probes:
-			w.take(samples...)
+		case f := <-w.probes:
+			w.take(f.samples...)
 		case <-w.why:
 		}
 	}
@@ -237,7 +246,8 @@ func (w *Watch) fetch(ctx context.Context) {
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		w.probes <- w.Fleet.Probes(ctx)
+		samples, more := w.Fleet.Probes(ctx)
+		w.probes <- fetched{samples, more}
 	}()
 }
 

@@ -44,7 +44,7 @@ func (f *fakeFleet) Turn(ctx context.Context, t schedule.Task) record.Sample {
 }
 
 // Probes returns a summary for each minute that has passed.
-func (f *fakeFleet) Probes(context.Context) (all []record.Sample) {
+func (f *fakeFleet) Probes(context.Context) (all []record.Sample, more bool) {
 	now := time.Now().Truncate(time.Minute)
 	if f.probed.IsZero() {
 		f.probed = now
@@ -59,8 +59,12 @@ func (f *fakeFleet) Probes(context.Context) (all []record.Sample) {
 			s.State, s.Reason, s.Gaps = record.Down, record.NoAnswer, []record.Gap{{Begin: at, Lost: 60}}
 		}
 		all = append(all, s)
+		if len(all) == 7 { // as an agent sends pages
+			f.probed = f.probed.Add(time.Minute)
+			return all, true
+		}
 	}
-	return all
+	return all, false
 }
 
 func (f *fakeFleet) Explain(_ context.Context, p record.Pair, _ time.Time) (judge.Explanation, error) {

@@ -54,7 +54,7 @@ func testKnobs() []Knob {
 		{ID: Length, Scope: OfTest, Title: "message length", Linux: "-l", Needs: nothing, About: "bytes of each write",
 			Effect: "0.74 to 13.8 Gb/s if messages were small", Source: "checklist C-19; reference, causes (app-limited)",
 			Risk: none, Verify: "CPU per Gb/s of the sender falls", Checklist: []string{"C-19", "B-19"}},
-		{ID: Lean, Scope: OfTest, Title: "data path without copies", Linux: "--lean", Needs: nothing, About: "the test does less work per byte: sendfile at the sender, and the receiver's kernel discards the data",
+		{ID: Lean, Scope: OfTest, Title: "data path without copies", Linux: "--lean", Needs: nothing, About: "the test does less work per byte: the sender does not copy, and the receiver's kernel discards the data",
 			Effect: "26% more than a copying sender on loopback", Source: "measured (design, known ceilings)",
 			Risk: "real programs copy: the test shows what the path carries, not what they get", Verify: "the result names the data path of each end", Checklist: []string{"C-01", "B-07"}},
 		{ID: TestCongestion, Scope: OfTest, Title: "congestion control of the test", Linux: "-C", Needs: nothing + "; without root only those that the kernel allows", About: "as congestion-control, for the test's connections only",

@@ -197,14 +197,14 @@ var (
 // Forms of what is replaced in texts.
 var (
 	mac  = unit.Pattern(`\b[0-9a-fA-F]{2}([:-])(?:[0-9a-fA-F]{2}[:-]){4}[0-9a-fA-F]{2}\b|\b[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\b`)
-	four = unit.Pattern(`[0-9]{1,3}(?:\.[0-9]{1,3}){3}`)
+	four = unit.Pattern(`[0-9]+(?:\.[0-9]+){3}`)
 	six  = unit.Pattern(`[0-9a-fA-F]*:[0-9a-fA-F:]*:[0-9a-fA-F:.]*`)
 	home = unit.Pattern(`(/home/|/Users/|\\Users\\)[^/\\\s":]+`)
 	user = unit.Pattern(`[A-Za-z0-9._%+-]+@`)
 	id   = unit.Pattern(`\b(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[A-Z][A-Z2-7]{55})\b|\bSHA256:[A-Za-z0-9+/]{43}` +
 		`|(?i)\b(?:[a-z0-9-]+\.)+(?:com|net|org|edu|gov|corp|lan|local|internal|intranet|localdomain|arpa)\b`)
 	secret = unit.Pattern(`(?i)((?:password|passwd|passphrase|token|secret|api[_-]?key|authorization)["']?\s*[=:]\s*["']?(?:(?:bearer|basic) )?)[^\s"',;&]+` +
-		`|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*|\beyJ[\w-]+\.[\w-]+\.[\w-]+`)
+		`|(?s:-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z))|\beyJ[\w-]+\.[\w-]+\.[\w-]+`)
 )
 
 // Text returns a text without names, addresses and secrets.

@@ -91,6 +91,11 @@ func TestHostile(t *testing.T) {
 2026-11-28T12:00:11+0000 gw9 thru[7]: eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2VjcmV0LXNpZ25hdHVyZQ 5254.00ab.cdef
 2026-11-28T12:00:12+0000 gw9 thru[7]: key UBZ4KRCMTQ2YPGVC5PWE2N6OEVY2TLXSFWLX3ZDUTQ5YNN2DGA2LHRXQ, 9f86d081-884c-4d63-a159-19d1f0a1c2d3
 2026-11-28T12:00:13+0000 gw9 thru[7]: secret-db_eth0.pcap, 東京-7 and GEHEIM, secret-gonexyz
+2026-11-28T12:00:14+0000 gw9 thru[7]: BIOS 6.7.0.20190802001
+2026-11-28T12:00:15+0000 gw9 thru[7]: -----BEGIN RSA PRIVATE KEY-----
+2026-11-28T12:00:15+0000 gw9 thru[7]: DEK-Info: AES-128-CBC,00
+2026-11-28T12:00:15+0000 gw9 thru[7]: c2VjcmV0LXJzYQ
+2026-11-28T12:00:15+0000 gw9 thru[7]: -----END RSA PRIVATE KEY-----
 -----BEGIN OPENSSH PRIVATE KEY-----
 c2VjcmV0LWtleQ
 -----END OPENSSH PRIVATE KEY-----`
@@ -103,13 +108,13 @@ c2VjcmV0LWtleQ
 	for _, secret := range []string{
 		"secret-db", "geheim", "Köln", "10.20.30.", "secret-gone ", "secret-twin", "secret-fleet", "secret-own", "secret-lost", "fd00:77", "secret-home", "secret-win",
 		"secret-nas", "secret-ann", "secret-ftp", "secret-bob", "secret-corp", "secret-cloud", "secret-json", "secret-rack", "secret-token", "secret-word", "secret-bearer",
-		"eyJ", "5254", "UBZ4", "9f86d081", "東京", "GEHEIM", "c2VjcmV0LWtleQ", "gw9",
+		"eyJ", "5254", "UBZ4", "9f86d081", "東京", "GEHEIM", "c2VjcmV0LWtleQ", "c2VjcmV0LXJzYQ", "gw9",
 	} {
 		if strings.Contains(all, secret) {
 			t.Errorf("%s is in\n%s", secret, all)
 		}
 	}
-	for _, stays := range []string{"12:34:56 at name-", "5 of 7 streams", "no such host", "_eth0.pcap", "secret-gonexyz", "half a line", "4 CPUs"} {
+	for _, stays := range []string{"12:34:56 at name-", "5 of 7 streams", "no such host", "_eth0.pcap", "secret-gonexyz", "half a line", "4 CPUs", "BIOS 6.7.0.20190802001"} {
 		if !strings.Contains(all, stays) {
 			t.Errorf("%s is not in\n%s", stays, all)
 		}

@@ -125,7 +125,7 @@ var cpus = []Option{
 	{ID: "io", Key: OfTraffic, Value: dataPath(),
 		Flags: []Flag{
 			fixed(ofCPU, "-Z --zerocopy", measure.IOSendfile, "Send without copying (sendfile), as iperf3 does."),
-			fixed(ofCPU, "--lean", measure.IOLean, "Copy at neither end: sendfile, and a receiver that discards the data. Shows what the path carries without copying at the hosts."),
+			fixed(ofCPU, "--lean", measure.IOLean, "Copy at neither end: a sender without copies, and a receiver that discards the data. Shows what the path carries without copying at the hosts."),
 			{Names: "--io", Place: "NAME", Group: ofCPU, Help: "Force a data path: copy, sendfile, lean or portable; with -u gso, mmsg or portable.", Set: forcedPath},
 		},
 		IPerf: []Flag{fixed("", "-Z --zerocopy", measure.IOSendfile, "send without copying")}},

@@ -201,7 +201,7 @@ func measurables() []measurable {
 	delay := func(t string) (float64, error) { d, err := unit.ParseDuration(t); return float64(d), err }
 	share := func(t string) (float64, error) { p, err := unit.ParsePercent(t); return p / 100, err }
 	return []measurable{
-		{"goodput", record.Goodput, true, rate}, {"capacity", record.Capacity, true, rate},
+		{"goodput", record.Goodput, true, rate},
 		{"rtt", record.RTTMedian, false, delay}, {"rtt_p99", record.RTT99, false, delay}, {"rtt_loaded", record.RTTLoaded, false, delay},
 		{"delay", record.Delay, false, delay}, {"loss", record.LossRatio, false, share},
 		{"mtu", record.MTU, true, func(t string) (float64, error) { n, err := strconv.Atoi(t); return float64(n), err }},
@@ -263,7 +263,6 @@ func (f *File) maintenance(x *node) (w record.MaintenanceWindow, err error) {
 			return each(f.source, n, what, "[a]", mostHosts, func(n *node) (string, error) { return f.nameOf(n, "name") })
 		}
 	}
-	w.Measured = true
 	err = f.fields(x, "maintenance", example, 2, []field{
 		{"begin", into(&w.Begin, f.instant)}, {"end", into(&w.End, f.instant)},
 		{"every_days", into(&w.EveryDays, func(n *node) (int, error) {
@@ -274,13 +273,6 @@ func (f *File) maintenance(x *node) (w record.MaintenanceWindow, err error) {
 			return d, nil
 		})},
 		{"hosts", into(&w.Hosts, names("hosts"))}, {"segments", into(&w.Segments, names("segments"))},
-		{"measured", func(n *node) error {
-			if n.kind != boolNode {
-				return f.errorf(n, "measured takes true or false", "measured is %s", n.value())
-			}
-			w.Measured = n.text == "true"
-			return nil
-		}},
 		{"why", into(&w.Why, func(n *node) (string, error) { return f.words(n, "why", "new switch") })},
 	})
 	if err == nil && !w.Begin.Before(w.End) {

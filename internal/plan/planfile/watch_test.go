@@ -20,7 +20,7 @@ watch:
   hours: ["22:00-06:00"]
   segments: [{name: wan, between: {site: east}, and: {site: west}}]
   objectives: ["goodput >= 9G,  99% of days", "rtt <= 5ms, 99.9% of hours", availability >= 99.95%]
-  maintenance: [{begin: 2027-01-09T22:00:00Z, end: 2027-01-10T02:00:00Z, every_days: 7, hosts: [a], measured: false, why: new switch}]
+  maintenance: [{begin: 2027-01-09T22:00:00Z, end: 2027-01-10T02:00:00Z, every_days: 7, hosts: [a], why: new switch}]
   alarms: [{alertmanager: http://10.0.0.9:9093}, {webhook: "https://hooks.example/x", secret: /etc/thru/key}, {exec: [/bin/page, noc]}, {mail: noc@example.net}, {journal: journal}]
 `
 

@@ -110,7 +110,7 @@ func TestFlapping(t *testing.T) {
 
 // TestMaintenance checks that work is no alarm and no part of the availability, unless it leaves an outage behind.
 func TestMaintenance(t *testing.T) {
-	work := record.MaintenanceWindow{Begin: start().Add(5 * time.Minute), End: start().Add(15 * time.Minute), Hosts: []string{"b"}, Measured: true}
+	work := record.MaintenanceWindow{Begin: start().Add(5 * time.Minute), End: start().Add(15 * time.Minute), Hosts: []string{"b"}}
 	for _, c := range []struct {
 		name      string
 		last      int // minute of the outage that began at minute 6

@@ -12,7 +12,6 @@ type MaintenanceWindow struct {
 	EveryDays int       `json:"every_days,omitempty"` // repeats after so many days at the same local time, in the zone of Begin; 0 is once
 	Hosts     []string  `json:"hosts,omitempty"`      // without hosts and segments it is for all pairs
 	Segments  []string  `json:"segments,omitempty"`
-	Measured  bool      `json:"measured"` // its turns take place all the same
 	Why       string    `json:"why,omitempty"`
 }
 
