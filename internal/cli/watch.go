@@ -298,7 +298,7 @@ func (c *watchCmd) beside(ctx context.Context, v *watchView) (stop func(), err e
 			return nil, fault.Usagef("such as --metrics 127.0.0.1:9469", "--metrics %s: %w", c.Metrics, sock.Cause(err))
 		}
 		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", v.metrics)
+		mux.Handle("GET /metrics", metrics.Handler(v.metrics.Families))
 		server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 		wg.Go(func() { _ = server.Serve(l) }) // it ends with Close
 		context.AfterFunc(ctx, func() { _ = server.Close() })

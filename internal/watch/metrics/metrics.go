@@ -1,19 +1,15 @@
-// Package metrics offers the latest samples of a watch to monitoring systems: as text that Prometheus scrapes (OpenMetrics 1.0), and pushed by OTLP/HTTP.
+// Package metrics offers figures to monitoring systems: as text that Prometheus scrapes (OpenMetrics 1.0), and pushed by OTLP/HTTP. A Set has the latest
+// samples of a watch; agents and controllers add families of their own.
 //
 // A value has the time of its measurement, not that of the scrape, and is absent if it was not measured. Names and units follow the conventions of
-// Prometheus: base units (seconds, bytes, ratios), and the unit in the name. The labels are the two end points, so that their number is bounded by the pairs.
+// Prometheus: base units (seconds, bytes, ratios), and the unit in the name. The labels of a watch are the two end points, so that their number is bounded by the pairs.
 package metrics
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,18 +19,18 @@ import (
 // mostPairs bounds the pairs that are offered: a monitoring system suffers from too many series.
 const mostPairs = 20_000
 
-// family is a metric as monitoring systems see it.
-type family struct {
+// figure is a metric of the samples as monitoring systems see it.
+type figure struct {
 	name, unit, help string
 	of               record.Metric
 	factor           float64 // from the unit of the sample
 	quantile         string
 }
 
-// families lists the metrics, quantiles of one family in a row.
-func families() []family {
+// figures lists the metrics, quantiles of one family in a row.
+func figures() []figure {
 	const ns, bits = 1e-9, 1.0 / 8
-	return []family{
+	return []figure{
 		{"thru_goodput_bytes_per_second", "bytes_per_second", "Payload that the receiver got, in the last TCP test.", record.Goodput, bits, ""},
 		{"thru_capacity_bytes_per_second", "bytes_per_second", "Capacity of the path, by trains of packets.", record.Capacity, bits, ""},
 		{"thru_loss_ratio", "ratio", "Probes that were lost, of all.", record.LossRatio, 1, ""},
@@ -56,9 +52,9 @@ func families() []family {
 type Set struct {
 	mu      sync.Mutex
 	pairs   map[record.Pair]*latest
-	dropped int // pairs beyond mostPairs
-	alarms  int // that are raised now
-	raised  int // since the start
+	dropped int             // pairs beyond mostPairs
+	alarms  map[string]bool // that are raised now
+	raised  int             // since the start
 	samples map[record.Layer]int
 }
 
@@ -66,7 +62,6 @@ type Set struct {
 type latest struct {
 	values map[record.Metric]value
 	state  record.State
-	since  time.Time
 }
 
 // value is a measured value, and the end of its measurement.
@@ -77,7 +72,7 @@ type value struct {
 
 // NewSet returns an empty Set.
 func NewSet() *Set {
-	return &Set{pairs: map[record.Pair]*latest{}, samples: map[record.Layer]int{}}
+	return &Set{pairs: map[record.Pair]*latest{}, samples: map[record.Layer]int{}, alarms: map[string]bool{}}
 }
 
 // Take takes a sample.
@@ -111,6 +106,13 @@ func (s *Set) of(p record.Pair) *latest {
 	return x
 }
 
+// Forget removes a pair that is not watched any more.
+func (s *Set) Forget(p record.Pair) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pairs, p)
+}
+
 // Hear takes an event.
 func (s *Set) Hear(e record.Event) {
 	s.mu.Lock()
@@ -118,13 +120,13 @@ func (s *Set) Hear(e record.Event) {
 	switch e.Kind {
 	case record.StateChanged:
 		if p := s.of(*e.Pair); p != nil {
-			p.state, p.since = e.State, e.At
+			p.state = e.State
 		}
 	case record.AlarmRaised:
-		s.alarms++
+		s.alarms[e.Alarm.ID] = true
 		s.raised++
 	case record.AlarmOver:
-		s.alarms--
+		delete(s.alarms, e.Alarm.ID)
 	}
 }
 
@@ -133,105 +135,42 @@ func states() []record.State {
 	return []record.State{record.Up, record.Degraded, record.Down, record.Refused, record.Deferred, record.NotMeasured}
 }
 
-// ContentType is the media type of Write.
-const ContentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-
-// Write writes all values as OpenMetrics text. A slow reader delays nobody else.
-func (s *Set) Write(to io.Writer) error {
-	var b bytes.Buffer
-	s.format(&b)
-	_, err := b.WriteTo(to)
-	return err
-}
-
-// format writes all values.
-func (s *Set) format(w *bytes.Buffer) {
+// Families returns all values.
+func (s *Set) Families() (all []Family) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names := slices.SortedFunc(maps.Keys(s.pairs), func(a, b record.Pair) int {
+	pairs := slices.SortedFunc(maps.Keys(s.pairs), func(a, b record.Pair) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	})
-	for i, f := range families() {
+	for _, f := range figures() {
 		if f.help != "" {
-			fmt.Fprintf(w, "# TYPE %s gauge\n", f.name)
-			if f.unit != "" {
-				fmt.Fprintf(w, "# UNIT %s %s\n", f.name, f.unit)
+			all = append(all, Family{f.name, Gauge, f.unit, f.help, nil})
+		}
+		to := &all[len(all)-1]
+		for _, p := range pairs {
+			labels := []string{"from", p.From, "to", p.To}
+			if f.quantile != "" {
+				labels = append(labels, "quantile", f.quantile)
 			}
-			fmt.Fprintf(w, "# HELP %s %s\n", f.name, f.help)
-		}
-		if f.quantile != "" {
-			s.quantiles(w, i, names)
-			continue
-		}
-		for _, p := range names {
 			if v, ok := s.pairs[p].values[f.of]; ok {
-				fmt.Fprintf(w, "%s{%s} %s %s\n", f.name, labels(p), number(v.x*f.factor), seconds(v.at))
+				to.Points = append(to.Points, Point{labels, v.x * f.factor, v.at})
 			}
 		}
 	}
-	s.writeStates(w, names)
-	fmt.Fprintf(w, "# TYPE thru_alarms gauge\n# HELP thru_alarms Alarms that are raised now.\nthru_alarms %d\n", s.alarms)
-	fmt.Fprintf(w, "# TYPE thru_alarms_raised counter\n# HELP thru_alarms_raised Alarms since the start.\nthru_alarms_raised_total %d\n", s.raised)
-	fmt.Fprint(w, "# TYPE thru_samples counter\n# HELP thru_samples Turns since the start, measured or not.\n")
+	state := Family{"thru_state", StateSet, "", "State of the pair.", nil}
+	for _, p := range pairs {
+		for _, x := range states() {
+			if now := s.pairs[p].state; now != "" {
+				state.Points = append(state.Points, Point{Labels: []string{"from", p.From, "to", p.To, state.Name, string(x)}, Value: truth(now == x)})
+			}
+		}
+	}
+	turns := Family{"thru_samples", Counter, "", "Turns since the start, measured or not.", nil}
 	for _, l := range slices.Sorted(maps.Keys(s.samples)) {
-		fmt.Fprintf(w, "thru_samples_total{layer=\"%s\"} %d\n", l, s.samples[l])
+		turns.Points = append(turns.Points, Point{Labels: []string{"layer", string(l)}, Value: float64(s.samples[l])})
 	}
-	fmt.Fprintf(w, "# TYPE thru_samples_left_out counter\n# HELP thru_samples_left_out Samples of pairs beyond the limit of %d.\nthru_samples_left_out_total %d\n# EOF\n", mostPairs, s.dropped)
+	return append(all, state, turns,
+		One("thru_alarms", Gauge, "", "Alarms that are raised now.", float64(len(s.alarms))),
+		One("thru_alarms_raised", Counter, "", "Alarms since the start.", float64(s.raised)),
+		One("thru_samples_left_out", Counter, "", fmt.Sprintf("Samples of pairs beyond the limit of %d.", mostPairs), float64(s.dropped)))
 }
-
-// quantiles writes one quantile of all pairs. OpenMetrics wants the values of a metric together, so that the first quantile writes all of its family.
-func (s *Set) quantiles(w io.Writer, first int, names []record.Pair) {
-	all := families()
-	if first > 0 && all[first-1].name == all[first].name {
-		return
-	}
-	for _, p := range names {
-		for _, f := range all[first:] {
-			if f.name != all[first].name {
-				break
-			}
-			if v, ok := s.pairs[p].values[f.of]; ok {
-				fmt.Fprintf(w, "%s{%s,quantile=\"%s\"} %s %s\n", f.name, labels(p), f.quantile, number(v.x*f.factor), seconds(v.at))
-			}
-		}
-	}
-}
-
-// writeStates writes the state of each pair.
-func (s *Set) writeStates(w io.Writer, names []record.Pair) {
-	fmt.Fprint(w, "# TYPE thru_state stateset\n# HELP thru_state State of the pair.\n")
-	for _, p := range names {
-		if s.pairs[p].state == "" {
-			continue
-		}
-		for _, state := range states() {
-			on := 0
-			if s.pairs[p].state == state {
-				on = 1
-			}
-			fmt.Fprintf(w, "thru_state{%s,thru_state=\"%s\"} %d\n", labels(p), state, on)
-		}
-	}
-}
-
-// ServeHTTP implements http.Handler.
-func (s *Set) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", ContentType)
-	_ = s.Write(w) // the scraper has gone
-}
-
-// labels returns the labels of a pair.
-func labels(p record.Pair) string {
-	return fmt.Sprintf(`from="%s",to="%s"`, escaped(p.From), escaped(p.To))
-}
-
-// escaped escapes a label value (OpenMetrics 1.0, escaping).
-func escaped(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(strings.ToValidUTF8(s, "\uFFFD"))
-}
-
-// number prints a value.
-func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
-
-// seconds prints a time as OpenMetrics does: seconds since 1970, with milliseconds.
-func seconds(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }

@@ -29,17 +29,17 @@ func filled() *Set {
 }
 
 func TestWrite(t *testing.T) {
-	var b strings.Builder
-	if err := filled().Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	answer := httptest.NewRecorder()
+	own := func() []Family { return []Family{One("thru_build", Info, "", "Version.", 1, "version", "1")} }
+	Handler(own, filled().Families).ServeHTTP(answer, nil)
+	b := answer.Body
 	for _, want := range []string{
 		"# TYPE thru_goodput_bytes_per_second gauge\n# UNIT thru_goodput_bytes_per_second bytes_per_second\n",
 		`thru_goodput_bytes_per_second{from="a",to="b"} 1e+09 1777633203.000` + "\n", // the end of the test an hour before
 		`thru_round_trip_seconds{from="a",to="b",quantile="0"} 0.001 1777636860.000` + "\n" + `thru_round_trip_seconds{from="a",to="b",quantile="0.5"} 0.002`,
 		`thru_hops{from="x\"\n\\` + "\uFFFD" + `",to="b"} 3`,
 		`thru_state{from="a",to="b",thru_state="up"} 1` + "\n" + `thru_state{from="a",to="b",thru_state="degraded"} 0`,
-		"thru_alarms 1\n", `thru_samples_total{layer="tcp"} 2`,
+		"# TYPE thru_build info\n# HELP thru_build Version.\nthru_build_info{version=\"1\"} 1\n", "\nthru_alarms 1\n", `thru_samples_total{layer="tcp"} 2`,
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

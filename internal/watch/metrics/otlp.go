@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"thru/internal/fault"
-	"thru/internal/watch/record"
 )
 
 // pushTime bounds a push.
@@ -22,13 +21,7 @@ const pushTime = 10 * time.Second
 type Pusher struct {
 	URL     string // of the collector; /v1/metrics is added to an address without a path
 	Version string
-	sent    map[point]time.Time
-}
-
-// point is a value of a pair.
-type point struct {
-	record.Pair
-	of record.Metric
+	sent    map[string]time.Time // by name and labels
 }
 
 // The parts of OTLP's JSON that a gauge needs.
@@ -117,27 +110,24 @@ func (p *Pusher) address() string {
 	return strings.TrimSuffix(p.URL, "/") + "/v1/metrics"
 }
 
-// fresh returns the values that were not sent yet, and all that will then be sent.
-func (p *Pusher) fresh(s *Set) (all []otlpMetric, sent map[point]time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sent = map[point]time.Time{}
-	for _, f := range families() {
-		m := otlpMetric{Name: f.name, Description: f.help, Unit: ucum(f.unit)}
-		for pair, x := range s.pairs {
-			v, ok := x.values[f.of]
-			if !ok {
+// fresh returns the measured values that were not sent yet, and all that will then be sent.
+func (p *Pusher) fresh(s *Set) (all []otlpMetric, sent map[string]time.Time) {
+	sent = map[string]time.Time{}
+	for _, f := range s.Families() {
+		m := otlpMetric{Name: f.Name, Description: f.Help, Unit: ucum(f.Unit)}
+		for _, v := range f.Points {
+			k := f.Name + "\n" + strings.Join(v.Labels, "\n")
+			if v.At.IsZero() {
 				continue
 			}
-			k := point{pair, f.of}
-			if sent[k] = v.at; p.sent[k].Equal(v.at) {
+			if sent[k] = v.At; p.sent[k].Equal(v.At) {
 				continue
 			}
-			a := []otlpAttribute{attribute("from", pair.From), attribute("to", pair.To)}
-			if f.quantile != "" {
-				a = append(a, attribute("quantile", f.quantile))
+			x := otlpPoint{Time: strconv.FormatInt(v.At.UnixNano(), 10), Value: v.Value}
+			for i := 0; i+1 < len(v.Labels); i += 2 {
+				x.Attributes = append(x.Attributes, attribute(v.Labels[i], v.Labels[i+1]))
 			}
-			m.Gauge.Points = append(m.Gauge.Points, otlpPoint{a, strconv.FormatInt(v.at.UnixNano(), 10), v.x * f.factor})
+			m.Gauge.Points = append(m.Gauge.Points, x)
 		}
 		if len(m.Gauge.Points) > 0 {
 			all = append(all, m)
