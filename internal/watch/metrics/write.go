@@ -3,6 +3,7 @@ package metrics
 import (
 	"bytes"
 	"fmt"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ const (
 	Counter  Kind = "counter"
 	Info     Kind = "info"
 	StateSet Kind = "stateset"
+	Summary  Kind = "summary" // of quantiles: only its values have the label quantile
 )
 
 // Family is a metric with its values.
@@ -49,48 +51,103 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// ContentType is the media type of what Handler answers.
-const ContentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+// offered is how long a measured value is offered. Prometheus refuses values that are an hour older than its newest, and notes it at each scrape.
+const offered = 45 * time.Minute
+
+// format is a text format.
+type format int
+
+// Formats.
+const (
+	plain format = iota // Prometheus text format 0.0.4: for those that do not ask for another, such as curl and promtool
+	open                // OpenMetrics 1.0
+)
+
+// mediaType returns the media type of the format.
+func (f format) mediaType() string {
+	if f == open {
+		return openType + "; version=1.0.0; charset=utf-8"
+	}
+	return "text/plain; version=0.0.4; charset=utf-8"
+}
+
+// openType is the media type of OpenMetrics.
+const openType = "application/openmetrics-text"
+
+// wanted returns the format that a request asks for.
+func wanted(r *http.Request) format {
+	for _, header := range r.Header.Values("Accept") {
+		for one := range strings.SplitSeq(header, ",") {
+			if media, _, err := mime.ParseMediaType(one); err == nil && media == openType {
+				return open
+			}
+		}
+	}
+	return plain
+}
 
 // Handler answers with the metrics of all sources. A slow reader delays none of them.
 func Handler(sources ...func() []Family) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		var b bytes.Buffer
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var all []Family
 		for _, source := range sources {
-			for _, f := range source() {
-				f.write(&b)
-			}
+			all = append(all, source()...)
 		}
-		b.WriteString("# EOF\n")
-		w.Header().Set("Content-Type", ContentType)
-		_, _ = b.WriteTo(w) // the scraper has gone
+		f := wanted(r)
+		w.Header().Set("Content-Type", f.mediaType())
+		_, _ = f.text(all, time.Now()).WriteTo(w) // the scraper has gone
 	})
 }
 
-// write writes a metric as OpenMetrics text.
-func (f Family) write(w *bytes.Buffer) {
-	fmt.Fprintf(w, "# TYPE %s %s\n", f.Name, f.Kind)
-	if f.Unit != "" {
-		fmt.Fprintf(w, "# UNIT %s %s\n", f.Name, f.Unit)
+// text returns the metrics as text. Values that were measured too long before now are absent.
+func (f format) text(all []Family, now time.Time) *bytes.Buffer {
+	w := new(bytes.Buffer)
+	for _, x := range all {
+		suffix := map[Kind]string{Counter: "_total", Info: "_info"}[x.Kind]
+		name, kind := x.Name, x.Kind
+		if f == plain { // which has other names and fewer types
+			name += suffix
+			if kind == Info || kind == StateSet {
+				kind = Gauge
+			}
+		}
+		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, x.Help, name, kind)
+		if x.Unit != "" && f == open {
+			fmt.Fprintf(w, "# UNIT %s %s\n", name, x.Unit)
+		}
+		for _, p := range x.Points {
+			if p.At.IsZero() || now.Sub(p.At) < offered {
+				f.point(w, x.Name+suffix, p)
+			}
+		}
 	}
-	fmt.Fprintf(w, "# HELP %s %s\n", f.Name, f.Help)
-	for _, p := range f.Points {
-		w.WriteString(f.Name + map[Kind]string{Counter: "_total", Info: "_info"}[f.Kind])
-		for i := 0; i+1 < len(p.Labels); i += 2 {
-			fmt.Fprintf(w, `%c%s="%s"`, "{,"[min(i, 1)], p.Labels[i], escaped(p.Labels[i+1]))
-		}
-		if len(p.Labels) > 0 {
-			w.WriteByte('}')
-		}
-		w.WriteString(" " + strconv.FormatFloat(p.Value, 'g', -1, 64))
-		if !p.At.IsZero() { // seconds since 1970, with milliseconds
-			w.WriteString(" " + strconv.FormatFloat(float64(p.At.UnixMilli())/1000, 'f', 3, 64))
-		}
-		w.WriteByte('\n')
+	if f == open {
+		w.WriteString("# EOF\n")
 	}
+	return w
 }
 
-// escaped escapes a label value (OpenMetrics 1.0, escaping).
+// point writes a value.
+func (f format) point(w *bytes.Buffer, name string, p Point) {
+	w.WriteString(name)
+	for i := 0; i+1 < len(p.Labels); i += 2 {
+		fmt.Fprintf(w, `%c%s="%s"`, "{,"[min(i, 1)], p.Labels[i], escaped(p.Labels[i+1]))
+	}
+	if len(p.Labels) > 0 {
+		w.WriteByte('}')
+	}
+	w.WriteString(" " + strconv.FormatFloat(p.Value, 'g', -1, 64))
+	switch ms := p.At.UnixMilli(); {
+	case p.At.IsZero():
+	case f == open: // seconds since 1970
+		w.WriteString(" " + strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64))
+	default:
+		w.WriteString(" " + strconv.FormatInt(ms, 10))
+	}
+	w.WriteByte('\n')
+}
+
+// escaped escapes a label value, the same way in both formats.
 func escaped(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(strings.ToValidUTF8(s, "\uFFFD"))
 }
