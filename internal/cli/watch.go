@@ -120,17 +120,20 @@ func (c *watchCmd) watch(ctx context.Context, e *env, r plan.Request, what toWat
 	}
 	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect, Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: state.Watch, Seed: seed, Warn: view.warn}
 	defer hosts.Close()
-	w, err := watch.New(watch.Config{
+	var w *watch.Watch
+	w, err = watch.New(watch.Config{
 		Wish: what.wish, Judge: what.judge, Seed: seed, Fleet: hosts, State: state.Judge, Past: past(ctx, stored, what.wish.Paths), Keep: view.keep, Report: view.report, Warn: view.warn,
 		Save: func(judge []byte) {
 			if err := state.save(judge); err != nil {
 				view.warn(err)
 			}
+			view.stand(w)
 		},
 	})
 	if err != nil {
 		return err
 	}
+	view.goOn(w)
 	stop, err := c.beside(ctx, view)
 	if err != nil {
 		return err
@@ -344,6 +347,22 @@ func (v *watchView) keep(samples []record.Sample) error {
 		}{record.Schema, s})
 	}
 	return err
+}
+
+// goOn takes what the last run knew.
+func (v *watchView) goOn(w *watch.Watch) {
+	v.stand(w)
+	for _, a := range w.Alarms() {
+		v.metrics.Alarm(a)
+		v.alarms.goOn(a)
+	}
+}
+
+// stand offers how the pairs are.
+func (v *watchView) stand(w *watch.Watch) {
+	for _, s := range w.Standings() {
+		v.metrics.Stand(s.Pair, s.State, s.Goals)
+	}
 }
 
 // report stores, sends and prints an event.

@@ -143,7 +143,7 @@ func (a *alarms) hear(e record.Event, warn func(error)) {
 	if e.Alarm == nil || e.Kind == record.Suspected {
 		return
 	}
-	m := alert.Message{Schema: record.Schema, At: e.At, Text: words.Alarm(*e.Alarm, e.At, time.Local), Alarm: *e.Alarm}
+	m := message(*e.Alarm, e.At)
 	a.mu.Lock()
 	a.raised[e.Alarm.ID] = m
 	if m.Over() {
@@ -154,6 +154,14 @@ func (a *alarms) hear(e record.Event, warn func(error)) {
 		warn(err)
 	}
 }
+
+// message returns what is sent of an alarm.
+func message(a record.Alarm, at time.Time) alert.Message {
+	return alert.Message{Schema: record.Schema, At: at, Text: words.Alarm(a, at, time.Local), Alarm: a}
+}
+
+// goOn takes an alarm that the last run has sent, and that is not over.
+func (a *alarms) goOn(x record.Alarm) { a.raised[x.ID] = message(x, time.Now()) }
 
 // same reports whether an update says to a person what was said before.
 func (a *alarms) same(e record.Event) bool {
@@ -168,13 +176,13 @@ func (a *alarms) run(ctx context.Context) {
 	wg.Go(func() { a.Run(ctx) })
 	wg.Go(func() {
 		for every := time.NewTicker(alert.RepeatEvery); ; {
+			a.Repeat(ctx, a.lasting()) // at the begin those of the last run: meanwhile Alertmanager may have ended them
 			select {
 			case <-ctx.Done():
 				every.Stop()
 				return
 			case <-every.C:
 			}
-			a.Repeat(ctx, a.lasting())
 		}
 	})
 	wg.Wait()

@@ -132,8 +132,11 @@ func (w *Watch) save() {
 	w.Save(state)
 }
 
-// Standings returns how all pairs are now. It may be called only by Report, and when Run has returned.
+// Standings returns how all pairs are now. It may be called only by Report and Save, and while Run does not run.
 func (w *Watch) Standings() []judge.Standing { return w.judge.Standings() }
+
+// Alarms returns the alarms that are raised now, when Standings may be called.
+func (w *Watch) Alarms() []record.Alarm { return w.judge.Alarms() }
 
 // Run watches until the context ends.
 func (w *Watch) Run(ctx context.Context) {

@@ -66,7 +66,8 @@ func post(ctx context.Context, url string, body []byte, header map[string]string
 	return nil
 }
 
-// Alertmanager sends to Prometheus' Alertmanager by its API, version 2. Alertmanager ends an alert that is not sent again: see Outbox.Repeat.
+// Alertmanager sends to Prometheus' Alertmanager by its API, version 2. Alertmanager ends an alert that is not sent again: see Outbox.Repeat. It knows an alert by its
+// labels, so that they are those of the moment when the alarm was raised.
 type Alertmanager struct{ URL string }
 
 // Name implements Sink.
@@ -82,14 +83,6 @@ func (a Alertmanager) Send(ctx context.Context, m Message) error {
 	maps.Copy(labels, x.Labels)
 	if x.Kind == record.KindOutage {
 		labels["severity"] = "critical"
-	}
-	for k, v := range map[string]string{"host": x.Host, "segment": x.Segment} {
-		if v != "" {
-			labels[k] = v
-		}
-	}
-	if len(x.Pairs) == 1 {
-		labels["from"], labels["to"] = x.Pairs[0].From, x.Pairs[0].To
 	}
 	end := m.At.Add(alertLasts)
 	if m.Over() {

@@ -30,7 +30,7 @@ var at = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 // alarm returns a message about one pair, with hostile names.
 func alarm(id string) Message {
 	return Message{Schema: record.Schema, At: at, Text: "a -> b: down since 11:59\nBcc: all@example.net", Alarm: record.Alarm{
-		ID: id, Kind: record.KindOutage, Pairs: []record.Pair{{From: "a", To: "b"}}, Host: "b", Since: at.Add(-time.Minute),
+		ID: id, Kind: record.KindOutage, Pairs: []record.Pair{{From: "a", To: "b"}}, Host: "b", Labels: map[string]string{"from": "a", "to": "b", "host": "b"}, Since: at.Add(-time.Minute),
 		Findings: []measure.Finding{{Cause: "loss", Summary: "packets are lost"}}, Facts: []record.FactChange{{Host: "b", Fact: "mtu", Before: "9000", After: "1500"}},
 	}}
 }

@@ -143,6 +143,17 @@ func TestGroupGrows(t *testing.T) {
 	if diff := cmp.Diff(want, alarms); diff != "" {
 		t.Errorf("alarms (-want +got):\n%s", diff)
 	}
+	w.fleet(pairs, 5, healthy)
+	var labels []map[string]string // others know the alarm by them
+	for _, e := range w.events {
+		if e.Kind == record.AlarmRaised || e.Kind == record.AlarmOver {
+			labels = append(labels, e.Alarm.Labels)
+		}
+	}
+	first := map[string]string{"from": "h03", "to": "h04"}
+	if diff := cmp.Diff([]map[string]string{first, first}, labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
 }
 
 // TestLayersOfGroups checks that pairs that a layer does not measure do not speak for a host: two of its three TCP pairs are most of them,

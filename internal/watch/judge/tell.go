@@ -41,12 +41,29 @@ func (j *Judge) announce(a *alarm) {
 	case a.Raised && a.News:
 		j.emitAlarm(record.AlarmUpdated, a)
 	case !a.Raised && !waits:
+		a.Raised, a.Labels = true, labels(a.Alarm)
 		j.emitAlarm(record.AlarmRaised, a)
-		a.Raised = true
 	default:
 		return
 	}
 	a.News = false
+}
+
+// labels returns what names an alarm to others: where it is as it is raised.
+func labels(a record.Alarm) map[string]string {
+	all := map[string]string{}
+	set := func(key, value string) {
+		if value != "" {
+			all[key] = value
+		}
+	}
+	set("host", a.Host)
+	set("segment", a.Segment)
+	if len(a.Pairs) == 1 {
+		set("from", a.Pairs[0].From)
+		set("to", a.Pairs[0].To)
+	}
+	return all
 }
 
 // finish ends an alarm. One that was not raised leaves silently.

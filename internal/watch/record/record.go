@@ -203,7 +203,7 @@ type Alarm struct {
 	Host     string            `json:"host,omitempty"`    // the host that all pairs share
 	Side     Side              `json:"side,omitempty"`    // if only what Host sends, or receives, is affected
 	Segment  string            `json:"segment,omitempty"` // the segment that all pairs share
-	Labels   map[string]string `json:"labels,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`  // host, segment, from and to as it was raised: they name it to others, and stay
 	Since    time.Time         `json:"since"`
 	End      time.Time         `json:"end,omitzero"` // when it was over
 	Changes  []Change          `json:"changes,omitempty"`
