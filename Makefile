@@ -24,7 +24,8 @@ RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Packages that start nothing beside themselves (arch_test.go): no race can be in them.
 SEQUENTIAL  := . docs bench interop truth internal/cause/... internal/compare internal/doc/... internal/iperfdoc internal/measure \
 	internal/nets internal/place internal/plan/... internal/published internal/report/... internal/runs internal/stat/... \
-	internal/capture internal/capture/frame internal/capture/pcapfile internal/capture/trace internal/host/pcie internal/transfer/stage
+	internal/capture internal/capture/frame internal/capture/pcapfile internal/capture/trace internal/host/pcie internal/transfer/stage \
+	internal/watch/judge internal/watch/record internal/watch/schedule
 # Packages whose tests arm64 runs: system calls, what is read from the kernel, byte order. qemu-user 7.2 lacks what the tests
 # that are left out need: TCP_INFO, TCP_SAVED_SYN, SO_TIMESTAMPNS and SO_MAX_PACING_RATE, netlink of sockets, devices and
 # nftables, ETHTOOL, and calls whose buffer is shorter than their length (lean). It is too slow for 64 streams, for datagrams
