@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -394,6 +395,14 @@ func tuneInterrupted(t *testing.T) {
 		want := map[hostKnob]string{at("peer", knob.Backlog): "1000", at("peer", knob.TCPRmem): "small", at(Local, knob.TSO): "on", at(Local, knob.TxQueueLen): "1000"}
 		if kept["tso@local"] == measure.Kept {
 			want[at(Local, knob.TSO)] = "off"
+		}
+		if strings.Contains(err.Error(), "no change is kept") != !slices.Contains(slices.Collect(maps.Values(kept)), measure.Kept) {
+			t.Errorf("step %d: %v, but %v", n, err, kept)
+		}
+		for _, a := range doc.Tuning.Attempts {
+			if strings.Contains(err.Error(), a.Title) != (a.Outcome == measure.Kept) {
+				t.Errorf("step %d: %v, but %s: %s", n, err, a.Title, a.Outcome)
+			}
 		}
 		if got := w.now(); !reflect.DeepEqual(got, want) || !w.agents[Local].orderly() || !w.agents["peer"].orderly() {
 			t.Errorf("step %d: %v, %v", n, got, kept)
