@@ -227,7 +227,7 @@ func TestNature(t *testing.T) {
 	d := New(Options{})
 	found := hourly(d, 2000, scatter(func(h int) float64 { return step(300, 1<<30, 1, 1-0.2*float64(h/30%2))(h) }))
 	if n := len(found); n < 2 || found[n-1].Found.After(monday().Add(1400*time.Hour)) {
-		t.Errorf("%d changes, the last %+v", n, found[n-1])
+		t.Errorf("%d changes: %+v", n, found)
 	}
 }
 
