@@ -99,7 +99,7 @@ func TestNameBook(t *testing.T) {
 	now := time.Now()
 	claim := func(b *bus.NameBook, name, key string, want bool) {
 		t.Helper()
-		refused, err := b.Claim(name, key, now)
+		refused, err := b.Claim(name, key, map[string]string{"owner": key}, now)
 		if err != nil || (refused == "") != want {
 			t.Errorf("%s for %s...: %q, %v", name, key[:4], refused, err)
 		}
@@ -137,10 +137,10 @@ func TestNameBook(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := again.Claim("c", keyA, now); !errors.Is(err, os.ErrNotExist) {
+	if _, err := again.Claim("c", keyA, nil, now); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a name that cannot be kept: %v", err)
 	}
-	if _, err := again.Claim("c", keyB, now); err == nil {
+	if _, err := again.Claim("c", keyB, nil, now); err == nil {
 		t.Error("a name was given that cannot be kept")
 	}
 }

@@ -27,8 +27,9 @@ type NameBook struct {
 
 // pin is the owner of a name.
 type pin struct {
-	Key    string    `json:"key"`
-	SeenAt time.Time `json:"seen_at"`
+	Key    string            `json:"key"`
+	SeenAt time.Time         `json:"seen_at"`
+	Labels map[string]string `json:"labels,omitempty"` // so that plans select hosts that are away after a restart
 }
 
 // bookDoc is the form of bookFile.
@@ -64,7 +65,7 @@ func OpenNameBook(dir string) (*NameBook, error) {
 
 // Claim gives a name to the key that has it, or to the first that asks. refused says
 // why the key may not have it.
-func (b *NameBook) Claim(name, key string, now time.Time) (refused string, err error) {
+func (b *NameBook) Claim(name, key string, labels map[string]string, now time.Time) (refused string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old, taken := b.names[name]
@@ -72,8 +73,7 @@ func (b *NameBook) Claim(name, key string, now time.Time) (refused string, err e
 		return fmt.Sprintf("another host owns the name %s (key %s...)", name, old.Key[:8]), nil
 	}
 	if taken {
-		old.SeenAt = now
-		b.names[name], b.unsaved = old, true
+		b.names[name], b.unsaved = pin{key, now, labels}, true
 		return "", nil
 	}
 	previous := ""
@@ -87,11 +87,11 @@ func (b *NameBook) Claim(name, key string, now time.Time) (refused string, err e
 		return "the controller has no room for more names; remove old ones: thru hosts CONTROLLER --forget NAME", nil
 	}
 	delete(b.names, previous)
-	b.names[name] = pin{key, now}
+	b.names[name] = pin{key, now, labels}
 	if err := b.save(); err != nil {
 		delete(b.names, name)
 		if previous != "" {
-			b.names[previous] = pin{key, now}
+			b.names[previous] = pin{key, now, labels}
 		}
 		return "", err
 	}
@@ -146,7 +146,7 @@ func (b *NameBook) hosts() map[string]Host {
 	defer b.mu.Unlock()
 	all := make(map[string]Host, len(b.names))
 	for name, p := range b.names {
-		all[p.Key] = Host{ID: p.Key, Name: name, SeenAt: p.SeenAt}
+		all[p.Key] = Host{ID: p.Key, Name: name, SeenAt: p.SeenAt, Labels: p.Labels}
 	}
 	return all
 }

@@ -179,7 +179,7 @@ func (r *Registry) here(m *nats.Msg) {
 		return
 	}
 	h := p.host(id, now)
-	h.Refused, err = r.conf.Book.Claim(p.Name, id, now)
+	h.Refused, err = r.conf.Book.Claim(p.Name, id, p.Labels, now)
 	if err != nil {
 		h.Refused = "the controller cannot store its name: " + err.Error()
 	}

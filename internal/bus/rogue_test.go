@@ -239,7 +239,7 @@ func TestName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if refused, err := again.Claim("bee", liar.ID(), time.Now()); refused == "" || err != nil {
+	if refused, err := again.Claim("bee", liar.ID(), nil, time.Now()); refused == "" || err != nil {
 		t.Error("the name does not stay with its key:", refused, err)
 	}
 	if err := f.Forget(t.Context(), "bee"); err != nil {

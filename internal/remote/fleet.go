@@ -38,6 +38,19 @@ type fleet struct {
 	users int
 }
 
+// find returns a host by name. One that the list of the first time does not have online may have come since.
+func (f *fleet) find(ctx context.Context, controller, name string) (bus.Host, error) {
+	h, err := FindHost(f.hosts, controller, name, time.Now())
+	if err == nil {
+		return h, nil
+	}
+	hosts, lerr := f.Hosts(ctx)
+	if lerr != nil {
+		return h, err
+	}
+	return FindHost(hosts, controller, name, time.Now())
+}
+
 // use returns the connection to a controller and the hosts that it listed when this
 // process first asked. The returned function releases it.
 func (f *fleets) use(ctx context.Context, controller string, dial func(context.Context) (*bus.Fleet, error)) (*fleet, func(), error) {
@@ -78,11 +91,17 @@ func (f *fleets) giveBack(controller string, one *fleet) {
 	}
 }
 
+// Own gives the route to the controller that this process is. It goes before a joined one of that name.
+func (n *Network) Own(controller string, r Route) { n.own = map[string]Route{controller: r} }
+
 // DialFleet connects to a joined controller as an operator.
 func (n *Network) DialFleet(ctx context.Context, controller string, c bus.FleetConfig) (*bus.Fleet, error) {
-	w, err := ControllerString(controller, bus.PrivilegeOperate)
-	if err != nil {
-		return nil, err
+	w, own := n.own[controller]
+	if !own {
+		var err error
+		if w, err = ControllerString(controller, bus.PrivilegeOperate); err != nil {
+			return nil, err
+		}
 	}
 	c.Join, c.NATS, c.Version = w.Join, w.NATS, n.version
 	return bus.DialFleet(ctx, c)
@@ -102,7 +121,7 @@ func (d Dialer) member(ctx context.Context, at, controller, name string) (*contr
 	if err != nil {
 		return nil, nil, err
 	}
-	h, err := FindHost(f.hosts, controller, name, time.Now())
+	h, err := f.find(ctx, controller, name)
 	if err != nil {
 		back()
 		return nil, nil, err
@@ -173,7 +192,7 @@ func seen(h bus.Host, now time.Time) string {
 	return fmt.Sprintf("%s ago (%s)", max(now.Sub(h.SeenAt), 0).Round(time.Second), h.SeenAt.Local().Format("2006-01-02 15:04:05"))
 }
 
-// FleetHosts lists the hosts of controllers, including offline ones: connecting shows
+// FleetHosts lists the hosts of controllers as they are now, including offline ones: connecting shows
 // that a host is offline. It omits refused hosts.
 func (n *Network) FleetHosts(ctx context.Context, controllers []string) (map[string][]planfile.Host, error) {
 	all := map[string][]planfile.Host{}
@@ -184,13 +203,16 @@ func (n *Network) FleetHosts(ctx context.Context, controllers []string) (map[str
 		if err != nil {
 			return nil, err
 		}
+		hosts, err := f.Hosts(ctx)
+		if back(); err != nil {
+			return nil, err
+		}
 		all[name] = []planfile.Host{}
-		for _, h := range f.hosts {
+		for _, h := range hosts {
 			if h.Refused == "" {
 				all[name] = append(all[name], planfile.Host{Name: h.Name, Labels: h.Labels, CPUs: h.CPUs})
 			}
 		}
-		back()
 	}
 	return all, nil
 }
