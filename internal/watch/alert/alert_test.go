@@ -149,12 +149,13 @@ func TestMail(t *testing.T) {
 
 // fake is a sink that fails until it is up.
 type fake struct {
-	mu  sync.Mutex
-	up  bool
-	got []string
+	name string
+	mu   sync.Mutex
+	up   bool
+	got  []string
 }
 
-func (f *fake) Name() string { return "fake" }
+func (f *fake) Name() string { return f.name }
 
 func (f *fake) Send(_ context.Context, m Message) error {
 	f.mu.Lock()
@@ -194,6 +195,34 @@ func TestOutbox(t *testing.T) {
 		run()
 		if strings.Join(sink.got, " ") != "1 2 3" {
 			t.Errorf("got %q", sink.got)
+		}
+	})
+}
+
+// TestChange: other sinks take over while it runs; one that stays gets what waits for it, once.
+func TestChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stays, goes, comes := &fake{name: "stays"}, &fake{name: "goes"}, &fake{name: "comes", up: true}
+		o := &Outbox{Sinks: []Sink{stays, goes}, Warn: func(error) {}}
+		if err := o.Open(nil); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go o.Run(ctx)
+		put := func(id string) {
+			if err := o.Put(alarm(id)); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Hour)
+		}
+		put("1")
+		o.Change([]Sink{stays, comes})
+		stays.up, goes.up = true, true
+		put("2")
+		cancel()
+		synctest.Wait()
+		if got := [3]string{strings.Join(stays.got, " "), strings.Join(goes.got, " "), strings.Join(comes.got, " ")}; got != [3]string{"1 2", "", "2"} || len(o.waiting["goes"]) > 0 {
+			t.Errorf("got %q, %d wait", got, len(o.waiting["goes"]))
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -30,14 +31,13 @@ type Outbox struct {
 	mu      sync.Mutex
 	waiting map[string][]Message // by the name of the sink
 	wake    []chan struct{}
+	stop    func() // ends what Run serves, which then serves the sinks of the moment
 }
 
 // Open takes over what waits from the last run, as Save got it; nil: nothing. It must be called first.
 func (o *Outbox) Open(waiting []byte) error {
 	o.waiting = map[string][]Message{}
-	for range o.Sinks {
-		o.wake = append(o.wake, make(chan struct{}, 1))
-	}
+	o.Change(o.Sinks)
 	if waiting == nil {
 		return nil
 	}
@@ -45,6 +45,22 @@ func (o *Outbox) Open(waiting []byte) error {
 		return fmt.Errorf("alert: reading waiting alarms: %w", err)
 	}
 	return nil
+}
+
+// Change replaces the sinks. What waits for those that stay is sent; the others get nothing any more.
+func (o *Outbox) Change(sinks []Sink) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Sinks, o.wake = sinks, nil
+	for range sinks {
+		o.wake = append(o.wake, make(chan struct{}, 1))
+	}
+	if o.stop != nil {
+		maps.DeleteFunc(o.waiting, func(name string, _ []Message) bool {
+			return !slices.ContainsFunc(sinks, func(s Sink) bool { return s.Name() == name })
+		})
+		o.stop()
+	}
 }
 
 // Put has a message sent. It returns an error if the message could not be saved; it is sent all the same.
@@ -91,7 +107,10 @@ func (o *Outbox) Waiting(s Sink) int {
 
 // Repeat sends alarms that go on to Alertmanager, if it has none waiting: it ends alerts that are not repeated.
 func (o *Outbox) Repeat(ctx context.Context, alarms []Message) {
-	for _, s := range o.Sinks {
+	o.mu.Lock()
+	sinks := o.Sinks
+	o.mu.Unlock()
+	for _, s := range sinks {
 		a, is := s.(Alertmanager)
 		if !is || o.Waiting(s) > 0 {
 			continue
@@ -109,11 +128,19 @@ func (o *Outbox) Repeat(ctx context.Context, alarms []Message) {
 
 // Run sends until the context ends. What was not sent waits for the next run.
 func (o *Outbox) Run(ctx context.Context) {
-	var wg sync.WaitGroup
-	for i, s := range o.Sinks {
-		wg.Go(func() { o.serve(ctx, s, o.wake[i]) })
+	for ctx.Err() == nil {
+		var wg sync.WaitGroup
+		o.mu.Lock()
+		some, stop := context.WithCancel(ctx)
+		o.stop = stop
+		for i, s := range o.Sinks {
+			wake := o.wake[i]
+			wg.Go(func() { o.serve(some, s, wake) })
+		}
+		o.mu.Unlock()
+		<-some.Done()
+		wg.Wait()
 	}
-	wg.Wait()
 }
 
 // serve sends to one sink: another that hangs does not delay it.
