@@ -118,7 +118,7 @@ func (c *watchCmd) watch(ctx context.Context, e *env, r plan.Request, what toWat
 	if view.alarms, err = state.openAlarms(what.sinks, view); err != nil {
 		return err
 	}
-	hosts := &watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect, Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: state.Watch, Seed: seed, Warn: view.warn}
+	hosts := watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect, Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: state.Watch, Seed: seed, Warn: view.warn}.Open(nil)
 	defer hosts.Close()
 	var w *watch.Watch
 	w, err = watch.New(watch.Config{

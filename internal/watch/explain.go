@@ -55,14 +55,7 @@ func (w *Watch) explainNext(ctx context.Context) {
 }
 
 // path returns what the plan says of a pair.
-func (w *Watch) path(p record.Pair) schedule.Path {
-	for _, x := range w.Wish.Paths {
-		if x.Pair == p {
-			return x
-		}
-	}
-	return schedule.Path{Pair: p}
-}
+func (w *Watch) path(p record.Pair) schedule.Path { return w.paths[p] }
 
 // ledger counts the bytes of a day.
 type ledger struct {
@@ -70,14 +63,14 @@ type ledger struct {
 	day          time.Time
 }
 
-func newLedger(needs []schedule.Need) *ledger {
-	l := &ledger{budget: map[string]int64{}, used: map[string]int64{}}
+// bound sets the budgets.
+func (l *ledger) bound(needs []schedule.Need) {
+	l.budget = map[string]int64{}
 	for _, n := range needs {
 		if n.Budget > 0 {
 			l.budget[n.Name] = n.Budget
 		}
 	}
-	return l
 }
 
 // spend books bytes to all that a turn uses, unless the budget of one of them does not allow it.

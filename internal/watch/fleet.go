@@ -45,15 +45,31 @@ type Hosts struct {
 	Warn       func(error)     // receives that an agent dropped samples
 	Seed       uint64          // spreads the probes of a sender over their interval
 
+	At map[string]string // where the plan has the end points: one that has moved is connected again
+	*pool
+}
+
+// pool is what stays when the plan changes.
+type pool struct {
 	mu    sync.Mutex
 	hosts map[string]*host
 	past  map[record.Pair][]*measure.Document // the last TCP turns, without samples: their facts
+}
+
+// Open returns the hosts, with what the hosts of the plan before have; nil: there was none.
+func (h Hosts) Open(before *Hosts) *Hosts {
+	h.pool = &pool{hosts: map[string]*host{}, past: map[record.Pair][]*measure.Document{}}
+	if before != nil {
+		h.pool = before.pool
+	}
+	return &h
 }
 
 // host is an end point, and its connection if there is one.
 type host struct {
 	mu    sync.Mutex
 	end   *control.EndPoint
+	at    string
 	close func()
 	err   error
 	tried time.Time
@@ -69,15 +85,12 @@ func (h *Hosts) Close() {
 			x.close()
 		}
 	}
-	h.hosts = nil
+	clear(h.hosts)
 }
 
 // end returns a connected end point. A lost connection is made again.
 func (h *Hosts) end(ctx context.Context, name string) (*control.EndPoint, error) {
 	h.mu.Lock()
-	if h.hosts == nil {
-		h.hosts = map[string]*host{}
-	}
 	x := h.hosts[name]
 	if x == nil {
 		x = new(host)
@@ -87,10 +100,11 @@ func (h *Hosts) end(ctx context.Context, name string) (*control.EndPoint, error)
 
 	x.mu.Lock() // others wait for the same connection
 	defer x.mu.Unlock()
-	if x.end != nil && x.end.Client.Err() == nil {
+	moved := x.at != h.At[name]
+	if x.end != nil && x.end.Client.Err() == nil && !moved {
 		return x.end, nil
 	}
-	if x.err != nil && time.Since(x.tried) < againAfter {
+	if x.err != nil && !moved && time.Since(x.tried) < againAfter {
 		return nil, x.err
 	}
 	if x.close != nil {
@@ -98,7 +112,7 @@ func (h *Hosts) end(ctx context.Context, name string) (*control.EndPoint, error)
 		x.end, x.close = nil, nil
 	}
 	x.end, x.close, x.err = h.Connect(ctx, name)
-	x.tried = time.Now()
+	x.tried, x.at = time.Now(), h.At[name]
 	if x.err == nil && x.end.Foreign {
 		x.close()
 		x.end, x.close, x.err = nil, nil, fault.Usagef("run thru serve there", "watch: %s has no agent, and a watch needs one at both ends", name)
@@ -165,9 +179,6 @@ const remembered = 8
 func (h *Hosts) remember(p record.Pair, doc *measure.Document) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.past == nil {
-		h.past = map[record.Pair][]*measure.Document{}
-	}
 	all := append(h.past[p], measure.WithoutSamples(doc))
 	h.past[p] = all[max(0, len(all)-remembered):]
 }

@@ -33,6 +33,7 @@ const (
 // probing is what one sending agent knows, and has reported.
 type probing struct {
 	assigned time.Time // when it last learned what to probe; zero: not on this connection
+	by       *Hosts    // who assigned it: after a reload it learns the new plan
 	stored   int64     // number of the last sample that was fetched
 	dropped  int64     // samples that nobody fetched in time, as reported so far
 	away     time.Time // when its pairs last got a sample that it is away
@@ -83,7 +84,7 @@ func (h *Hosts) probesOf(ctx context.Context, from string) (samples []record.Sam
 	h.mu.Lock()
 	x := h.hosts[from]
 	h.mu.Unlock()
-	if err == nil && time.Since(x.assigned) > renewAfter {
+	if err == nil && (x.by != h || time.Since(x.assigned) > renewAfter) {
 		err = h.assign(ctx, end, x, pairs)
 	}
 	if err == nil {
@@ -145,7 +146,7 @@ func (h *Hosts) assign(ctx context.Context, from *control.EndPoint, x *host, pai
 	for _, r := range reply.Refused {
 		x.failed[record.Pair{From: r.From, To: r.To}] = refused(fault.Failf(r.Hint, "%s", r.Error))
 	}
-	x.assigned = time.Now()
+	x.assigned, x.by = time.Now(), h
 	return nil
 }
 
@@ -182,15 +183,40 @@ func (h *Hosts) refusedBy(ctx context.Context, name string) bool {
 const endTime = 5 * time.Second
 
 // End has all agents forget the watch. Without it they go on for the time of their lease, and keep the samples for the next run.
-func (h *Hosts) End() {
+func (h *Hosts) End() { h.leave(nil, nil) }
+
+// Leave ends what the plan does not have any more: agents without a part in it forget the watch, and those that only receive send no more.
+func (h *Hosts) Leave() {
+	leases, sends := map[string]int64{}, map[string]bool{}
+	for _, p := range h.Paths {
+		leases[p.From], leases[p.To] = int64(lease), int64(lease)
+	}
+	for _, p := range h.probed() {
+		sends[p.From] = true
+	}
+	h.leave(leases, sends)
+}
+
+// leave has agents send no more, but these. Without a lease they forget the watch, and are disconnected.
+func (h *Hosts) leave(leases map[string]int64, sends map[string]bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
 	h.mu.Lock()
-	all := slices.Collect(maps.Values(h.hosts))
+	all := maps.Clone(h.hosts)
+	maps.DeleteFunc(h.hosts, func(name string, _ *host) bool { return leases[name] == 0 })
 	h.mu.Unlock()
-	unit.AtMost(len(all), atOnce, func(i int) {
-		if e := all[i].end; e != nil && e.Client.Err() == nil {
-			_, _ = bus.Call(ctx, e, bus.Pairs, bus.PairsRequest{Watch: h.Watch}) // its lease ends it too
+	names := slices.Collect(maps.Keys(all))
+	unit.AtMost(len(names), atOnce, func(i int) {
+		x := all[names[i]]
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.end == nil || sends[names[i]] {
+			return
+		}
+		_, _ = bus.Call(ctx, x.end, bus.Pairs, bus.PairsRequest{Watch: h.Watch, LeaseNs: leases[names[i]], Seed: h.Seed}) // its lease ends it too
+		if leases[names[i]] == 0 {
+			x.close()
+			x.end, x.close = nil, nil
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"thru/internal/unit"
 	"thru/internal/watch/judge"
 	"thru/internal/watch/record"
 	"thru/internal/watch/schedule"
@@ -65,6 +66,7 @@ const (
 type Watch struct {
 	Config
 	table    *schedule.Table
+	paths    map[record.Pair]schedule.Path
 	judge    *judge.Judge
 	series   *series
 	ledger   *ledger
@@ -72,9 +74,10 @@ type Watch struct {
 	done     chan finished
 	probes   chan fetched
 	why      chan explained
-	asked    []asked // explanations that wait for the one that runs
-	explains bool    // one runs
-	running  int     // goroutines that will send to a channel
+	asked    []asked     // explanations that wait for the one that runs
+	calls    chan func() // run by the loop
+	explains bool        // one runs
+	running  int         // goroutines that will send to a channel
 }
 
 // finished is a turn that has ended.
@@ -91,22 +94,13 @@ type fetched struct {
 
 // New returns a watch that does not run yet. It fails if the budget is too small, or a turn does not fit beside the others.
 func New(c Config) (*Watch, error) {
-	tasks, needs, err := schedule.Fit(c.Wish)
+	w := &Watch{Config: c, series: newSeries(), ledger: &ledger{used: map[string]int64{}}, inUse: map[string]bool{}, calls: make(chan func())}
+	set, err := w.prepare(c.Wish, c.Judge, c.Fleet)
 	if err != nil {
 		return nil, err
 	}
-	w := &Watch{Config: c, series: newSeries(), ledger: newLedger(needs), inUse: map[string]bool{}}
-	if w.table, err = schedule.New(tasks, c.Seed); err != nil {
-		return nil, err
-	}
-	if c.Judge.Every == nil {
-		c.Judge.Every = paced(tasks, c.Wish.ProbeEvery)
-	}
-	w.judge = judge.New(c.Judge)
-	if c.State != nil {
-		if w.judge, err = judge.Restore(c.Judge, c.State); err != nil {
-			return nil, fmt.Errorf("watch: reading the state of the last run: %w", err)
-		}
+	if err := set(c.State); err != nil {
+		return nil, fmt.Errorf("watch: reading the state of the last run: %w", err)
 	}
 	if c.Past != nil {
 		for s, err := range c.Past {
@@ -152,6 +146,8 @@ func (w *Watch) Run(ctx context.Context) {
 			w.drain()
 			w.save()
 			return
+		case call := <-w.calls:
+			call()
 		case f := <-w.done:
 			w.running--
 			w.release(f.task.Uses)
@@ -256,6 +252,7 @@ func (w *Watch) fetch(ctx context.Context) {
 
 // take stores and judges samples.
 func (w *Watch) take(samples ...record.Sample) {
+	samples = unit.Filtered(samples, func(s record.Sample) bool { return w.watches(s.Pair) }) // some come after a reload
 	if len(samples) == 0 {
 		return
 	}

@@ -33,7 +33,9 @@ type fakeFleet struct {
 
 func (f *fakeFleet) Turn(ctx context.Context, t schedule.Task) record.Sample {
 	begin := time.Now()
-	f.turns = append(f.turns, begin)
+	if t.Pair == pair {
+		f.turns = append(f.turns, begin)
+	}
 	select {
 	case <-time.After(f.takes):
 	case <-ctx.Done():
@@ -204,7 +206,8 @@ func TestSlowTurn(t *testing.T) {
 }
 
 func TestLedger(t *testing.T) {
-	l := newLedger([]schedule.Need{{Name: "a", Budget: 10}, {Name: "b", Budget: 5}})
+	l := &ledger{used: map[string]int64{}}
+	l.bound([]schedule.Need{{Name: "a", Budget: 10}, {Name: "b", Budget: 5}})
 	now := time.Date(2026, 1, 1, 23, 0, 0, 0, time.UTC)
 	for i, c := range []struct {
 		at    time.Time
