@@ -91,19 +91,25 @@ func TestFlapping(t *testing.T) {
 		w.minute(s)
 		w.minutes(3)
 	}
+		if now := w.judge.Standings()[0]; now.State != record.Up || now.Since.Before(w.now.Add(-4*time.Minute)) {
+			t.Errorf("at %v: %+v", w.now, now)
+		}
 	w.minutes(70)
 	alarms := slices.DeleteFunc(w.said(), func(s string) bool { return !strings.Contains(s, " outage ") || strings.Contains(s, "outage of") })
 	want := []string{"16m0s suspected outage 1 pairs flapping", "16m0s alarm-raised outage 1 pairs flapping", "2h59m0s alarm-over outage 1 pairs flapping"}
 	if diff := cmp.Diff(want, alarms); diff != "" {
 		t.Errorf("alarms (-want +got):\n%s", diff)
 	}
-	states := 0
+	states, last := 0, record.Event{}
 	for _, e := range w.events {
 		if e.Kind == record.StateChanged {
-			states++
+			states, last = states+1, e
 		}
 	}
 	if all := w.sums(ab()); len(all.Outages) != 30 || states > 2*4 {
+	if last.State != record.Up {
+		t.Errorf("the last state told is %s", line(last))
+	}
 		t.Errorf("%d outages are listed, %d states told", len(all.Outages), states)
 	}
 }

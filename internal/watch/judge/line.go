@@ -225,11 +225,13 @@ func (j *Judge) emitOutage(p *pair, k record.EventKind, at time.Time) {
 	j.emit(record.Event{Kind: k, At: at, Pair: new(p.Pair), Outage: new(*p.Outage)})
 }
 
-// say emits the state of a pair if it is news. While a problem is flapping, it is quiet.
+// say sets the state of a pair, and emits it if it is news. While a problem is flapping, nothing is emitted.
 func (j *Judge) say(p *pair, s standing, at int64) {
-	if s == p.Said || p.flaps() {
-		return
+	if s != p.Said {
+		p.Said, p.SaidAt = s, at
 	}
-	j.emit(record.Event{Kind: record.StateChanged, At: instant(at), Pair: new(p.Pair), State: s.State, Reason: s.Reason, Before: p.Said.State})
-	p.Said, p.SaidAt = s, at
+	if s != p.Told && !p.flaps() {
+		j.emit(record.Event{Kind: record.StateChanged, At: instant(at), Pair: new(p.Pair), State: s.State, Reason: s.Reason, Before: p.Told.State})
+		p.Told = s
+	}
 }

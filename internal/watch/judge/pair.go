@@ -13,8 +13,9 @@ type pair struct {
 	Lead     int             `json:"lead"`  // rank of the layer that spoke last of the state
 	Cursor   int64           `json:"cursor_ns"`
 	Stands   standing        `json:"stands"` // at the cursor
-	Said     standing        `json:"said"`   // in the last event
+	Said     standing        `json:"said"`
 	SaidAt   int64           `json:"said_at_ns"`
+	Told     standing        `json:"told"`             // in the last event; flapping withholds others
 	Unseen   []unseen        `json:"unseen,omitempty"` // not measured, and not accounted while samples may still arrive
 	Outage   *record.Outage  `json:"outage,omitempty"` // while it lasts
 	Problems []*problem      `json:"problems,omitempty"`
