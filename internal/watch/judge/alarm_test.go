@@ -247,17 +247,21 @@ func TestObjectives(t *testing.T) {
 		{"a budget spent by single turns", goal(record.PerTurn, 99.9), func(m int) bool { return m%40 == 0 && m <= 720 }, 2300, 2281, 2300, []string{
 			"12h0m0s day", "12h0m0s a>b degraded below-goal", "12h3m0s suspected objective 1 pairs", "12h3m0s a>b up",
 			"12h8m0s alarm-raised objective 1 pairs", "21h7m0s alarm-over objective 1 pairs", "36h0m0s day"}},
-		{"an availability", record.Goal{Objective: "up 99%", Metric: record.Availability, SharePct: 99, Per: record.PerTime}, func(int) bool { return false },
+		{"an availability", up, func(int) bool { return false },
 			100, 100 * 60 * 1000, 100 * 60 * 1000, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, judge.Config{Goals: func(record.Pair) []record.Goal { return []record.Goal{c.goal} }})
 			for m := range c.minutes {
-				ns := 1e6
+				s := w.sample(ab())
 				if c.bad(m) {
-					ns = 3e6
+	up := record.Goal{Objective: "up 99%", Metric: record.Availability, SharePct: 99, Per: record.PerTime}
+					s.Values[record.RTTMedian] = 3e6
+					if c.goal.Metric == record.Availability {
+						s.State, s.Reason = record.Down, record.NoAnswer
+					}
 				}
-				w.rtt(ns, 1)
+				w.minute(s)
 			}
 			w.expect(append([]string{"0s a>b up"}, c.want...)...)
 			if g := w.sums(ab()).Goals[0]; g.Kept != c.kept || g.Of != c.of {
@@ -266,3 +270,6 @@ func TestObjectives(t *testing.T) {
 		})
 	}
 }
+		{"an outage of two turns", up, func(m int) bool { return m == 60 || m == 61 }, 100, 98 * 60 * 1000, 100 * 60 * 1000, []string{
+			"1h0m0s outage", "1h0m0s a>b down no-answer", "1h2m0s outage of 2m0s", "1h2m0s a>b up",
+			"1h3m0s suspected outage 1 pairs", "1h3m0s alarm-raised outage 1 pairs", "1h5m0s alarm-over outage 1 pairs"}},

@@ -31,10 +31,11 @@ func (c *count) add(kept bool, n int64) {
 	}
 }
 
-// keeps reports whether a turn keeps the objective; known is false if it does not measure it. Nothing keeps an objective while it is down.
+// keeps reports whether a turn keeps the objective; known is false if it does not measure it, as no turn measures an availability. Nothing
+// keeps an objective while it is down.
 func (g *goal) keeps(s record.Sample) (kept, known bool) {
 	if s.State == record.Down {
-		return false, g.Metric.Layer() == s.Layer
+		return false, g.Metric != record.Availability && g.Metric.Layer() == s.Layer
 	}
 	v, known := s.Values[g.Metric]
 	return v == g.Limit || v > g.Limit == g.AtLeast, known
