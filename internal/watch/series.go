@@ -62,11 +62,11 @@ func (s *series) take(x record.Sample) (found []record.Change) {
 			d = change.New(w.detection)
 			s.levels[k] = d
 		}
-		if c, is := d.Add(x.Begin, v); is && c.Over.IsZero() {
+		if c, is := d.Add(x.Begin, v); is {
 			effect, low, high, _ := c.Percent()
 			found = append(found, record.Change{
 				Pair: x.Pair, Metric: w.metric, Since: c.Since, Earliest: c.Earliest, Latest: c.Latest, Found: c.Found, Before: c.Before, After: c.After,
-				EffectPct: effect, LowPct: low, HighPct: high, Direction: direction(w.up, c.After > c.Before), P: c.P,
+				EffectPct: effect, LowPct: low, HighPct: high, Direction: direction(w.up, c.After > c.Before), P: c.P, Over: c.Over,
 			})
 		}
 	}
@@ -81,12 +81,12 @@ func (s *series) discrete(k key, w watched, at time.Time, v float64) []record.Ch
 		s.values[k] = d
 	}
 	c, is := d.Add(at, v)
-	if !is || !c.Over.IsZero() {
+	if !is {
 		return nil
 	}
 	return []record.Change{{
 		Pair: k.Pair, Metric: k.metric, Since: c.Since, Earliest: c.Earliest, Latest: c.Latest, Found: c.Found, Before: c.Before, After: c.After,
-		Direction: direction(w.up, c.After > c.Before), P: c.P,
+		Direction: direction(w.up, c.After > c.Before), P: c.P, Over: c.Over,
 	}}
 }
 

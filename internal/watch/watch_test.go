@@ -171,6 +171,32 @@ func TestDropIsExplained(t *testing.T) {
 	})
 }
 
+// TestLoss: a loss of 0.1% shows in few minutes, yet its alarm stays until the loss is over.
+func TestLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now().Add(4 * 24 * time.Hour)
+		end := begin.Add(24 * time.Hour)
+		f := &fakeFleet{goodput: steady, takes: time.Second, loss: func(at time.Time) float64 {
+			if at.Before(begin) || !at.Before(end) || at.Minute()%17 != 0 {
+				return 0
+			}
+			return 1.0 / 60
+		}}
+		events, _ := watchFor(t, f, 6*24*time.Hour, nil)
+		alarms := slices.DeleteFunc(events, func(e record.Event) bool { return e.Alarm == nil })
+		if want := []record.EventKind{record.Suspected, record.AlarmRaised, record.AlarmOver}; !slices.Equal(kinds(alarms), want) {
+			t.Fatalf("events %v, want %v", kinds(alarms), want)
+		}
+		raised, over := alarms[1], alarms[2]
+		if c := raised.Alarm.Changes; len(c) != 1 || c[0].Metric != record.LossRatio || raised.At.Sub(begin) > 24*time.Hour {
+			t.Errorf("raised %v after the loss began: %+v", raised.At.Sub(begin), c)
+		}
+		if late := over.At.Sub(end); late < 0 || late > 24*time.Hour {
+			t.Errorf("over %v after the loss ended", late)
+		}
+	})
+}
+
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now().Add(25 * time.Hour).Truncate(time.Minute)

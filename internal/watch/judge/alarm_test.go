@@ -1,6 +1,7 @@
 package judge_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -90,10 +91,10 @@ func TestFlapping(t *testing.T) {
 		s.Gaps = []record.Gap{{Begin: w.now.Add(10 * time.Second), End: w.now.Add(20 * time.Second), Lost: 10}}
 		w.minute(s)
 		w.minutes(3)
-	}
 		if now := w.judge.Standings()[0]; now.State != record.Up || now.Since.Before(w.now.Add(-4*time.Minute)) {
 			t.Errorf("at %v: %+v", w.now, now)
 		}
+	}
 	w.minutes(70)
 	alarms := slices.DeleteFunc(w.said(), func(s string) bool { return !strings.Contains(s, " outage ") || strings.Contains(s, "outage of") })
 	want := []string{"16m0s suspected outage 1 pairs flapping", "16m0s alarm-raised outage 1 pairs flapping", "2h59m0s alarm-over outage 1 pairs flapping"}
@@ -106,10 +107,10 @@ func TestFlapping(t *testing.T) {
 			states, last = states+1, e
 		}
 	}
-	if all := w.sums(ab()); len(all.Outages) != 30 || states > 2*4 {
 	if last.State != record.Up {
 		t.Errorf("the last state told is %s", line(last))
 	}
+	if all := w.sums(ab()); len(all.Outages) != 30 || states > 2*4 {
 		t.Errorf("%d outages are listed, %d states told", len(all.Outages), states)
 	}
 }
@@ -159,7 +160,16 @@ func TestWorkBeforeAlarm(t *testing.T) {
 
 // change is a change of the round-trip time, found now.
 func (w *world) change(before, after float64, d record.Direction) record.Change {
-	return record.Change{Pair: ab(), Metric: record.RTTMedian, Since: w.now.Add(-3 * time.Minute), Found: w.now, Before: before, After: after, Direction: d}
+	since := w.now.Add(-3 * time.Minute)
+	return record.Change{Pair: ab(), Metric: record.RTTMedian, Since: since, Latest: since, Found: w.now, Before: before, After: after,
+		EffectPct: 100 * (after/before - 1), Direction: d}
+}
+
+// over is the end of a change.
+func (w *world) over(of record.Change) record.Change {
+	c := w.change(of.After, of.Before, record.Better)
+	c.Over = of.Since
+	return c
 }
 
 // rtt lets minutes go by with a round-trip time.
@@ -173,16 +183,17 @@ func (w *world) rtt(ns float64, n int) {
 
 // TestChange checks that a change is explained once, raised with its cause, and over when the level is back.
 func TestChange(t *testing.T) {
-	worse := func(w *world) string {
+	worse := func(w *world) (c record.Change, alarm string) {
 		w.rtt(1e6, 10)
-		w.keep(w.judge.Changed(w.change(1e6, 6e6, record.Worse)))
+		c = w.change(1e6, 6e6, record.Worse)
+		w.keep(w.judge.Changed(c))
 		w.rtt(6e6, 3)
 		w.expect("0s a>b up", "10m0s a>b degraded changed", "13m0s suspected change 1 pairs")
-		return w.events[len(w.events)-1].Alarm.ID
+		return c, w.events[len(w.events)-1].Alarm.ID
 	}
 	t.Run("explained", func(t *testing.T) {
 		w := newWorld(t, judge.Config{})
-		id := worse(w)
+		c, id := worse(w)
 		w.judge.Explained(id, judge.Explanation{Findings: []measure.Finding{{Cause: "path.queue"}}, Result: "r1"})
 		w.rtt(6e6, 1)
 		w.expect("14m0s alarm-raised change 1 pairs")
@@ -190,10 +201,9 @@ func TestChange(t *testing.T) {
 		if a.ID != id || len(a.Findings) != 1 || a.Result != "r1" || len(a.Changes) != 1 || a.Changes[0].After != 6e6 || !a.Since.Equal(start().Add(7*time.Minute)) {
 			t.Errorf("%+v", a)
 		}
-		w.rtt(1.1e6, 2)
-		w.rtt(5.9e6, 1)
-		w.rtt(1.1e6, 2)
+		w.rtt(1.1e6, 5) // single turns do not end it
 		w.expect()
+		w.keep(w.judge.Changed(w.over(c)))
 		w.rtt(1.1e6, 1)
 		w.expect("19m0s a>b up", "20m0s alarm-over change 1 pairs")
 	})
@@ -202,12 +212,19 @@ func TestChange(t *testing.T) {
 		worse(w)
 		w.rtt(6e6, 10)
 		w.expect("18m0s alarm-raised change 1 pairs")
-		w.keep(w.judge.Changed(w.change(1e6, 9e6, record.Worse)))
+		more := w.change(6e6, 9e6, record.Worse)
+		w.keep(w.judge.Changed(more))
 		w.rtt(9e6, 1)
 		w.expect("24m0s alarm-updated change 1 pairs")
+		if c := w.events[len(w.events)-1].Alarm.Changes; len(c) != 1 || c[0].Before != 1e6 || c[0].After != 9e6 || math.Abs(c[0].EffectPct-800) > 1e-9 {
+			t.Errorf("both changes as one: %+v", c)
+		}
+		w.keep(w.judge.Changed(w.over(more))) // back to where it was worse already
+		w.rtt(6e6, 1)
+		w.expect()
 		w.keep(w.judge.Changed(w.change(9e6, 1.2e6, record.Better)))
 		w.rtt(1.2e6, 1)
-		w.expect("24m0s a>b up", "25m0s alarm-over change 1 pairs")
+		w.expect("25m0s a>b up", "26m0s alarm-over change 1 pairs")
 	})
 	t.Run("the new normal", func(t *testing.T) {
 		w := newWorld(t, judge.Config{Accept: 2 * time.Hour})
@@ -217,9 +234,19 @@ func TestChange(t *testing.T) {
 	})
 	t.Run("gone before it was told", func(t *testing.T) {
 		w := newWorld(t, judge.Config{})
-		worse(w)
+		c, _ := worse(w)
+		w.keep(w.judge.Changed(w.over(c)))
 		w.rtt(1e6, 20)
-		w.expect("15m0s a>b up")
+		w.expect("13m0s a>b up")
+	})
+	t.Run("a better time ends", func(t *testing.T) {
+		w := newWorld(t, judge.Config{})
+		w.rtt(6e6, 10)
+		c := w.over(w.change(6e6, 1e6, record.Better))
+		c.Direction = record.Worse
+		w.keep(w.judge.Changed(c))
+		w.rtt(6e6, 20)
+		w.expect("0s a>b up")
 	})
 }
 
@@ -228,6 +255,7 @@ func TestObjectives(t *testing.T) {
 	goal := func(per record.Per, share float64) record.Goal {
 		return record.Goal{Objective: "rtt <= 2ms", Metric: record.RTTMedian, Limit: 2e6, SharePct: share, Per: per}
 	}
+	up := record.Goal{Objective: "up 99%", Metric: record.Availability, SharePct: 99, Per: record.PerTime}
 	for _, c := range []struct {
 		name     string
 		goal     record.Goal
@@ -249,13 +277,15 @@ func TestObjectives(t *testing.T) {
 			"12h8m0s alarm-raised objective 1 pairs", "21h7m0s alarm-over objective 1 pairs", "36h0m0s day"}},
 		{"an availability", up, func(int) bool { return false },
 			100, 100 * 60 * 1000, 100 * 60 * 1000, nil},
+		{"an outage of two turns", up, func(m int) bool { return m == 60 || m == 61 }, 100, 98 * 60 * 1000, 100 * 60 * 1000, []string{
+			"1h0m0s outage", "1h0m0s a>b down no-answer", "1h2m0s outage of 2m0s", "1h2m0s a>b up",
+			"1h3m0s suspected outage 1 pairs", "1h3m0s alarm-raised outage 1 pairs", "1h5m0s alarm-over outage 1 pairs"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, judge.Config{Goals: func(record.Pair) []record.Goal { return []record.Goal{c.goal} }})
 			for m := range c.minutes {
 				s := w.sample(ab())
 				if c.bad(m) {
-	up := record.Goal{Objective: "up 99%", Metric: record.Availability, SharePct: 99, Per: record.PerTime}
 					s.Values[record.RTTMedian] = 3e6
 					if c.goal.Metric == record.Availability {
 						s.State, s.Reason = record.Down, record.NoAnswer
@@ -270,6 +300,3 @@ func TestObjectives(t *testing.T) {
 		})
 	}
 }
-		{"an outage of two turns", up, func(m int) bool { return m == 60 || m == 61 }, 100, 98 * 60 * 1000, 100 * 60 * 1000, []string{
-			"1h0m0s outage", "1h0m0s a>b down no-answer", "1h2m0s outage of 2m0s", "1h2m0s a>b up",
-			"1h3m0s suspected outage 1 pairs", "1h3m0s alarm-raised outage 1 pairs", "1h5m0s alarm-over outage 1 pairs"}},

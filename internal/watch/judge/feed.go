@@ -6,16 +6,8 @@ import (
 	"thru/internal/watch/record"
 )
 
-// weigh counts the values of a turn: for the day, for objectives, and for changes that may be over. A turn belongs to the day of the cursor.
-func (j *Judge) weigh(p *pair, s record.Sample, maintained bool, at int64) {
-	for _, q := range p.Problems {
-		if q.Kind == record.KindChange {
-			j.feedChange(q, s, maintained, at)
-		}
-	}
-	if maintained {
-		return
-	}
+// weigh counts the values of a turn, for the day and for objectives. A turn belongs to the day of the cursor.
+func (j *Judge) weigh(p *pair, s record.Sample, at int64) {
 	p.Day.Turns++
 	if sent := s.Values[record.Sent]; sent > 0 {
 		p.Day.SentPackets += int64(sent)
@@ -71,18 +63,3 @@ func (j *Judge) feedGoal(p *pair, g *goal, kept bool, at int64) {
 	}
 	q.Worth = q.Active && (q.Flapping || found.UsedPct >= 100 || found.BurnRate >= j.config.Burn)
 }
-
-// feedChange counts a turn for a change: its value is nearer to the level before or to that after.
-func (j *Judge) feedChange(q *problem, s record.Sample, maintained bool, at int64) {
-	v, measured := s.Values[record.Metric(q.Key)]
-	switch {
-	case !measured || !q.Active:
-	case distance(v, q.Change.Before) < distance(v, q.Change.After):
-		q.good(&j.config, at)
-	case !maintained:
-		q.bad(at, 1)
-	}
-}
-
-// distance is how far two values are from each other.
-func distance(a, b float64) float64 { return max(a-b, b-a) }

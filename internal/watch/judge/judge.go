@@ -72,8 +72,8 @@ func (j *Judge) take(p *pair, s record.Sample, layer int, begin, end int64) {
 	p.Heard[layer] = heard{begin, end + int64(every+every/2), s.State}
 	p.Day.TrafficBytes += int64(s.Values[record.TrafficBytes])
 	maintained, _ := j.config.maintained(p.Pair, begin)
-	if s.State.Judges() {
-		j.weigh(p, s, maintained, begin)
+	if s.State.Judges() && !maintained {
+		j.weigh(p, s, begin)
 	}
 	if !leads {
 		return

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"math"
 	"slices"
 
 	"thru/internal/watch/record"
@@ -83,29 +84,44 @@ func (q *problem) spent(c *Config, now int64) bool {
 	return !q.Active && q.Alarm == "" && q.Bad == 0 && !recent
 }
 
-// Changed takes a change point that was found. One for the worse makes the pair degraded until the level is back.
+// Changed takes a change point that was found. One for the worse makes the pair degraded until another says that the level is back: what was
+// found in the means of an hour does not show in single turns.
 func (j *Judge) Changed(c record.Change) []record.Event {
 	p := j.pairs[c.Pair]
 	if p == nil {
 		return nil
 	}
 	q := p.known(record.KindChange, string(c.Metric))
-	at := c.Found.UnixNano()
+	active, at := q != nil && q.Active, c.Found.UnixNano()
 	switch {
-	case q != nil && q.Change != nil && !c.Found.After(q.Change.Found): // it is known
-	case c.Direction == record.Worse && q != nil && q.Active: // it became worse still
-		c.Before = q.Change.Before
-		q.Change, q.Good, q.LastBad = &c, 0, at
+	case q != nil && !c.Found.After(q.Change.Found): // it is known
+	case !c.Over.IsZero():
+		if active && !c.Over.After(q.Change.Latest) {
+			q.end(at)
+		}
+	case c.Direction == record.Worse && active: // it became worse still
+		q.Change = joined(*q.Change, c)
 		j.news(q.Alarm)
 	case c.Direction == record.Worse:
 		q = p.problem(record.KindChange, c.Metric.Layer(), string(c.Metric))
 		q.Change, q.Worth = &c, true
-		if q.bad(at, 1) {
-			q.Since = c.Since.UnixNano()
-			q.come(&j.config, at)
-		}
-	case c.Direction == record.Better && q != nil && q.Active && distance(c.After, q.Change.Before) < distance(c.After, q.Change.After):
+		q.bad(at, 1)
+		q.Since = c.Since.UnixNano()
+	case c.Direction == record.Better && active && math.Abs(c.After-q.Change.Before) < math.Abs(c.After-q.Change.After):
 		q.end(at)
 	}
 	return j.flush()
+}
+
+// joined returns two changes that followed each other as one.
+func joined(first, c record.Change) *record.Change {
+	percent := func(of float64) float64 {
+		if of == 0 || first.Before == 0 {
+			return 0
+		}
+		return 100 * (c.Before*(1+of/100)/first.Before - 1)
+	}
+	c.EffectPct, c.LowPct, c.HighPct = percent(c.EffectPct), percent(c.LowPct), percent(c.HighPct)
+	c.Before, c.Since, c.Earliest, c.Latest = first.Before, first.Since, first.Earliest, first.Latest
+	return &c
 }

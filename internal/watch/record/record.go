@@ -153,7 +153,8 @@ type Change struct {
 	LowPct    float64   `json:"low_pct"`
 	HighPct   float64   `json:"high_pct"`
 	Direction Direction `json:"direction"`
-	P         float64   `json:"p"` // of a series without change showing this or more
+	P         float64   `json:"p"`             // of a series without change showing this or more
+	Over      time.Time `json:"over,omitzero"` // not zero: the level is back at that before the change with this Since; later ones are over too
 }
 
 // FactChange is a fact of a host that is not what it was.
