@@ -269,7 +269,7 @@ func (f fall) simulate(seed uint64, scale float64) row {
 			return false
 		}
 		size.trials, moment.trials, over.trials = size.trials+1, moment.trials+1, over.trials+1
-		_, low, high, _ := s.first.Percent()
+		_, low, high := s.first.Percent()
 		size.came += unit.Bit(low <= -f.pct && -f.pct <= high)
 		moment.came += unit.Bit(s.first.Earliest.Before(s.begin) && !s.first.Latest.Before(s.begin))
 		over.came += unit.Bit(s.over)

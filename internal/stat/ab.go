@@ -314,7 +314,7 @@ func InTurns(base, trial []float64) Turns {
 	}
 	spread, n, m := RunSpreadPct/100.0, float64(len(a)), float64(len(b))
 	if n+m > 2 {
-		spread = max(spread, math.Sqrt((squares(a)+squares(b))/(n+m-2)))
+		spread = max(spread, math.Sqrt((Squares(a)+Squares(b))/(n+m-2)))
 	}
 	t.Sure = len(a) > 1 && t.Times > TurnsBar && difference > turnsDoubt*spread*math.Sqrt(1/n+1/m)
 	return t

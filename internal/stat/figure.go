@@ -184,6 +184,6 @@ func (s Scatter) String() string {
 
 // Correlation returns Pearson's coefficient; false if one of the series does not vary.
 func Correlation(xs, ys []float64) (float64, bool) {
-	c := covariance(xs, ys) / math.Sqrt(squares(xs)*squares(ys))
+	c := covariance(xs, ys) / math.Sqrt(Squares(xs)*Squares(ys))
 	return c, !math.IsNaN(c) && !math.IsInf(c, 0)
 }

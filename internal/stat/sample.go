@@ -27,7 +27,7 @@ func MeanInterval(xs []float64) (Interval, bool) {
 		return Interval{}, false
 	}
 	m := Mean(xs)
-	half := TQuantile(0.975, n-1) * math.Sqrt(squares(xs)/float64(n-1)/float64(n))
+	half := TQuantile(0.975, n-1) * math.Sqrt(Squares(xs)/float64(n-1)/float64(n))
 	return Interval{Mean: m, Low: m - half, High: m + half, N: n}, true
 }
 

@@ -84,7 +84,7 @@ func MSER5(xs []float64) int {
 	cut, least := 0, math.Inf(1)
 	for d := 0; d <= len(means)/2 && len(means)-d >= 2; d++ {
 		rest := means[d:]
-		if e := squares(rest) / float64(len(rest)*len(rest)); e < least {
+		if e := Squares(rest) / float64(len(rest)*len(rest)); e < least {
 			cut, least = d, e
 		}
 	}
@@ -146,12 +146,12 @@ func halvesDifference(xs []float64) (difference, chance float64) {
 		return 0, 0
 	}
 	a, b := xs[:half], xs[len(xs)-half:]
-	variance := (squares(a) + squares(b)) / float64(2*half-2)
+	variance := (Squares(a) + Squares(b)) / float64(2*half-2)
 	return math.Abs(Mean(a) - Mean(b)), TQuantile(0.995, 2*half-2) * math.Sqrt(2*variance/float64(half))
 }
 
-// squares returns the sum of the squared distances from the mean.
-func squares(xs []float64) float64 {
+// Squares returns the sum of the squared distances from the mean.
+func Squares(xs []float64) float64 {
 	m, total := Mean(xs), 0.0
 	for _, x := range xs {
 		total += (x - m) * (x - m)
@@ -228,7 +228,7 @@ func aroundSlope(xs []float64, rising bool) float64 {
 		for i := range time {
 			time[i] = float64(min(i, end))
 		}
-		slope := covariance(time, xs) / squares(time)
+		slope := covariance(time, xs) / Squares(time)
 		start := Mean(xs) - slope*Mean(time)
 		for i := range rest {
 			rest[i] = xs[i] - start - slope*time[i]

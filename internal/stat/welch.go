@@ -99,7 +99,7 @@ func welchError(a, b moments) (square, degrees float64, found bool) {
 
 // variance returns the variance of two or more values, about their mean.
 func variance(xs []float64) float64 {
-	return squares(xs) / float64(len(xs)-1)
+	return Squares(xs) / float64(len(xs)-1)
 }
 
 // Assumed standard deviations, in percent, of values too few to show their scatter. Seconds within a run do not

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"thru/internal/stat/change"
 	"thru/internal/unit"
 	"thru/internal/watch/judge"
 	"thru/internal/watch/record"
@@ -92,6 +91,5 @@ func (w *Watch) forget() {
 		}
 	}
 	w.asked = unit.Filtered(w.asked, func(a asked) bool { return w.watches(a.pair) })
-	maps.DeleteFunc(w.series.levels, func(k key, _ *change.Detector) bool { return !w.watches(k.Pair) })
-	maps.DeleteFunc(w.series.values, func(k key, _ *change.Discrete[float64]) bool { return !w.watches(k.Pair) })
+	maps.DeleteFunc(w.series.detectors, func(k key, _ detector) bool { return !w.watches(k.Pair) })
 }

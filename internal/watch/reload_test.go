@@ -97,8 +97,8 @@ func TestReload(t *testing.T) {
 				return
 			}
 			_ = w.call(ctx, func() error {
-				if all := w.Standings(); len(all) > 0 || len(w.series.levels) > 0 {
-					t.Errorf("%+v, %d series", all, len(w.series.levels))
+				if all := w.Standings(); len(all) > 0 || len(w.series.detectors) > 0 {
+					t.Errorf("%+v, %d series", all, len(w.series.detectors))
 				}
 				return nil
 			})

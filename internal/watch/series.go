@@ -30,9 +30,8 @@ func watchedMetrics() []watched {
 
 // series has the detectors of all pairs.
 type series struct {
-	watched []watched
-	levels  map[key]*change.Detector
-	values  map[key]*change.Discrete[float64]
+	watched   []watched
+	detectors map[key]detector
 }
 
 // key is one series.
@@ -41,8 +40,13 @@ type key struct {
 	metric record.Metric
 }
 
+// detector finds the changes of a series.
+type detector interface {
+	Add(at time.Time, x float64) (change.Change, bool)
+}
+
 func newSeries() *series {
-	return &series{watched: watchedMetrics(), levels: map[key]*change.Detector{}, values: map[key]*change.Discrete[float64]{}}
+	return &series{watched: watchedMetrics(), detectors: map[key]detector{}}
 }
 
 // take adds a sample to the series of its pair, and returns the changes that it shows.
@@ -53,41 +57,27 @@ func (s *series) take(x record.Sample) (found []record.Change) {
 			continue
 		}
 		k := key{x.Pair, w.metric}
-		if w.discrete {
-			found = append(found, s.discrete(k, w, x.Begin, v)...)
+		d := s.detectors[k]
+		if d == nil && w.discrete {
+			d = new(change.Discrete)
+		} else if d == nil {
+			d = change.New(w.detection)
+		}
+		s.detectors[k] = d
+		c, is := d.Add(x.Begin, v)
+		if !is {
 			continue
 		}
-		d := s.levels[k]
-		if d == nil {
-			d = change.New(w.detection)
-			s.levels[k] = d
+		r := record.Change{
+			Pair: x.Pair, Metric: w.metric, Since: c.Since, Earliest: c.Earliest, Latest: c.Latest, Found: c.Found, Before: c.Before, After: c.After,
+			Direction: direction(w.up, c.After > c.Before), P: c.P, Over: c.Over,
 		}
-		if c, is := d.Add(x.Begin, v); is {
-			effect, low, high, _ := c.Percent()
-			found = append(found, record.Change{
-				Pair: x.Pair, Metric: w.metric, Since: c.Since, Earliest: c.Earliest, Latest: c.Latest, Found: c.Found, Before: c.Before, After: c.After,
-				EffectPct: effect, LowPct: low, HighPct: high, Direction: direction(w.up, c.After > c.Before), P: c.P, Over: c.Over,
-			})
+		if !w.discrete {
+			r.EffectPct, r.LowPct, r.HighPct = c.Percent()
 		}
+		found = append(found, r)
 	}
 	return found
-}
-
-// discrete adds a value of a series without a scale.
-func (s *series) discrete(k key, w watched, at time.Time, v float64) []record.Change {
-	d := s.values[k]
-	if d == nil {
-		d = change.NewDiscrete[float64](0)
-		s.values[k] = d
-	}
-	c, is := d.Add(at, v)
-	if !is {
-		return nil
-	}
-	return []record.Change{{
-		Pair: k.Pair, Metric: k.metric, Since: c.Since, Earliest: c.Earliest, Latest: c.Latest, Found: c.Found, Before: c.Before, After: c.After,
-		Direction: direction(w.up, c.After > c.Before), P: c.P, Over: c.Over,
-	}}
 }
 
 // direction returns whether a change is for the better, where a rise is up.

@@ -29,15 +29,16 @@ type base struct {
 
 // Limits of a base.
 const (
-	leastDays        = 2                   // weekdays, or days of weekends, that are known before one more is evidence
-	leastIndependent = 8                   // samples
-	precedent        = 1.15                // a change exceeds each earlier window by this factor
-	overlap          = 2                   // independent tests at each sample: its windows overlap each other, and those of the next one
-	period           = 90 * 24 * time.Hour // of Options.Alarms
+	leastDays        = 2    // weekdays, or days of weekends, that are known before one more is evidence
+	leastIndependent = 8    // samples
+	precedent        = 1.15 // a change exceeds each earlier window by this factor
+	overlap          = 2    // independent tests at each sample: its windows overlap each other, and those of the next one
+	alarms           = 0.05 // false alarms that a series without change may have in a period: the dozen metrics of a pair have less than one
+	period           = 90 * 24 * time.Hour
 )
 
 // build makes the base of samples, and rates them by it.
-func (b *base) build(samples []sample, alarms float64) {
+func (b *base) build(samples []sample) {
 	b.n = len(samples)
 	residuals := b.profile.learn(samples)
 	b.sorted = append(b.sorted[:0], residuals...)
@@ -57,16 +58,15 @@ func (b *base) build(samples []sample, alarms float64) {
 		samples[i].score = float32(scores[i])
 	}
 	b.measure(scores)
-	spacing := float64(samples[b.n-1].nanos-samples[0].nanos) / float64(b.n-1)
-	b.limit(alarms * min(1, max(spacing, 1e9)/float64(period)) / overlap)
-}
-
-// limit sets the bar for windows by the chance of a false alarm at each sample.
-func (b *base) limit(chance float64) {
 	b.bar, b.degrees = 0, float64(b.n)/b.spread-1
 	if b.degrees >= leastIndependent-1 {
-		b.bar = stat.TQuantile(1-chance/2, int(b.degrees))
+		b.bar = stat.TQuantile(1-chanceAt(b.n, samples[b.n-1].nanos-samples[0].nanos)/overlap/2, int(b.degrees))
 	}
+}
+
+// chanceAt returns how often one of n samples of a time may be a false alarm.
+func chanceAt(n int, nanos int64) float64 {
+	return alarms * min(1, max(float64(nanos)/float64(max(n-1, 1)), 1e9)/float64(period))
 }
 
 // chance returns how often a series without change has a window of this score, in standard errors.
@@ -96,23 +96,9 @@ func (b *base) rate(x *sample) {
 
 // scoreOf returns the normal score of a residual's rank; equal values share the mean of their ranks.
 func (b *base) scoreOf(r float64) float64 {
-	low, found := slices.BinarySearch(b.sorted, r)
-	high := low
-	if found {
-		high += stepsOver(b.sorted[low:], r)
-	}
+	low, _ := slices.BinarySearch(b.sorted, r)
+	high, _ := slices.BinarySearch(b.sorted, math.Nextafter(r, math.Inf(1)))
 	return mathext.NormalQuantile((float64(low+high)/2 + 0.5) / float64(len(b.sorted)+1))
-}
-
-// stepsOver returns how many values at the beginning are equal to x.
-func stepsOver(sorted []float64, x float64) int {
-	n, _ := slices.BinarySearchFunc(sorted, x, func(a, x float64) int {
-		if a > x {
-			return 1
-		}
-		return -1
-	})
-	return n
 }
 
 // measure measures how scores depend on each other, and how far out their windows are.

@@ -3,7 +3,7 @@
 // It is a nonparametric change-point chart (Hawkins and Deng, Journal of Quality Technology 42, 2010; Ross, Tasoulis and Adams,
 // Technometrics 53, 2011) with normal scores (van der Waerden 1952). Each sample becomes the normal score of its rank among the earlier
 // samples, so that outliers, skew and two levels by nature all become the same distribution. The mean score of the latest 3 to 64 samples
-// is a change if chance explains it less often than Options.Alarms. Four things keep chance from looking like a change:
+// is a change if chance explains it less often than the 0.05 false alarms in 90 days. Four things keep chance from looking like a change:
 //
 //   - Dependence. The variance of a mean is that of an AR(1) series or that of the earlier windows of the same length, whichever is greater
 //     (effective sample size: Bayley and Hammersley 1946), and Student's t has as many degrees of freedom as independent samples remain.
@@ -31,7 +31,6 @@ type Options struct {
 	Keep     int           // samples since the last change that are remembered; 1024 if 0
 	LeastPct float64       // the least change to report, in percent of the level before; 2 if 0
 	Least    float64       // and in the unit of the samples
-	Alarms   float64       // false alarms in 90 days that a series without change may have; 0.05 if 0
 }
 
 // Change is a change point, or the end of one.
@@ -47,14 +46,13 @@ type Change struct {
 	Over      time.Time // not zero: the series is back at the level before the change with this Since; later ones are over too
 }
 
-// Percent returns the effect and its interval in percent of the level before, if there is one.
-func (c *Change) Percent() (effect, low, high float64, found bool) {
-	if c.Before == 0 {
-		return 0, 0, 0, false
-	}
+// Percent returns the effect and its interval in percent of the level before; 0 if that is none.
+func (c *Change) Percent() (effect, low, high float64) {
 	of := 100 / math.Abs(c.Before)
-	effect, low, high = of*(c.After-c.Before), of*c.Low, of*c.High
-	return effect, low, high, !math.IsInf(low, 0) && !math.IsInf(high, 0)
+	if effect, low, high = of*(c.After-c.Before), of*c.Low, of*c.High; !(max(-low, high) <= largest) {
+		return 0, 0, 0
+	}
+	return effect, low, high
 }
 
 // Detector watches one series. Its memory is bounded by Options.Keep: 45 kB, and as much for each of up to three former levels.
@@ -67,14 +65,10 @@ type Detector struct {
 	returns int      // how often a former level came back
 }
 
-// defaultAlarms is Options.Alarms if that is not set: the dozen metrics of a pair together then have less than one.
-const defaultAlarms = 0.05
-
 // New returns a detector.
 func New(o Options) *Detector {
 	o.Keep = max(cmp.Or(o.Keep, 1024), 4*longest)
 	o.LeastPct = cmp.Or(o.LeastPct, 2)
-	o.Alarms = cmp.Or(o.Alarms, defaultAlarms)
 	return &Detector{options: o}
 }
 
@@ -98,7 +92,7 @@ const largest = 1e150
 
 // judge takes one sample that counts.
 func (d *Detector) judge(x sample) (Change, bool) {
-	if renewed := d.now.add(x, &d.options); renewed {
+	if renewed := d.now.add(x, d.options.Keep); renewed {
 		d.aim(d.now.samples[:d.now.base.n])
 	}
 	if c, over := d.returned(x); over {
@@ -123,7 +117,7 @@ func (d *Detector) report(k int, z float64) (Change, bool) {
 		return Change{}, false
 	}
 	if i, distance := d.nearest(all[at:]); distance < same {
-		return d.restore(i, at, low, high), true
+		return d.restore(i, at, low, high, b.chance(z)), true
 	}
 	c := Change{Before: b.level, P: b.chance(z)}
 	c.fill(all, at, low, high, e)

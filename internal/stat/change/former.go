@@ -82,7 +82,7 @@ func (d *Detector) returned(x sample) (Change, bool) {
 			if nearest, _ := d.nearest(d.now.samples[at:]); nearest >= 0 {
 				i = nearest
 			}
-			return d.restore(i, at, low, high), true
+			return d.restore(i, at, low, high, math.Exp(-f.sum)), true
 		}
 	}
 	return Change{}, false
@@ -111,11 +111,11 @@ func (d *Detector) nearest(samples []sample) (at int, distance float64) {
 	return at, distance
 }
 
-// restore ends the changes since a former level, which is back from the sample at on.
-func (d *Detector) restore(i, at, low, high int) Change {
+// restore ends the changes since a former level, which is back from the sample at on. p is how often chance shows that.
+func (d *Detector) restore(i, at, low, high int, p float64) Change {
 	f, all := d.former[i], d.now.samples
 	e := f.base.compare(all[max(0, at-recent):at], all[at:])
-	c := Change{Before: f.base.level + f.current - f.level, P: math.Exp(-max(f.sum, evidence)), Over: (&sample{nanos: f.since}).time()}
+	c := Change{Before: f.base.level + f.current - f.level, P: p, Over: (&sample{nanos: f.since}).time()}
 	c.fill(all, at, low, high, e)
 	samples := f.samples
 	if d.returns++; d.returns > byNature {
@@ -125,7 +125,7 @@ func (d *Detector) restore(i, at, low, high int) Change {
 	d.former = d.former[:i]
 	d.now = segment{samples: samples[max(0, len(samples)-d.options.Keep):]}
 	if len(d.now.samples) >= leastSamples {
-		d.now.renew(d.options.Alarms)
+		d.now.renew()
 	}
 	d.begin(all[at:])
 	return c

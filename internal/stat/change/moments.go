@@ -27,7 +27,7 @@ func ofSorted(sorted []float64, share float64) moments {
 	m := moments{mean: stat.Mean(kept)}
 	if n > 1 {
 		h := float64(len(kept))
-		m.variance = squares(drawnIn(sorted, cut)) * float64(n) / (h * max(1, h-1))
+		m.variance = stat.Squares(drawnIn(sorted, cut)) * float64(n) / (h * max(1, h-1))
 	}
 	return m
 }
@@ -42,22 +42,13 @@ func drawnIn(sorted []float64, n int) []float64 {
 	return drawn
 }
 
-// squares returns the sum of the squared distances from the mean.
-func squares(values []float64) (sum float64) {
-	m := stat.Mean(values)
-	for _, x := range values {
-		sum += (x - m) * (x - m)
-	}
-	return sum
-}
-
 // deviation returns the standard deviation of sorted values, after the outermost 2% of each end were drawn in.
 func deviation(sorted []float64) float64 {
 	n := len(sorted)
 	if n < 2 {
 		return 0
 	}
-	return math.Sqrt(squares(drawnIn(sorted, n/50)) / float64(n-1))
+	return math.Sqrt(stat.Squares(drawnIn(sorted, n/50)) / float64(n-1))
 }
 
 // effect is by how much a level changed.

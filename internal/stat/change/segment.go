@@ -24,9 +24,9 @@ const (
 func windows() [11]int { return [...]int{3, 4, 5, 6, 8, 11, 16, 23, 32, 45, longest} }
 
 // add adds a sample, and reports whether it made the base anew, because that was due.
-func (s *segment) add(x sample, o *Options) (renewed bool) {
-	if len(s.samples) >= o.Keep+o.Keep/8 {
-		s.samples = append(s.samples[:0], s.samples[o.Keep/8:]...)
+func (s *segment) add(x sample, keep int) (renewed bool) {
+	if len(s.samples) >= keep+keep/8 {
+		s.samples = append(s.samples[:0], s.samples[keep/8:]...)
 		s.fresh = len(s.samples)
 	}
 	s.samples = append(s.samples, x)
@@ -34,7 +34,7 @@ func (s *segment) add(x sample, o *Options) (renewed bool) {
 	n := len(s.samples)
 	renewed = n >= leastSamples && s.fresh > s.base.n/renewals
 	if renewed {
-		s.renew(o.Alarms)
+		s.renew()
 	} else if s.base.n > 0 {
 		s.base.rate(&s.samples[n-1])
 	}
@@ -42,9 +42,9 @@ func (s *segment) add(x sample, o *Options) (renewed bool) {
 }
 
 // renew makes the base of all but the latest samples, and rates those by it.
-func (s *segment) renew(alarms float64) {
+func (s *segment) renew() {
 	n := len(s.samples) - min(longest, len(s.samples)/4)
-	s.base.build(s.samples[:n], alarms)
+	s.base.build(s.samples[:n])
 	for i := n; i < len(s.samples); i++ {
 		s.base.rate(&s.samples[i])
 	}
@@ -83,7 +83,7 @@ func (s *segment) locate(k int) (at, low, high int) {
 	}
 	latest := scores[len(scores)-k:]
 	mean := stat.Mean(latest)
-	variance := max(1, squares(latest)/float64(k)) * s.base.inflate(k)
+	variance := max(1, stat.Squares(latest)/float64(k)) * s.base.inflate(k)
 	for i, x := range scores {
 		scores[i] = (mean*x - mean*mean/2) / variance
 	}
