@@ -81,11 +81,11 @@ func TestIPerfWithoutRamp(t *testing.T) {
 // checkForeign: the rate is that of the link or of -b, and both ends agree.
 func checkForeign(t *testing.T, name string, c measure.Cell) {
 	t.Helper()
-	want := slow * 0.956 // of MTU 1500
+	want, within := slow*0.956, 4.0 // of MTU 1500
 	if c.Spec.Rate > 0 {
-		want = float64(c.Spec.Rate)
+		want, within = float64(c.Spec.Rate), 10 // a busy machine sends less than it was told to
 	}
-	if c.Goodput == nil || !near(c.Goodput.Value, want, 4) {
+	if c.Goodput == nil || !near(c.Goodput.Value, want, within) {
 		t.Errorf("%s: goodput %+v, the path allows %.0f; not checked %v", name, c.Goodput, want, c.Missing)
 	}
 	f := c.Runs[0].Flows[0]

@@ -359,7 +359,9 @@ func judgeReport(t *testing.T, far *measure.Evidence, e measure.Evidence, ls []l
 		sent += e.Streams[i].DatagramsAll.Packets
 		lost -= y.DatagramsAll.Lost
 	}
-	if lost != 0 || reported != sent+int64(len(e.Streams)) {
+	// A server that answers the last datagram late gets it again, up to nine times, and may count each as one more, lost or not.
+	again := reported - sent - int64(len(e.Streams))
+	if again < 0 || again > 9*int64(len(e.Streams)) || lost < 0 || lost > again {
 		t.Errorf("the report differs from what the server printed by %d lost; it counted %d of %d", lost, reported, sent)
 	}
 	if len(far.Missing) == 0 || far.Streams[0].DatagramsAll.JitterNs == nil {
