@@ -56,9 +56,9 @@ func reasons() map[record.Reason]string {
 	return map[record.Reason]string{
 		record.NoAnswer: "no packet comes back", record.AgentAway: "the agent of an end cannot be reached", record.NotPermitted: "an agent does not permit it",
 		record.Load: "production traffic has the link", record.Busy: "another measurement runs", record.Budget: "the byte budget of the day is used",
-		record.Window: "outside its hours", record.Maintenance: "maintenance", record.Failed: "the measurement failed", record.ClockJump: "a clock was set",
+		record.Failed: "the measurement failed", record.ClockJump: "a clock was set",
 		record.Slept: "the host was suspended", record.Changed: "worse than before", record.BelowGoal: "an objective is missed",
-		record.WatchRestarts: "the watch did not run", record.NoSample: "no sample came",
+		record.NoSample: "no sample came",
 	}
 }
 

@@ -33,6 +33,15 @@ type trouble struct {
 	*problem
 }
 
+// byAlarm returns problems by the ID of their alarm.
+func byAlarm(all []trouble) map[string][]trouble {
+	by := map[string][]trouble{}
+	for _, t := range all {
+		by[t.Alarm] = append(by[t.Alarm], t)
+	}
+	return by
+}
+
 // alarm is an alarm from the first suspicion to its end.
 type alarm struct {
 	record.Alarm
@@ -43,16 +52,6 @@ type alarm struct {
 	Explained bool         `json:"explained"`
 	Raised    bool         `json:"raised"`
 	News      bool         `json:"news"` // that was not told
-}
-
-// members returns those of some problems that are the alarm's.
-func (a *alarm) members(all []trouble) (some []trouble) {
-	for _, t := range all {
-		if t.Alarm == a.ID {
-			some = append(some, t)
-		}
-	}
-	return some
 }
 
 // take makes a problem one of the alarm's.
@@ -108,10 +107,6 @@ func gravity(k record.Kind) int {
 // ends returns a pair without its direction.
 func ends(p record.Pair) record.Pair {
 	return record.Pair{From: min(p.From, p.To), To: max(p.From, p.To)}
-}
-
-func comparePairs(a, b record.Pair) int {
-	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 }
 
 func comparePlaces(a, b place) int {

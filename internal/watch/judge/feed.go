@@ -38,7 +38,7 @@ func (j *Judge) feedOutage(p *pair, fell, maintained bool, at int64) {
 		q.Outage = new(*p.Outage)
 	case q == nil || p.Outage != nil || fell: // a short outage is no calm
 	default:
-		q.good(&j.config, at)
+		q.good(at)
 	}
 }
 
@@ -49,17 +49,17 @@ func (j *Judge) feedGoal(p *pair, g *goal, kept bool, at int64) {
 		return
 	}
 	q = p.problem(record.KindObjective, g.Metric.Layer(), g.Objective)
-	found, confirm := g.budget(p.Pair), j.config.Confirm
+	found, needed := g.budget(p.Pair), confirm
 	q.Objective, q.Spent = &found, found.UsedPct >= 100 && found.BurnRate >= 1
 	if kept {
-		q.good(&j.config, at)
+		q.good(at)
 		return
 	}
 	if q.Spent && len(g.Past) > 0 { // in the first day a few turns are no budget
-		confirm = 1
+		needed = 1
 	}
-	if q.bad(at, confirm) {
-		q.come(&j.config, at)
+	if q.bad(at, needed) {
+		q.come(at)
 	}
-	q.Worth = q.Active && (q.Flapping || found.UsedPct >= 100 || found.BurnRate >= j.config.Burn)
+	q.Worth = q.Active && (q.Flapping || found.UsedPct >= 100 || found.BurnRate >= burning)
 }

@@ -27,10 +27,10 @@ func (j *Judge) newAlarm(of sort, x place, first trouble) *alarm {
 // which most pairs have the problem.
 
 // group gives each problem that is worth an alarm its alarm.
-func (j *Judge) group() {
+func (j *Judge) group(all []trouble) {
 	waiting := map[sort][]trouble{}
 	due := map[sort]bool{}
-	for _, t := range j.troubles() {
+	for _, t := range all {
 		if t.Alarm != "" || !t.Active || !t.Worth {
 			continue
 		}
@@ -51,7 +51,7 @@ func (j *Judge) group() {
 	for _, of := range sorts {
 		fresh := slices.DeleteFunc(waiting[of], j.joins)
 		if due[of] {
-			j.cover(of, fresh)
+			j.cover(of, fresh, all)
 		}
 	}
 }
@@ -70,14 +70,14 @@ func (j *Judge) joins(t trouble) bool {
 }
 
 // cover makes alarms for problems that have none.
-func (j *Judge) cover(of sort, fresh []trouble) {
+func (j *Judge) cover(of sort, fresh, all []trouble) {
 	shares := j.shares(of, fresh)
 	for len(fresh) > 0 {
 		best, reached := j.best(shares, fresh)
 		if len(reached) == 0 {
 			break
 		}
-		a := j.widen(of, best)
+		a := j.widen(of, best, all)
 		if a == nil {
 			a = j.newAlarm(of, best, reached[0])
 		}
@@ -91,8 +91,8 @@ func (j *Judge) cover(of sort, fresh []trouble) {
 		alone[ends(t.Pair)] = append(alone[ends(t.Pair)], t)
 	}
 	var last *alarm
-	for _, both := range slices.SortedFunc(maps.Keys(alone), comparePairs) {
-		if last == nil || len(alone) <= j.config.Separate {
+	for _, both := range slices.SortedFunc(maps.Keys(alone), record.Pair.Compare) {
+		if last == nil || len(alone) <= separate {
 			last = j.newAlarm(of, place{}, alone[both][0])
 		}
 		for _, t := range alone[both] {
@@ -129,7 +129,7 @@ func (j *Judge) shares(of sort, fresh []trouble) map[place]float64 {
 	}
 	shares := map[place]float64{}
 	for x, n := range bad {
-		if share := float64(n) / float64(all[x]); share >= j.config.Share && len(between[x]) > 1 {
+		if share := float64(n) / float64(all[x]); share >= leastShare && len(between[x]) > 1 {
 			shares[x] = share
 		}
 	}
@@ -162,12 +162,13 @@ func (j *Judge) best(shares map[place]float64, fresh []trouble) (best place, rea
 }
 
 // widen returns an alarm without a place, all of whose pairs cross a place; nil for none. It was the first sign of the same.
-func (j *Judge) widen(of sort, x place) *alarm {
+func (j *Judge) widen(of sort, x place, all []trouble) *alarm {
+	by := byAlarm(all)
 	for _, a := range j.alarms {
 		if a.Kind != of.Kind || a.Layer != of.Layer || a.Place.Name != "" {
 			continue
 		}
-		if !slices.ContainsFunc(a.members(j.troubles()), func(t trouble) bool { return !slices.Contains(j.places(t.Pair), x) }) {
+		if !slices.ContainsFunc(by[a.ID], func(t trouble) bool { return !slices.Contains(j.places(t.Pair), x) }) {
 			a.name(x)
 			return a
 		}

@@ -19,19 +19,15 @@ import (
 	"thru/internal/watch/record"
 )
 
-// Ignored returns how many samples were repetitions, older than another of their pair and layer, or of no known layer.
-func (j *Judge) Ignored() int { return j.ignored }
-
 // Take takes a sample.
 func (j *Judge) Take(s record.Sample) []record.Event {
 	begin := s.Begin.UnixNano()
 	end := begin + int64(max(0, s.Seconds)*float64(time.Second))
 	layer := rank(s.Layer)
 	if layer < 0 {
-		j.ignored++
 		return nil
 	}
-	if j.now != 0 && end-j.now > int64(j.config.Ahead) {
+	if j.now != 0 && end-j.now > int64(ahead) {
 		s.State, s.Reason, begin, end = record.NotMeasured, record.ClockJump, j.now, j.now
 	}
 	p := j.pair(s.Pair, begin)
@@ -40,7 +36,6 @@ func (j *Judge) Take(s record.Sample) []record.Event {
 		return j.flush()
 	}
 	if h := p.Heard[layer]; h.Begin != 0 && begin <= h.Begin {
-		j.ignored++
 		return nil
 	}
 	j.take(p, s, layer, begin, end)
@@ -95,13 +90,14 @@ func (j *Judge) Tick(now time.Time) []record.Event {
 		if until := p.Heard[p.Lead].Until; len(p.Unseen) == 0 && until < j.now {
 			j.say(p, standing{record.NotMeasured, record.NoSample}, max(until, p.Cursor))
 		}
-		if late := j.now - int64(j.config.Late); p.Cursor < late {
-			j.fill(p, late)
+		if final := j.now - int64(late); p.Cursor < final {
+			j.fill(p, final)
 		}
-		p.settle(&j.config, j.now)
+		p.settle(j.config.Accept, j.now)
 	}
-	j.group()
-	j.tell()
+	all := j.troubles()
+	j.group(all)
+	j.tell(all)
 	return j.flush()
 }
 
@@ -139,11 +135,10 @@ func (j *Judge) Forget(of record.Pair, now time.Time) []record.Event {
 // Standing is how a pair is now.
 type Standing struct {
 	record.Pair
-	State  record.State   `json:"state"`
-	Reason record.Reason  `json:"reason,omitempty"`
-	Since  time.Time      `json:"since"`
-	Outage *record.Outage `json:"outage,omitempty"`     // that lasts
-	Goals  []record.Goal  `json:"objectives,omitempty"` // over their window of 30 days
+	State  record.State
+	Reason record.Reason
+	Since  time.Time
+	Goals  []record.Goal // over their window of 30 days
 }
 
 // Standings returns all pairs by their names.
@@ -151,9 +146,6 @@ func (j *Judge) Standings() []Standing {
 	all := make([]Standing, 0, len(j.pairs))
 	for _, p := range j.sorted() {
 		s := Standing{Pair: p.Pair, State: p.Said.State, Reason: p.Said.Reason, Since: instant(p.SaidAt)}
-		if p.Outage != nil {
-			s.Outage = new(*p.Outage)
-		}
 		for _, g := range p.Goals {
 			s.Goals = append(s.Goals, g.budget(p.Pair))
 		}

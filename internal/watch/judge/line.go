@@ -122,7 +122,7 @@ func (j *Judge) follow(p *pair, s record.Sample, end int64) (fell bool) {
 			j.recover(p)
 			j.part(p, begin, up)
 		}
-		if gap.Lost < j.config.LostInRow && p.Outage == nil { // it lasts, and the next turn tells whether it is an outage
+		if gap.Lost < lostInRow && p.Outage == nil { // it lasts, and the next turn tells whether it is an outage
 			return fell
 		}
 		fell = j.fall(p, down.Reason) || fell
@@ -144,13 +144,13 @@ func (j *Judge) follow(p *pair, s record.Sample, end int64) (fell bool) {
 func (j *Judge) lost(p *pair, s record.Sample, end int64) (gaps []record.Gap) {
 	for _, gap := range s.Gaps {
 		continues := p.Outage != nil && gap.Begin.UnixNano() <= p.Cursor
-		counts := gap.Lost >= j.config.LostInRow || gap.End.IsZero() || continues
+		counts := gap.Lost >= lostInRow || gap.End.IsZero() || continues
 		if counts && gap.Begin.UnixNano() < end {
 			gaps = append(gaps, gap)
 		}
 	}
 	if len(gaps) == 0 && s.State == record.Down {
-		return []record.Gap{{Begin: s.Begin, Lost: j.config.LostInRow}}
+		return []record.Gap{{Begin: s.Begin, Lost: lostInRow}}
 	}
 	return gaps
 }
@@ -174,7 +174,7 @@ func (j *Judge) fall(p *pair, r record.Reason) bool {
 	j.emitOutage(p, record.OutageBegan, p.Outage.Begin)
 	if !in {
 		q := p.problem(record.KindOutage, "", "")
-		q.come(&j.config, p.Cursor)
+		q.come(p.Cursor)
 		q.Outage = new(*p.Outage)
 	}
 	return true
@@ -186,7 +186,6 @@ func (j *Judge) recover(p *pair) {
 		return
 	}
 	p.Outage.End = instant(p.Cursor)
-	p.Outage.Reverse = j.reverse(*p.Outage)
 	j.emitOutage(p, record.OutageEnded, p.Outage.End)
 	p.Day.AddOutage(*p.Outage)
 	for _, q := range p.Problems {
@@ -195,29 +194,6 @@ func (j *Judge) recover(p *pair) {
 		}
 	}
 	p.Outage = nil
-}
-
-// reverse returns what the other direction says of the time of an outage: Down if it was down too. It is empty if it says nothing.
-func (j *Judge) reverse(o record.Outage) record.State {
-	p := j.pairs[record.Pair{From: o.To, To: o.From}]
-	if p == nil {
-		return ""
-	}
-	overlap := func(x record.Outage) bool {
-		return (o.End.IsZero() || x.Begin.Before(o.End)) && (x.End.IsZero() || x.End.After(o.Begin))
-	}
-	if p.Outage != nil && overlap(*p.Outage) {
-		return record.Down
-	}
-	for _, x := range p.Day.Outages {
-		if overlap(x) {
-			return record.Down
-		}
-	}
-	if p.Cursor > o.Begin.UnixNano() && len(p.Unseen) == 0 {
-		return p.Stands.State
-	}
-	return ""
 }
 
 // emitOutage emits the begin or end of the outage of a pair.

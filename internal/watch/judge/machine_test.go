@@ -262,23 +262,6 @@ func TestMonth(t *testing.T) {
 	}
 }
 
-// TestReverse checks that an outage tells what the other direction saw.
-func TestReverse(t *testing.T) {
-	for _, both := range []bool{true, false} {
-		pairs := mesh([]string{"a", "b"})
-		w := newWorld(t, judge.Config{})
-		w.fleet(pairs, 2, healthy)
-		w.fleet(pairs, 2, func(p record.Pair) bool { return both || p == ab() })
-		w.fleet(pairs, 2, healthy)
-		want := map[bool]record.State{true: record.Down, false: record.Up}[both]
-		for _, e := range w.events {
-			if e.Kind == record.OutageEnded && e.Outage.Reverse != want {
-				t.Errorf("both %v: %+v", both, e.Outage)
-			}
-		}
-	}
-}
-
 // BenchmarkMesh is a minute of 500 hosts, all pairs.
 func BenchmarkMesh(b *testing.B) {
 	pairs := mesh(hosts(500))

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"slices"
+	"time"
 
 	"thru/internal/watch/record"
 )
@@ -128,11 +129,11 @@ func (p *pair) flaps() bool {
 }
 
 // settle accepts levels that have lasted, and forgets what is over.
-func (p *pair) settle(c *Config, now int64) {
+func (p *pair) settle(accept time.Duration, now int64) {
 	for _, q := range p.Problems {
-		if q.Active && q.Kind == record.KindChange && now-q.Since >= int64(c.Accept) {
+		if q.Active && q.Kind == record.KindChange && now-q.Since >= int64(accept) {
 			q.end(now)
 		}
 	}
-	p.Problems = slices.DeleteFunc(p.Problems, func(q *problem) bool { return q.spent(c, now) })
+	p.Problems = slices.DeleteFunc(p.Problems, func(q *problem) bool { return q.spent(now) })
 }

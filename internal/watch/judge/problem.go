@@ -45,13 +45,13 @@ func (q *problem) bad(at int64, confirm int) bool {
 }
 
 // good counts a turn that shows the level of before.
-func (q *problem) good(c *Config, at int64) {
+func (q *problem) good(at int64) {
 	q.Bad = 0
 	q.Good++
-	q.Back = q.Good >= c.Clear
+	q.Back = q.Good >= clearAfter
 	over := q.Back && !q.Spent
 	if q.Flapping {
-		over = at-q.LastBad >= int64(c.FlapTime)
+		over = at-q.LastBad >= int64(flapTime)
 	}
 	if q.Active && over {
 		q.end(at)
@@ -64,23 +64,23 @@ func (q *problem) end(at int64) {
 }
 
 // come notes that the problem began. One that comes too often is flapping, and stays until it is calm.
-func (q *problem) come(c *Config, at int64) {
-	q.Comes = slices.DeleteFunc(q.Comes, func(t int64) bool { return t <= at-int64(c.FlapTime) })
+func (q *problem) come(at int64) {
+	q.Comes = slices.DeleteFunc(q.Comes, func(t int64) bool { return t <= at-int64(flapTime) })
 	q.Comes = append(q.Comes, at)
 	q.Good, q.LastBad, q.Back = 0, at, false
-	if len(q.Comes) < c.FlapCount {
+	if len(q.Comes) < flapCount {
 		return
 	}
 	if !q.Active {
 		q.Active, q.Worth, q.Since = true, true, q.Comes[0]
 	}
 	q.Flapping = true
-	q.Comes = q.Comes[len(q.Comes)-c.FlapCount:]
+	q.Comes = q.Comes[len(q.Comes)-flapCount:]
 }
 
 // spent reports whether nothing of the problem matters any more.
-func (q *problem) spent(c *Config, now int64) bool {
-	recent := len(q.Comes) > 0 && q.Comes[len(q.Comes)-1] > now-int64(c.FlapTime)
+func (q *problem) spent(now int64) bool {
+	recent := len(q.Comes) > 0 && q.Comes[len(q.Comes)-1] > now-int64(flapTime)
 	return !q.Active && q.Alarm == "" && q.Bad == 0 && !recent
 }
 

@@ -11,21 +11,19 @@ import (
 
 // Judge has the state of all pairs.
 type Judge struct {
-	config  Config
-	pairs   map[record.Pair]*pair
-	order   []*pair // by names; nil after a pair came
-	alarms  []*alarm
-	now     int64 // of the last Tick; 0 before the first
-	ignored int
-	events  []record.Event // of the input that is being taken
+	config Config
+	pairs  map[record.Pair]*pair
+	order  []*pair // by names; nil after a pair came
+	alarms []*alarm
+	now    int64          // of the last Tick; 0 before the first
+	events []record.Event // of the input that is being taken
 }
 
 // state is a Judge as JSON.
 type state struct {
-	Now     int64    `json:"now_ns"`
-	Ignored int      `json:"ignored_samples"`
-	Pairs   []*pair  `json:"pairs"`
-	Alarms  []*alarm `json:"alarms"`
+	Now    int64    `json:"now_ns"`
+	Pairs  []*pair  `json:"pairs"`
+	Alarms []*alarm `json:"alarms"`
 }
 
 // New returns a judge that knows no pair.
@@ -39,7 +37,7 @@ func Restore(c Config, data []byte) (*Judge, error) {
 		return nil, fmt.Errorf("judge: reading the state of the watch: %w", err)
 	}
 	j := New(c)
-	j.now, j.ignored, j.alarms = s.Now, s.Ignored, s.Alarms
+	j.now, j.alarms = s.Now, s.Alarms
 	for _, p := range s.Pairs {
 		p.Goals = j.goals(p.Pair, p.Goals)
 		j.pairs[p.Pair] = p
@@ -49,13 +47,13 @@ func Restore(c Config, data []byte) (*Judge, error) {
 
 // MarshalJSON writes the whole state.
 func (j *Judge) MarshalJSON() ([]byte, error) {
-	return json.Marshal(state{j.now, j.ignored, j.sorted(), j.alarms})
+	return json.Marshal(state{j.now, j.sorted(), j.alarms})
 }
 
 // sorted returns all pairs by their names.
 func (j *Judge) sorted() []*pair {
 	if j.order == nil {
-		j.order = slices.SortedFunc(maps.Values(j.pairs), func(a, b *pair) int { return comparePairs(a.Pair, b.Pair) })
+		j.order = slices.SortedFunc(maps.Values(j.pairs), func(a, b *pair) int { return a.Compare(b.Pair) })
 	}
 	return j.order
 }
@@ -109,7 +107,7 @@ func (j *Judge) news(id string) {
 	}
 }
 
-// troubles returns all problems, by the names of their pairs.
+// troubles returns all problems by the names of their pairs.
 func (j *Judge) troubles() (all []trouble) {
 	for _, p := range j.sorted() {
 		for _, q := range p.Problems {

@@ -3,11 +3,11 @@ package judge
 import "thru/internal/watch/record"
 
 // tell emits what there is to tell of alarms.
-func (j *Judge) tell() {
+func (j *Judge) tell(all []trouble) {
 	var open []*alarm
-	all := j.troubles()
+	by := byAlarm(all)
 	for _, a := range j.alarms {
-		members := a.members(all)
+		members := by[a.ID]
 		a.describe(members)
 		active, audible := false, false
 		for _, t := range members {

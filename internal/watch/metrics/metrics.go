@@ -8,7 +8,6 @@
 package metrics
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -155,18 +154,11 @@ func (s *Set) Hear(e record.Event) {
 	}
 }
 
-// states lists the states of a pair, in the order in which they are printed.
-func states() []record.State {
-	return []record.State{record.Up, record.Degraded, record.Down, record.Refused, record.Deferred, record.NotMeasured}
-}
-
 // Families returns all values.
 func (s *Set) Families() (all []Family) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	pairs := slices.SortedFunc(maps.Keys(s.pairs), func(a, b record.Pair) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
-	})
+	pairs := slices.SortedFunc(maps.Keys(s.pairs), record.Pair.Compare)
 	for _, f := range figures() {
 		if f.help != "" {
 			all = append(all, Family{f.name, Gauge, f.unit, f.help, nil})
@@ -212,7 +204,7 @@ func (s *Set) standings(pairs []record.Pair) []Family {
 		if x.state == "" {
 			continue
 		}
-		for _, is := range states() {
+		for _, is := range record.States() {
 			add(&state, truth(x.state == is), p, state.Name, string(is))
 		}
 		for _, k := range []record.Kind{record.KindChange, record.KindOutage, record.KindObjective} {

@@ -5,6 +5,7 @@
 package record
 
 import (
+	"cmp"
 	"time"
 
 	"thru/internal/measure"
@@ -17,6 +18,11 @@ const Schema = "thru.watch/1"
 type Pair struct {
 	From string `json:"from"`
 	To   string `json:"to"`
+}
+
+// Compare orders pairs by their names.
+func (p Pair) Compare(q Pair) int {
+	return cmp.Or(cmp.Compare(p.From, q.From), cmp.Compare(p.To, q.To))
 }
 
 // Layer is a way to measure a pair, by its cost.
@@ -50,21 +56,18 @@ type Reason string
 
 // The reasons of states other than Up.
 const (
-	NoAnswer      Reason = "no-answer"      // no packet came back
-	AgentAway     Reason = "agent-away"     // the agent of an end cannot be reached
-	NotPermitted  Reason = "not-permitted"  // its owner does not permit it
-	Load          Reason = "load"           // production traffic above the bar of the plan
-	Busy          Reason = "busy"           // another measurement has the turn
-	Budget        Reason = "budget"         // the bytes of the day are used
-	Window        Reason = "window"         // outside the times that the plan allows
-	Maintenance   Reason = "maintenance"    // the plan announces work on it
-	Failed        Reason = "failed"         // the measurement failed; Sample.Error has the cause
-	ClockJump     Reason = "clock-jump"     // a wall clock was set during the turn
-	Slept         Reason = "slept"          // the host or its virtual machine was suspended
-	Changed       Reason = "changed"        // a change for the worse is not over
-	BelowGoal     Reason = "below-goal"     // an objective is missed
-	WatchRestarts Reason = "watch-restarts" // the watch itself did not run
-	NoSample      Reason = "no-sample"      // no turn was due, or none was heard of
+	NoAnswer     Reason = "no-answer"     // no packet came back
+	AgentAway    Reason = "agent-away"    // the agent of an end cannot be reached
+	NotPermitted Reason = "not-permitted" // its owner does not permit it
+	Load         Reason = "load"          // production traffic above the bar of the plan
+	Busy         Reason = "busy"          // another measurement has the turn
+	Budget       Reason = "budget"        // the bytes of the day are used
+	Failed       Reason = "failed"        // the measurement failed; Sample.Error has the cause
+	ClockJump    Reason = "clock-jump"    // a wall clock was set during the turn
+	Slept        Reason = "slept"         // the host or its virtual machine was suspended
+	Changed      Reason = "changed"       // a change for the worse is not over
+	BelowGoal    Reason = "below-goal"    // an objective is missed
+	NoSample     Reason = "no-sample"     // no turn was due, or none was heard of
 )
 
 // Metric is the name of a measured value, with its unit.
@@ -172,7 +175,6 @@ type Outage struct {
 	Begin       time.Time `json:"begin"`        // the first packet that was lost
 	End         time.Time `json:"end,omitzero"` // the first packet that arrived again
 	Reason      Reason    `json:"reason"`
-	Reverse     State     `json:"reverse,omitempty"`     // of the other direction at that time; empty if it is not known
 	UnseenNs    int64     `json:"unseen_ns,omitempty"`   // of its time, not measured
 	Maintenance bool      `json:"maintenance,omitempty"` // it began within announced work
 }

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// states gives each state its place in Times.
-func states() []State { return []State{Up, Degraded, Down, Refused, Deferred, NotMeasured} }
+// States lists the states of a pair, the best first.
+func States() []State { return []State{Up, Degraded, Down, Refused, Deferred, NotMeasured} }
 
 // Times is the time spent in each state, exact to the nanosecond. In JSON it is an object with a key for each state that occurred.
 type Times [6]int64
 
 // Add adds time in a state.
 func (t *Times) Add(s State, d time.Duration) {
-	if i := slices.Index(states(), s); i >= 0 {
+	if i := slices.Index(States(), s); i >= 0 {
 		t[i] += int64(d)
 	}
 }
 
 // In returns the time in some states.
 func (t Times) In(some ...State) (sum time.Duration) {
-	for i, s := range states() {
+	for i, s := range States() {
 		if slices.Contains(some, s) {
 			sum += time.Duration(t[i])
 		}
@@ -33,12 +33,12 @@ func (t Times) In(some ...State) (sum time.Duration) {
 }
 
 // All returns the time in all states.
-func (t Times) All() time.Duration { return t.In(states()...) }
+func (t Times) All() time.Duration { return t.In(States()...) }
 
 // MarshalJSON writes nanoseconds by state.
 func (t Times) MarshalJSON() ([]byte, error) {
 	by := map[State]int64{}
-	for i, s := range states() {
+	for i, s := range States() {
 		if t[i] != 0 {
 			by[s] = t[i]
 		}
