@@ -85,7 +85,7 @@ func (c *watchCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	r.Link = what.link
+	r.Link, r.Duration = what.link, what.time
 	return c.watch(ctx, e, r, what)
 }
 
@@ -118,7 +118,7 @@ func (c *watchCmd) watch(ctx context.Context, e *env, r plan.Request, what toWat
 	if view.alarms, err = state.openAlarms(what.sinks, view); err != nil {
 		return err
 	}
-	hosts := watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Archive: e.archive.Keep, Connect: what.connect, Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: state.Watch, Seed: seed, Warn: view.warn}.Open(nil)
+	hosts := watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Bar: what.load, Archive: e.archive.Keep, Connect: what.connect, Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: state.Watch, Seed: seed, Warn: view.warn}.Open(nil)
 	defer hosts.Close()
 	var w *watch.Watch
 	w, err = watch.New(watch.Config{
@@ -183,6 +183,8 @@ type toWatch struct {
 	wish    schedule.Wish
 	judge   judge.Config
 	link    plan.Link
+	load    float64       // bar for other traffic
+	time    time.Duration // that a TCP turn measures
 	sinks   []planfile.Sink
 	check   []string // names that no plan has checked
 	connect func(ctx context.Context, name string) (*control.EndPoint, func(), error)
@@ -195,7 +197,7 @@ func (c *watchCmd) what(ctx context.Context, e *env, r plan.Request) (toWatch, e
 		return c.planned(ctx, e, d, r)
 	}
 	alone := len(c.What) == 0
-	return toWatch{wish: c.wish(r), link: r.Link, check: c.What, connect: func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
+	return toWatch{wish: c.wish(r), link: r.Link, time: r.Duration, load: planfile.DefaultLoad, check: c.What, connect: func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
 		if name == control.Local {
 			return d.Local(ctx, alone)
 		}
@@ -229,8 +231,12 @@ func (c *watchCmd) planned(ctx context.Context, e *env, d remote.Dialer, r plan.
 	if c.TCP != planfile.Auto {
 		keys.TCP = c.TCP
 	}
+	if c.has("time") {
+		keys.Time = r.Duration
+	}
+	t.time = keys.Time
 	t.wish, t.judge = watch.OfPlan(p, keys, time.Local)
-	t.link, t.sinks = p.Link, keys.Alarms
+	t.link, t.load, t.sinks = p.Link, keys.Load, keys.Alarms
 	t.connect = func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
 		i := slices.IndexFunc(p.EndPoints, func(x plan.EndPoint) bool { return x.Name == name })
 		if i < 0 { // local

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"thru/internal/watch/judge"
@@ -15,11 +16,12 @@ type asked struct {
 	id    string
 	pair  record.Pair
 	since time.Time
+	from  time.Time // other traffic was in the way: not before
 }
 
 // explained is the answer.
 type explained struct {
-	id   string
+	of   asked
 	why  judge.Explanation
 	uses []string
 }
@@ -29,13 +31,18 @@ func (w *Watch) explainNext(ctx context.Context) {
 	if w.explains || len(w.asked) == 0 || ctx.Err() != nil {
 		return
 	}
-	a := w.asked[0]
-	path := w.path(a.pair)
-	if !w.free(path.Uses) {
-		return // the next turn to end calls again
+	now := time.Now()
+	i := slices.IndexFunc(w.asked, func(a asked) bool { return !now.Before(a.from) && w.free(w.path(a.pair).Uses) })
+	if i < 0 {
+		return // the next tick calls again
 	}
-	w.asked = w.asked[1:]
-	if !w.ledger.spend(time.Now(), path.Uses, w.Wish.ExplainBytes(path)) {
+	a := w.asked[i]
+	path := w.path(a.pair)
+	w.asked = slices.Delete(w.asked, i, i+1)
+	if lasts := func(x record.Alarm) bool { return x.ID == a.id }; !a.from.IsZero() && !slices.ContainsFunc(w.judge.Alarms(), lasts) {
+		return
+	}
+	if !w.ledger.spend(now, path.Uses, w.Wish.ExplainBytes(path)) {
 		w.Warn(fmt.Errorf("watch: %s -> %s is not explained: the budget of the day is used", a.pair.From, a.pair.To))
 		w.judge.Explained(a.id, judge.Explanation{})
 		return
@@ -50,8 +57,23 @@ func (w *Watch) explainNext(ctx context.Context) {
 		if err != nil {
 			w.Warn(fmt.Errorf("watch: explaining %s -> %s: %w", a.pair.From, a.pair.To, err))
 		}
-		w.why <- explained{a.id, why, path.Uses}
+		w.why <- explained{a, why, path.Uses}
 	}()
+}
+
+// explain takes an explanation. One that other traffic was in the way of costs nothing, and is asked again later: the alarm is raised without it.
+func (w *Watch) explain(x explained) {
+	w.explains = false
+	w.release(x.uses)
+	if x.why.Deferred == "" || x.of.from.IsZero() { // it is told once
+		w.judge.Explained(x.of.id, x.why)
+	}
+	if x.why.Deferred != "" {
+		now := time.Now()
+		w.ledger.spend(now, x.uses, -w.Wish.ExplainBytes(w.path(x.of.pair)))
+		x.of.from = now.Add(deferredPause)
+		w.asked = append(w.asked, x.of)
+	}
 }
 
 // path returns what the plan says of a pair.
@@ -85,7 +107,7 @@ func (l *ledger) spend(now time.Time, uses []string, bytes int64) bool {
 		}
 	}
 	for _, name := range uses {
-		l.used[name] += bytes
+		l.used[name] = max(0, l.used[name]+bytes)
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -37,6 +38,7 @@ type Hosts struct {
 	Connect func(ctx context.Context, name string) (*control.EndPoint, func(), error)
 	Traffic plan.Request                                 // of TCP turns
 	Link    plan.Link                                    // of each path
+	Bar     float64                                      // of other traffic, relative to the link, above which a turn is deferred; 0: none
 	Archive func(*measure.Document) (id string, _ error) // stores what explains an alarm
 
 	Paths      []schedule.Path // to probe
@@ -151,6 +153,10 @@ func (h *Hosts) Turn(ctx context.Context, t schedule.Task) record.Sample {
 	if err != nil {
 		return failed(notMeasured(t, begin, record.NotMeasured, record.AgentAway), err)
 	}
+	before := h.load(ctx, t.Pair, ends)
+	if before.isOver() {
+		return deferred(t, begin, before)
+	}
 	steps, err := plan.Pair{From: t.From, To: t.To, DialTo: t.To == control.Local, Either: true}.Steps(h.Traffic)
 	if err != nil {
 		return failed(notMeasured(t, begin, record.NotMeasured, record.Failed), err)
@@ -169,7 +175,23 @@ func (h *Hosts) Turn(ctx context.Context, t schedule.Task) record.Sample {
 		return failed(notMeasured(t, begin, record.NotMeasured, record.Failed), err)
 	}
 	h.remember(t.Pair, doc)
-	return tcpSample(t, begin, &doc.Cells[0])
+	s := tcpSample(t, begin, &doc.Cells[0])
+	switch after := h.load(ctx, t.Pair, ends); {
+	case after.isOver():
+		return deferred(t, begin, after)
+	case before.err != nil || after.err != nil:
+		s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: string(record.OtherLoad), Why: cmp.Or(before.err, after.err).Error()})
+	default:
+		s.Values[record.OtherLoad] = max(before.share, after.share)
+	}
+	return s
+}
+
+// deferred returns the sample of a turn that other traffic was in the way of. Its only value is that traffic.
+func deferred(t schedule.Task, begin time.Time, l load) record.Sample {
+	s := failed(notMeasured(t, begin, record.Deferred, record.Load), l)
+	s.Values = map[record.Metric]float64{record.OtherLoad: l.share}
+	return s
 }
 
 // remembered is how many TCP turns of a pair are remembered for their facts: a change is found some turns after it happened.
@@ -252,6 +274,9 @@ func (h *Hosts) Explain(ctx context.Context, p record.Pair, since time.Time) (ju
 	ends, err := h.ends(ctx, p)
 	if err != nil {
 		return judge.Explanation{}, err
+	}
+	if l := h.load(ctx, p, ends); l.isOver() {
+		return judge.Explanation{Deferred: l.Error()}, nil
 	}
 	r := h.Traffic
 	r.Local, r.Peer, r.Link, r.OneWay = p.From, p.To, h.Link, true

@@ -60,6 +60,8 @@ const (
 	patience = 30 * time.Second
 	// explainTime bounds an explanation.
 	explainTime = 3 * time.Minute
+	// deferredPause is how long after an explanation that other traffic was in the way of it is tried again.
+	deferredPause = 10 * time.Minute
 )
 
 // Watch is a watch that runs.
@@ -160,9 +162,7 @@ func (w *Watch) Run(ctx context.Context) {
 			}
 		case x := <-w.why:
 			w.running--
-			w.explains = false
-			w.release(x.uses)
-			w.judge.Explained(x.id, x.why)
+			w.explain(x)
 		case <-ticker.C:
 			now := time.Now().Round(0)
 			if now.Before(from) || now.Sub(from) > late {
@@ -271,7 +271,7 @@ func (w *Watch) take(samples ...record.Sample) {
 func (w *Watch) report(events []record.Event) {
 	for _, e := range events {
 		if e.Kind == record.Suspected && e.Alarm.Kind != record.KindOutage { // nothing passes that could be measured
-			w.asked = append(w.asked, asked{e.Alarm.ID, e.Alarm.Pairs[0], e.Alarm.Since})
+			w.asked = append(w.asked, asked{id: e.Alarm.ID, pair: e.Alarm.Pairs[0], since: e.Alarm.Since})
 		}
 		w.Report(e)
 	}

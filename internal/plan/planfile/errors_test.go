@@ -105,6 +105,7 @@ var bad = map[string]struct{ text, where, message, hint string }{
 	"watch, turns":          {"pairs: [{from: local, to: local}]\nwatch: {tcp: 2000}", "3:14", "tcp is \"2000\"", "at most 1440"},
 	"watch, turns of words": {"pairs: [{from: local, to: local}]\nwatch: {tcp: often}", "3:14", "tcp is \"often\"", "auto, or none"},
 	"watch, hours":          {"pairs: [{from: local, to: local}]\nwatch: {hours: [10-12]}", "3:17", "hours has", "22:00-06:00"},
+	"watch, load":           {"pairs: [{from: local, to: local}]\nwatch: {load: 130%}", "3:15", "load is", "30%"},
 	"watch, objective":      {"pairs: [{from: local, to: local}]\nwatch: {objectives: ['speed >= 9G, 99% of days']}", "3:22", "there is no \"speed\"", "goodput"},
 	"watch, no share":       {"pairs: [{from: local, to: local}]\nwatch: {objectives: ['goodput >= 9G']}", "3:22", "it has no share", "99% of days"},
 	"watch, wrong bound":    {"pairs: [{from: local, to: local}]\nwatch: {objectives: ['rtt >= 9ms, 99% of days']}", "3:22", "a bound of rtt begins with <=", "availability"},

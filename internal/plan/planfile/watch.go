@@ -18,6 +18,7 @@ type Watch struct {
 	Probes      time.Duration // between two packets of a pair; 0: none
 	TCP         int           // turns a day; Auto: what the budget allows
 	Time        time.Duration // that a TCP turn measures
+	Load        float64       // other traffic, relative to the link, above which a TCP turn is deferred; 0: no bar
 	Budget      int64         // bytes a day of each host and segment; 0: the default
 	Hours       []DayHours
 	Segments    []Segment
@@ -28,6 +29,9 @@ type Watch struct {
 
 // Auto leaves the turns a day to the budget.
 const Auto = -1
+
+// DefaultLoad is the Load of a watch without one of its own.
+const DefaultLoad = 0.3
 
 // DayHours is a part of the day, in local time, since midnight. It may end on the next day.
 type DayHours struct{ From, To time.Duration }
@@ -73,7 +77,7 @@ func (f *File) Watch() Watch { return f.watch }
 
 func (f *File) readWatch() error {
 	w := &f.watch
-	*w = Watch{Probes: time.Second, TCP: Auto, Time: 3 * time.Second}
+	*w = Watch{Probes: time.Second, TCP: Auto, Time: 3 * time.Second, Load: DefaultLoad}
 	n, ok := f.at("watch")
 	if !ok {
 		return nil
@@ -82,6 +86,7 @@ func (f *File) readWatch() error {
 		{"probes", into(&w.Probes, func(n *node) (time.Duration, error) { return f.period(n, "probes", "1s") })},
 		{"tcp", into(&w.TCP, f.turns)},
 		{"time", into(&w.Time, func(n *node) (time.Duration, error) { return f.period(n, "time", "3s") })},
+		{"load", into(&w.Load, f.load)},
 		{"budget", into(&w.Budget, f.budget)},
 		{"hours", func(n *node) (err error) {
 			w.Hours, err = each(f.source, n, "hours", `["22:00-06:00"]`, 24, f.hours)
@@ -138,6 +143,18 @@ func (f *File) turns(n *node) (int, error) {
 		return 0, f.errorf(n, fmt.Sprintf("tcp takes the number of turns a day, at most %d, or auto, or none", mostTurns), "tcp is %s", n.value())
 	}
 	return x, nil
+}
+
+// load reads a share of the link, or none.
+func (f *File) load(n *node) (float64, error) {
+	if n.kind == textNode && n.text == "none" {
+		return 0, nil
+	}
+	pct, err := unit.ParsePercent(n.text)
+	if err != nil || pct <= 0 || pct > 100 {
+		return 0, f.errorf(n, "load takes a share of the link such as 30%, or none", "load is %s", n.value())
+	}
+	return pct / 100, nil
 }
 
 // budget reads the bytes a day.

@@ -16,6 +16,7 @@ watch:
   probes: 500ms
   tcp: 8
   time: 5s
+  load: 40%
   budget: 50G
   hours: ["22:00-06:00"]
   segments: [{name: wan, between: {site: east}, and: {site: west}}]
@@ -37,7 +38,7 @@ func TestWatch(t *testing.T) {
 	w.Segments = nil
 	begin := time.Date(2027, 1, 9, 22, 0, 0, 0, time.UTC)
 	want := Watch{
-		Probes: 500 * time.Millisecond, TCP: 8, Time: 5 * time.Second, Budget: 50 << 30, Hours: []DayHours{{22 * time.Hour, 6 * time.Hour}},
+		Probes: 500 * time.Millisecond, TCP: 8, Time: 5 * time.Second, Load: 0.4, Budget: 50 << 30, Hours: []DayHours{{22 * time.Hour, 6 * time.Hour}},
 		Objectives: []record.Goal{
 			{Objective: "goodput >= 9G, 99% of days", Metric: record.Goodput, Limit: 9e9, AtLeast: true, SharePct: 99, Per: record.PerDay},
 			{Objective: "rtt <= 5ms, 99.9% of hours", Metric: record.RTTMedian, Limit: 5e6, SharePct: 99.9, Per: record.PerHour},

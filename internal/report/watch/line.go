@@ -89,6 +89,9 @@ func Alarm(a record.Alarm, now time.Time, zone *time.Location) string {
 	if len(a.Findings) > 0 {
 		text += "; " + a.Findings[0].Summary
 	}
+	if a.Deferred != "" {
+		text += "; not explained yet: " + a.Deferred
+	}
 	for i, f := range a.Facts {
 		if i == 3 {
 			text += fmt.Sprintf("; %d more facts changed", len(a.Facts)-i)
@@ -113,7 +116,7 @@ func Metric(m record.Metric) string {
 	if name := map[record.Metric]string{
 		record.LossRatio: "loss", record.RTTMin: "least RTT", record.RTTMedian: "RTT", record.RTT99: "RTT p99", record.Delay: "one-way delay", record.MTU: "MTU",
 		record.Hops: "routers", record.Capacity: "capacity", record.Goodput: "goodput", record.CPUSender: "CPU per Gb/s of the sender",
-		record.CPUReceiver: "CPU per Gb/s of the receiver", record.Retransmits: "retransmissions", record.RTTLoaded: "RTT under load", record.Availability: "availability",
+		record.CPUReceiver: "CPU per Gb/s of the receiver", record.Retransmits: "retransmissions", record.RTTLoaded: "RTT under load", record.OtherLoad: "other traffic", record.Availability: "availability",
 	}[m]; name != "" {
 		return name
 	}

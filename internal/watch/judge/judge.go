@@ -107,6 +107,7 @@ type Explanation struct {
 	Facts    []record.FactChange
 	Result   string // id of the stored result
 	Link     string
+	Deferred string // why none of this is known yet
 }
 
 // Explained adds to an alarm why it is so, which lets it be raised. An alarm that is no longer wanted is ignored.
@@ -114,6 +115,7 @@ func (j *Judge) Explained(id string, why Explanation) {
 	for _, a := range j.alarms {
 		if a.ID == id {
 			a.Findings, a.Facts, a.Result, a.Link = why.Findings, why.Facts, why.Result, why.Link
+			a.Deferred = why.Deferred
 			a.Explained, a.News = true, true
 		}
 	}

@@ -42,6 +42,7 @@ func figures() []figure {
 		{"thru_one_way_delay_error_seconds", "seconds", "How far the one-way delay may be wrong, either way.", record.DelayBound, ns, ""},
 		{"thru_loaded_round_trip_seconds", "seconds", "Round trip during the last TCP test.", record.RTTLoaded, ns, ""},
 		{"thru_retransmit_ratio", "ratio", "Segments that TCP retransmitted, of all, in the last TCP test.", record.Retransmits, 1, ""},
+		{"thru_other_load_ratio", "ratio", "Traffic of others just before and after the last TCP test, of the link rate.", record.OtherLoad, 1, ""},
 		{"thru_mtu_bytes", "bytes", "Largest packet that passed.", record.MTU, 1, ""},
 		{"thru_hops", "", "Routers on the path.", record.Hops, 1, ""},
 		{"thru_sender_cpu_seconds_per_byte", "seconds_per_byte", "CPU time of the sending host for each byte, in the last TCP test.", record.CPUSender, 8e-9, ""},

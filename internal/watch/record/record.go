@@ -90,6 +90,7 @@ const (
 	CPUReceiver  Metric = "cpu_receiver_s_per_gb"
 	Retransmits  Metric = "retransmit_ratio" // tcp: segments sent again, of all
 	RTTLoaded    Metric = "rtt_loaded_ns"    // tcp: during the test
+	OtherLoad    Metric = "other_load_ratio" // tcp: traffic of others just before and after the test, of the link's rate, at the busier end
 	TrafficBytes Metric = "traffic_bytes"    // any: what the turn itself put on the path, both ways
 )
 
@@ -101,7 +102,7 @@ func (m Metric) Layer() Layer {
 	switch m {
 	case Capacity:
 		return Train
-	case Goodput, CPUSender, CPUReceiver, Retransmits, RTTLoaded:
+	case Goodput, CPUSender, CPUReceiver, Retransmits, RTTLoaded, OtherLoad:
 		return TCP
 	}
 	return Probe
@@ -216,6 +217,7 @@ type Alarm struct {
 	Findings []measure.Finding `json:"findings,omitempty"` // of explain, the binding one first
 	Result   string            `json:"result,omitempty"`   // id of the stored result that explains it
 	Link     string            `json:"link,omitempty"`     // to its page
+	Deferred string            `json:"deferred,omitempty"` // why it is not explained yet: other traffic, with its figure
 	Flapping bool              `json:"flapping,omitempty"` // it came and went so often that it is told once
 }
 

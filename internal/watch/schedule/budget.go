@@ -46,7 +46,7 @@ type Wish struct {
 const Auto = -1
 
 // setUp is how long a turn holds its hosts beside its traffic.
-const setUp = 3 * time.Second
+const setUp = 5 * time.Second
 
 // Need is what a watch puts on one host, link or segment a day, and what it may; a Budget of 0 is none, since no rate is known.
 type Need struct {
