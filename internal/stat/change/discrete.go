@@ -67,9 +67,9 @@ func (d *Discrete) Add(at time.Time, v float64) (Change, bool) {
 	if i := slices.IndexFunc(d.former, func(f tally) bool { return f.level == v }); i >= 0 {
 		s.Over = d.former[i].ended
 		d.restore(i)
-		return s, true
+	} else {
+		d.leave()
 	}
-	d.leave()
 	return s, true
 }
 

@@ -69,21 +69,20 @@ func (f *former) gain(x *sample) float64 {
 
 // returned reports whether the series is back at a former level.
 func (d *Detector) returned(x sample) (Change, bool) {
-	for i := range d.former {
+	for i := len(d.former) - 1; i >= 0; i-- {
 		f := &d.former[i]
 		f.sum = max(0, f.sum+f.gain(&x))
 		if f.run++; f.sum == 0 {
 			f.run = 0
 		}
-	}
-	for i := len(d.former) - 1; i >= 0; i-- {
-		if f := &d.former[i]; f.sum >= evidence {
-			at, low, high := f.locate(d.now.samples)
-			if nearest, _ := d.nearest(d.now.samples[at:]); nearest >= 0 {
-				i = nearest
-			}
-			return d.restore(i, at, low, high, math.Exp(-f.sum)), true
+		if f.sum < evidence {
+			continue
 		}
+		at, low, high := f.locate(d.now.samples)
+		if nearest, _ := d.nearest(d.now.samples[at:]); nearest >= 0 {
+			i = nearest
+		}
+		return d.restore(i, at, low, high, math.Exp(-f.sum)), true
 	}
 	return Change{}, false
 }
@@ -95,8 +94,7 @@ func (f *former) locate(samples []sample) (at, low, high int) {
 	for i := range gains {
 		gains[i] = f.gain(&samples[first+i])
 	}
-	at, low, high = place(gains)
-	return first + at, first + low, first + high
+	return place(gains, first)
 }
 
 // nearest returns the former level that is nearest to samples, and how far off it is, relative to its distance from the present one.

@@ -87,16 +87,15 @@ func (s *segment) locate(k int) (at, low, high int) {
 	for i, x := range scores {
 		scores[i] = (mean*x - mean*mean/2) / variance
 	}
-	at, low, high = place(scores)
-	return first + at, first + low, first + high
+	return place(scores, first)
 }
 
 // hansen is the 95% point of the likelihood ratio of a change point's place (Hansen, Econometrica 68, 2000, table 1).
 const hansen = 7.35
 
 // place returns the first sample of a new level, and the first and the last that may be it, by the logarithm of the likelihood ratio of
-// each sample for the new level. At least one sample is before it, and as many as the shortest window are after it.
-func place(gains []float64) (at, low, high int) {
+// each sample from the first on for the new level. At least one sample is before it, and as many as the shortest window are after it.
+func place(gains []float64, first int) (at, low, high int) {
 	sums, sum := make([]float64, len(gains)), 0.0
 	last := max(1, len(gains)-windows()[0])
 	at = last
@@ -112,5 +111,5 @@ func place(gains []float64) (at, low, high int) {
 			low, high = min(low, i), max(high, i)
 		}
 	}
-	return at, low, high
+	return first + at, first + low, first + high
 }
