@@ -7,19 +7,11 @@ import (
 	"thru/internal/watch/record"
 )
 
-// place is what pairs can share.
+// place is what pairs can share: a segment, a host, or what a host sends or receives. Among equals, the first is named.
 type place struct {
-	Kind int    `json:"kind"`
-	Name string `json:"name"`
+	Segment, Host string
+	Side          record.Side
 }
-
-// The kinds of places; among equals, the first is named.
-const (
-	segment int = iota
-	host
-	sender   // a host, for what it sends
-	receiver // a host, for what it receives
-)
 
 // sort is what problems of one alarm share.
 type sort struct {
@@ -46,7 +38,6 @@ func byAlarm(all []trouble) map[string][]trouble {
 type alarm struct {
 	record.Alarm
 	Layer     record.Layer `json:"layer,omitempty"`
-	Place     place        `json:"place"`
 	Made      int64        `json:"made_ns"`
 	Asked     bool         `json:"asked"` // for an explanation
 	Explained bool         `json:"explained"`
@@ -59,20 +50,11 @@ func (a *alarm) take(t trouble) {
 	t.problem.Alarm, t.Waits, a.News = a.ID, 0, true
 }
 
+// place returns what the pairs of an alarm share; zero for nothing.
+func (a *alarm) place() place { return place{a.Segment, a.Host, a.Side} }
+
 // name makes an alarm one of a place.
-func (a *alarm) name(x place) {
-	a.Place = x
-	switch x.Kind {
-	case segment:
-		a.Segment = x.Name
-	case sender:
-		a.Host, a.Side = x.Name, record.SideSender
-	case receiver:
-		a.Host, a.Side = x.Name, record.SideReceiver
-	default:
-		a.Host = x.Name
-	}
-}
+func (a *alarm) name(x place) { a.Segment, a.Host, a.Side = x.Segment, x.Host, x.Side }
 
 // describe writes what the problems of an alarm say. An alarm that has lost its pairs keeps what it said.
 func (a *alarm) describe(members []trouble) {
@@ -110,5 +92,5 @@ func ends(p record.Pair) record.Pair {
 }
 
 func comparePlaces(a, b place) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Segment, b.Segment))
 }

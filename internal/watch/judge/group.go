@@ -13,11 +13,9 @@ import (
 // newAlarm returns an alarm about a place, or about a pair.
 func (j *Judge) newAlarm(of sort, x place, first trouble) *alarm {
 	name := fnv.New64a()
-	fmt.Fprintf(name, "%s\n%s\n%d\n%s\n%s\n%s\n%d", of.Kind, of.Layer, x.Kind, x.Name, first.From, first.To, first.Since)
+	fmt.Fprintf(name, "%q %q %d", of, []string{x.Segment, x.Host, string(x.Side), first.From, first.To}, first.Since)
 	a := &alarm{Layer: of.Layer, Made: j.now}
-	if x.Name != "" {
-		a.name(x)
-	}
+	a.name(x)
 	a.ID, a.Kind = fmt.Sprintf("%016x", name.Sum64()), of.Kind
 	j.alarms = append(j.alarms, a)
 	return a
@@ -59,7 +57,7 @@ func (j *Judge) group(all []trouble) {
 // joins adds a problem to an alarm that exists: one of its place, or one of its pair. It reports whether there is one.
 func (j *Judge) joins(t trouble) bool {
 	for _, a := range j.alarms {
-		ofPlace := a.Place.Name != "" && a.Kind == t.Kind && a.Layer == t.Layer && slices.Contains(j.places(t.Pair), a.Place)
+		ofPlace := a.Kind == t.Kind && a.Layer == t.Layer && slices.Contains(j.places(t.Pair), a.place())
 		ofPair := gravity(a.Kind) <= gravity(t.Kind) && slices.ContainsFunc(t.Problems, func(q *problem) bool { return q.Alarm == a.ID })
 		if ofPlace || ofPair {
 			a.take(t)
@@ -165,7 +163,7 @@ func (j *Judge) best(shares map[place]float64, fresh []trouble) (best place, rea
 func (j *Judge) widen(of sort, x place, all []trouble) *alarm {
 	by := byAlarm(all)
 	for _, a := range j.alarms {
-		if a.Kind != of.Kind || a.Layer != of.Layer || a.Place.Name != "" {
+		if a.Kind != of.Kind || a.Layer != of.Layer || a.place() != (place{}) {
 			continue
 		}
 		if !slices.ContainsFunc(by[a.ID], func(t trouble) bool { return !slices.Contains(j.places(t.Pair), x) }) {

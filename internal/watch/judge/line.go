@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"slices"
 	"time"
 
 	"thru/internal/watch/record"
@@ -206,7 +207,7 @@ func (j *Judge) say(p *pair, s standing, at int64) {
 	if s != p.Said {
 		p.Said, p.SaidAt = s, at
 	}
-	if s != p.Told && !p.flaps() {
+	if s != p.Told && !slices.ContainsFunc(p.Problems, func(q *problem) bool { return q.Flapping }) {
 		j.emit(record.Event{Kind: record.StateChanged, At: instant(at), Pair: new(p.Pair), State: s.State, Reason: s.Reason, Before: p.Told.State})
 		p.Told = s
 	}

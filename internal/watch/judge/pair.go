@@ -120,12 +120,7 @@ func (p *pair) known(k record.Kind, key string) *problem {
 
 // suffers reports whether the last turns of the pair show a problem of a kind.
 func (p *pair) suffers(k record.Kind) bool {
-	return slices.ContainsFunc(p.Problems, func(q *problem) bool { return q.Active && q.Kind == k && !q.Back })
-}
-
-// flaps reports whether a problem of the pair is flapping.
-func (p *pair) flaps() bool {
-	return slices.ContainsFunc(p.Problems, func(q *problem) bool { return q.Flapping })
+	return slices.ContainsFunc(p.Problems, func(q *problem) bool { return q.Active && q.Kind == k && !q.back() })
 }
 
 // settle accepts levels that have lasted, and forgets what is over.

@@ -19,7 +19,6 @@ type problem struct {
 	Ended     int64          `json:"ended_ns"`
 	Bad       int            `json:"bad"` // turns in a row
 	Good      int            `json:"good"`
-	Back      bool           `json:"back"`  // the level is, for enough turns
 	Spent     bool           `json:"spent"` // the error budget, and more is used: the problem stays until that has ended
 	LastBad   int64          `json:"last_bad_ns"`
 	Comes     []int64        `json:"comes_ns,omitempty"` // the last begins
@@ -33,7 +32,7 @@ type problem struct {
 
 // bad counts a turn that shows the problem. It reports whether the problem begins.
 func (q *problem) bad(at int64, confirm int) bool {
-	q.Good, q.LastBad, q.Back = 0, at, false
+	q.Good, q.LastBad = 0, at
 	if q.Bad++; q.Bad == 1 && !q.Active {
 		q.Since = at
 	}
@@ -48,8 +47,7 @@ func (q *problem) bad(at int64, confirm int) bool {
 func (q *problem) good(at int64) {
 	q.Bad = 0
 	q.Good++
-	q.Back = q.Good >= clearAfter
-	over := q.Back && !q.Spent
+	over := q.back() && !q.Spent
 	if q.Flapping {
 		over = at-q.LastBad >= int64(flapTime)
 	}
@@ -57,6 +55,9 @@ func (q *problem) good(at int64) {
 		q.end(at)
 	}
 }
+
+// back reports whether enough turns in a row show the level of before.
+func (q *problem) back() bool { return q.Good >= clearAfter }
 
 // end ends the problem.
 func (q *problem) end(at int64) {
@@ -67,7 +68,7 @@ func (q *problem) end(at int64) {
 func (q *problem) come(at int64) {
 	q.Comes = slices.DeleteFunc(q.Comes, func(t int64) bool { return t <= at-int64(flapTime) })
 	q.Comes = append(q.Comes, at)
-	q.Good, q.LastBad, q.Back = 0, at, false
+	q.Good, q.LastBad = 0, at
 	if len(q.Comes) < flapCount {
 		return
 	}

@@ -84,9 +84,9 @@ func (j *Judge) goals(of record.Pair, before []*goal) (all []*goal) {
 
 // places returns what a pair crosses.
 func (j *Judge) places(p record.Pair) []place {
-	all := []place{{host, p.From}, {host, p.To}, {sender, p.From}, {receiver, p.To}}
+	all := []place{{Host: p.From}, {Host: p.To}, {Host: p.From, Side: record.SideSender}, {Host: p.To, Side: record.SideReceiver}}
 	for _, s := range j.config.Segments(p) {
-		all = append(all, place{segment, s})
+		all = append(all, place{Segment: s})
 	}
 	return all
 }

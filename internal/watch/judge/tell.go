@@ -1,6 +1,10 @@
 package judge
 
-import "thru/internal/watch/record"
+import (
+	"maps"
+
+	"thru/internal/watch/record"
+)
 
 // tell emits what there is to tell of alarms.
 func (j *Judge) tell(all []trouble) {
@@ -51,18 +55,11 @@ func (j *Judge) announce(a *alarm) {
 
 // labels returns what names an alarm to others: where it is as it is raised.
 func labels(a record.Alarm) map[string]string {
-	all := map[string]string{}
-	set := func(key, value string) {
-		if value != "" {
-			all[key] = value
-		}
-	}
-	set("host", a.Host)
-	set("segment", a.Segment)
+	all := map[string]string{"host": a.Host, "segment": a.Segment}
 	if len(a.Pairs) == 1 {
-		set("from", a.Pairs[0].From)
-		set("to", a.Pairs[0].To)
+		all["from"], all["to"] = a.Pairs[0].From, a.Pairs[0].To
 	}
+	maps.DeleteFunc(all, func(_, value string) bool { return value == "" })
 	return all
 }
 

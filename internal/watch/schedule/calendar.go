@@ -3,7 +3,7 @@ package schedule
 import "math/bits"
 
 // calendar has a bit for each slot of a day: set if taken. The day is a circle. A nil calendar is free.
-type calendar [(slots + 63) / 64]uint64
+type calendar [slots / 64]uint64
 
 // take takes n slots from s on.
 func (c *calendar) take(s, n int) {
@@ -28,11 +28,10 @@ func (c *calendar) blocked(s, n int) int {
 }
 
 // count returns the number of taken slots.
-func (c *calendar) count() int {
-	n := 0
+func (c *calendar) count() (n int) {
 	if c != nil {
-		for i := range slots {
-			n += int(c[i/64] >> (i % 64) & 1)
+		for _, word := range c {
+			n += bits.OnesCount64(word)
 		}
 	}
 	return n
@@ -44,18 +43,14 @@ func (c *calendar) nthFree(n int) int {
 		return n
 	}
 	for i, word := range c {
-		if f := bits.OnesCount64(^word); n >= f {
-			n -= f
-			continue
-		}
-		for b := range 64 {
-			if word>>b&1 == 0 {
-				if n == 0 {
-					return i*64 + b
-				}
-				n--
+		free := bits.OnesCount64(^word)
+		if n < free {
+			for range n {
+				word |= word + 1 // takes the first free slot
 			}
+			return i*64 + bits.TrailingZeros64(^word)
 		}
+		n -= free
 	}
 	return 0 // no slot is free: the caller finds none either
 }
