@@ -2,10 +2,11 @@ package transfer
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"math/rand/v2"
 	"net"
+	"syscall"
+
+	"thru/internal/sock"
 )
 
 // Privileged local ports: those that Linux's own NFS client uses, which
@@ -37,7 +38,7 @@ func Dial(ctx context.Context, d net.Dialer, network, addr string) (net.Conn, er
 		if err == nil {
 			return conn, nil
 		}
-		if errors.Is(err, fs.ErrPermission) || !inUse(err) {
+		if !sock.Is(err, syscall.EADDRINUSE) && !sock.Is(err, syscall.EADDRNOTAVAIL) {
 			break
 		}
 	}

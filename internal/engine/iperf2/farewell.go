@@ -2,7 +2,6 @@ package iperf2
 
 import (
 	"context"
-	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/sock"
 )
 
 // Timeouts of the final exchange of a UDP stream.
@@ -132,7 +132,7 @@ func hearReport(c net.Conn, b []byte, wait time.Duration, sent int64) *report {
 	c.SetReadDeadline(give)
 	for time.Now().Before(give) {
 		n, err := c.Read(b)
-		if errors.Is(err, syscall.ECONNREFUSED) {
+		if sock.Is(err, syscall.ECONNREFUSED) {
 			continue
 		}
 		if err != nil {
@@ -156,7 +156,7 @@ func (s *session) sendCounts(i int, e measure.Evidence) {
 	b := make([]byte, largestUDP)
 	// Send no more bytes than were received, because the address of the sender is not verified.
 	for came := e.Streams[i].TotalBytes + e.Streams[i].Length; came >= int64(len(word)); came -= int64(len(word)) {
-		if _, err := c.Write(word); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+		if _, err := c.Write(word); err != nil && !sock.Is(err, syscall.ECONNREFUSED) {
 			return
 		}
 		c.SetReadDeadline(time.Now().Add(silence))

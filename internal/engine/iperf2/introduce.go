@@ -161,7 +161,7 @@ func (s *session) announce(c net.Conn, h header) (worker.Early, error) {
 			_, err = c.Read(make([]byte, largestUDP)) // an ack of 2.0.13, or nothing
 		}
 		switch {
-		case errors.Is(err, syscall.ECONNREFUSED):
+		case sock.Is(err, syscall.ECONNREFUSED):
 			time.Sleep(askEvery)
 		case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
 			return worker.Early{Packets: 1, Bytes: int64(len(b)), Highest: 1}, nil
@@ -183,12 +183,12 @@ func (s *session) ask(c net.Conn, h header) (worker.Early, error) {
 	for give := time.Now().Add(askWait); time.Now().Before(give) && refused < mostAnnounced; {
 		request := h.append(appendNumber(b[:0], 1, sinceEpoch()))
 		request = request[:max(len(request), int(h.length))]
-		if _, err := c.Write(request); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+		if _, err := c.Write(request); err != nil && !sock.Is(err, syscall.ECONNREFUSED) {
 			return worker.Early{}, fault.Failf("", "iperf2: calling %s: %w", c.RemoteAddr(), err)
 		}
 		c.SetReadDeadline(time.Now().Add(askEvery))
 		n, err := c.Read(b)
-		if errors.Is(err, syscall.ECONNREFUSED) {
+		if sock.Is(err, syscall.ECONNREFUSED) {
 			refused++
 			time.Sleep(askEvery)
 		}

@@ -3,7 +3,6 @@ package iperf3
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -165,7 +164,7 @@ func (c *client) helloDatagram(ctx context.Context, u *net.UDPConn, started <-ch
 	defer u.SetReadDeadline(time.Time{})
 	var b [64]byte
 	for range helloTries {
-		if _, err := u.Write([]byte(helloAsk)); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+		if _, err := u.Write([]byte(helloAsk)); err != nil && !sock.Is(err, syscall.ECONNREFUSED) {
 			return false, fmt.Errorf("iperf3: greeting by UDP: %w", err)
 		}
 		for again := time.Now().Add(c.wait.hello); time.Now().Before(again); {
@@ -174,7 +173,7 @@ func (c *client) helloDatagram(ctx context.Context, u *net.UDPConn, started <-ch
 			switch {
 			case err == nil && isAnswer(b[:n]):
 				return true, nil
-			case errors.Is(err, syscall.ECONNREFUSED):
+			case sock.Is(err, syscall.ECONNREFUSED):
 				time.Sleep(min(c.wait.hello, 50*time.Millisecond)) // the server is about to open its socket
 			}
 			select {

@@ -19,6 +19,7 @@ import (
 	"thru/internal/engine"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/sock"
 	"thru/internal/token"
 )
 
@@ -77,13 +78,13 @@ func introduceDatagrams(u *net.UDPConn, c openCommand, index int) error {
 	defer u.SetDeadline(time.Time{})
 	var got [mostHello]byte
 	for end := time.Now().Add(helloTime); time.Now().Before(end); {
-		if _, err := u.Write(hello); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+		if _, err := u.Write(hello); err != nil && !sock.Is(err, syscall.ECONNREFUSED) {
 			return fmt.Errorf("worker: greeting %s by UDP: %w", u.RemoteAddr(), err)
 		}
 		u.SetReadDeadline(time.Now().Add(helloAgain))
 		n, err := u.Read(got[:])
 		switch {
-		case errors.Is(err, syscall.ECONNREFUSED):
+		case sock.Is(err, syscall.ECONNREFUSED):
 			sleepThread(helloAgain)
 		case err != nil:
 			continue
@@ -105,7 +106,7 @@ func introduceDatagrams(u *net.UDPConn, c openCommand, index int) error {
 func confirm(u *net.UDPConn, hello []byte) error {
 	var got [mostHello]byte
 	for end := time.Now().Add(confirmTime); time.Now().Before(end); {
-		if _, err := u.Write(hello); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+		if _, err := u.Write(hello); err != nil && !sock.Is(err, syscall.ECONNREFUSED) {
 			return fmt.Errorf("worker: greeting %s by UDP: %w", u.RemoteAddr(), err)
 		}
 		u.SetReadDeadline(time.Now().Add(helloAgain))
@@ -235,7 +236,7 @@ func (a *datagramAcceptor) greet(u *net.UDPConn, index int, hello, answer []byte
 			u.Write(reply)
 		}
 		n, err := u.Read(b[:])
-		if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+		if err != nil && !sock.Is(err, syscall.ECONNREFUSED) {
 			return false
 		}
 		got = b[:n]

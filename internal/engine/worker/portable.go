@@ -208,7 +208,7 @@ func recvDatagrams(f *flow, s *stream) error {
 			return io.EOF
 		}
 		if err != nil {
-			if errors.Is(err, syscall.ECONNREFUSED) {
+			if sock.Is(err, syscall.ECONNREFUSED) {
 				continue
 			}
 			return fmt.Errorf("worker: receiving: %w", sock.Cause(err))

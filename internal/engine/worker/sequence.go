@@ -2,10 +2,10 @@ package worker
 
 import (
 	"encoding/binary"
-	"errors"
 	"syscall"
 	"time"
 
+	"thru/internal/sock"
 	"thru/internal/stat"
 )
 
@@ -186,7 +186,7 @@ type reopening struct{ refused time.Time }
 
 // explains reports whether such a moment may be why a datagram was refused.
 func (r *reopening) explains(n Numbering, err error) bool {
-	if !errors.Is(err, syscall.ECONNREFUSED) || n != NumberStamp && n != NumberStampHigh {
+	if !sock.Is(err, syscall.ECONNREFUSED) || n != NumberStamp && n != NumberStampHigh {
 		return false
 	}
 	if r.refused.IsZero() {

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"thru/internal/fault"
+	"thru/internal/sock"
 	"thru/internal/transfer"
 )
 
@@ -40,7 +41,7 @@ func Hinted(err error, overwrite bool) error {
 		{syscall.EPIPE, "check the server's log: the server or a device on the path closed the connection"},
 		{syscall.ENAMETOOLONG, "give a shorter name"},
 	} {
-		if errors.Is(err, x.is) {
+		if number, is := x.is.(syscall.Errno); errors.Is(err, x.is) || is && sock.Is(err, number) {
 			return fault.Failf(x.hint, "%w", err)
 		}
 	}
