@@ -74,7 +74,7 @@ func (s *serviceState) read(ctx context.Context) {
 	if len(found) > 0 {
 		s.Missing = append(s.Missing, missing...)
 	}
-	s.Installed = len(s.Missing) == 0 && (len(found) > 0 || s.plan.Has(ctx, service.Run))
+	s.Installed = s.plan.Installed(ctx, service.Run)
 }
 
 // end prints the last line, or the document with the error.
@@ -235,6 +235,8 @@ func (c *serviceStatusCmd) Run(ctx context.Context, e *env) error {
 	case s.Running && len(s.Missing) == 0:
 	case len(s.Files) == 0 && !s.Installed:
 		err = fault.Failf(install, "%s is not installed", s.Service)
+	case !s.Installed && len(s.Missing) == 0:
+		err = fault.Failf(install+" installs it; thru service remove "+c.Role+" removes the file", "%s is not installed; %s of an earlier one is left", s.Service, strings.Join(s.Files, ", "))
 	case len(s.Missing) > 0:
 		err = fault.Failf(install+" completes it; thru service remove "+c.Role+" undoes it", "%s is half installed: %s is missing", s.Service, strings.Join(s.Missing, ", "))
 	default:

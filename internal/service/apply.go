@@ -89,6 +89,15 @@ func (p Plan) Found() (found, missing []string) {
 	return found, missing
 }
 
+// Installed reports whether the service is whole. Where the manager keeps services itself, a file alone is none.
+func (p Plan) Installed(ctx context.Context, run Runner) bool {
+	found, missing := p.Found()
+	if p.Known != nil || len(found) == 0 {
+		return p.Has(ctx, run)
+	}
+	return len(missing) == 0
+}
+
 // Has reports whether the manager has the service, or at least runs it.
 func (p Plan) Has(ctx context.Context, run Runner) bool {
 	if p.Known == nil {

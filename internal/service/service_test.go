@@ -226,6 +226,20 @@ func TestRemovesStoppedService(t *testing.T) {
 	}
 }
 
+// TestLeftoverFile: Windows knows its services; a join file that one has left behind is none.
+func TestLeftoverFile(t *testing.T) {
+	p := planOf(t, Unit{Role: "serve", Join: "thru1:x"}, "windows", t.TempDir())
+	if _, err := p.Files[0].put(p.root); err != nil {
+		t.Fatal(err)
+	}
+	for _, known := range []error{nil, errors.New("exit status 1")} {
+		query := func(context.Context, []string) (string, error) { return "", known }
+		if got := p.Installed(context.Background(), query); got != (known == nil) {
+			t.Errorf("the manager answers %v: installed %v", known, got)
+		}
+	}
+}
+
 // TestPackagedUnit: where a package installed the unit, only the drop-in is written.
 func TestPackagedUnit(t *testing.T) {
 	root := rootOf(t, "linux")
