@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -206,6 +207,32 @@ func relay(t *testing.T, target string, change func(data []byte, at int64)) stri
 		}
 	}()
 	return l.Addr().String()
+}
+
+// Pipes that the kernel keeps small are a note of the stream: a user with many pipes gets no large ones.
+func TestSmallPipes(t *testing.T) {
+	runtime.LockOSThread() // and never unlock: the thread has lost what frees it from that limit
+	caps := [2]unix.CapUserData{}
+	if err := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &caps[0]); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 * allPages / mostPages {
+		p, err := newPages(mostPages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		switch {
+		case p.small == "" && p.bytes != mostPages:
+			t.Fatalf("the pipe holds %d bytes, and nothing says so", p.bytes)
+		case p.small != "":
+			if !strings.Contains(p.small, "1 MiB") || p.bytes == 0 {
+				t.Errorf("%d bytes: %s", p.bytes, p.small)
+			}
+			return
+		}
+	}
+	t.Skip("this kernel does not limit the pipes of a user (pipe-user-pages-soft)")
 }
 
 // The pages to send are the pattern, as many as a pipe holds, and each call sends the same.

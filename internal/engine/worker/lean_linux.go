@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // sendfilePath is copyPath with a sender whose pages leave without a copy.
@@ -36,7 +37,7 @@ func (p sendfilePath) prepare(f *flow, s *stream) error {
 	if err != nil {
 		return err
 	}
-	s.source = src
+	s.source, s.changed = src, src.small
 	return nil
 }
 
@@ -46,6 +47,7 @@ type pages struct {
 	kept, next [2]int // read end and write end of a pipe
 	bytes      int    // in the full pipe
 	data       []byte // the memory, in use as long as the pipes
+	small      string // why the pipes hold less than asked; "": they do not
 }
 
 // What a user without privileges may have in pipes by default, in bytes (/proc/sys/fs/pipe-max-size and pipe-user-pages-soft, pipe(7)). Beyond that the kernel
@@ -64,7 +66,9 @@ func newPages(n int) (*pages, error) {
 		return nil, errors.Join(fmt.Errorf("worker: making a pipe: %w", err), closeAll(p.kept))
 	}
 	for _, pipe := range [][2]int{p.kept, p.next} {
-		_, _ = unix.FcntlInt(uintptr(pipe[1]), unix.F_SETPIPE_SZ, len(p.data)) // refused to a user with many more pipes: then calls are shorter
+		if _, err := unix.FcntlInt(uintptr(pipe[1]), unix.F_SETPIPE_SZ, len(p.data)); err != nil { // refused to a user with many more pipes
+			p.small = fmt.Sprintf("the kernel refused a pipe of %s (%v; /proc/sys/fs/pipe-user-pages-soft): calls are shorter", unit.Size(int64(len(p.data))), err)
+		}
 	}
 	v := unix.Iovec{Base: &p.data[0]}
 	v.SetLen(len(p.data))
