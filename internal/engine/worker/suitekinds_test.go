@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -270,6 +271,9 @@ func (s suite) runRequests(t *testing.T) {
 func checkRequests(t *testing.T, sent, got measure.Evidence, rate float64) error {
 	t.Helper()
 	l := sent.Latency
+	if l == nil && got.Latency == nil {
+		return errors.New("no request was answered in time")
+	}
 	if l == nil || l.Count == 0 || l.Histogram == "" || got.Latency != nil {
 		t.Fatalf("latency %+v, at the answering end %+v", l, got.Latency)
 	}
