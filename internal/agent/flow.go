@@ -83,6 +83,7 @@ func (a *Agent) add(s *session) bool {
 		return false
 	}
 	a.sessions[s.id] = s
+	a.opened++
 	go s.follow()
 	a.busy()
 	return true

@@ -125,7 +125,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	serves := slices.Contains([]string{"serve", "control"}, c.Verb())
+	serves := isService(c.Verb())
 	switch {
 	case signal.Ignored(syscall.SIGHUP): // nohup(1) ignores it
 	case serves && !console.HasTerminal():
@@ -147,6 +147,9 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ended(code)
 	return code
 }
+
+// isService reports whether a command can run as a service.
+func isService(verb string) bool { return slices.Contains([]string{"serve", "control", "watch"}, verb) }
 
 // untilTwice runs a command. The first signal cancels it; the second ends the program at once. It handles
 // Ctrl-C itself because a shell makes the processes that it starts with & ignore it. A closed terminal sends
@@ -350,7 +353,7 @@ func helpWithExitCodes(o kong.HelpOptions, k *kong.Context) error {
 
 // printError prints an error to the user, and with --json also a document.
 func (e *env) printError(err error) {
-	if v := e.Verb(); v == "serve" || v == "control" {
+	if isService(e.Verb()) {
 		showStatus(fault.WithHint(err)) // why the service ends
 	}
 	if console.WasPrinted(err) {

@@ -74,7 +74,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"again": again, "validjson": validJSON, "waitline": waitLine, "waitport": waitPort, "freeport": free.free, "expand": expand, "keptpath": keptPath, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates, "recorded": recorded,
+			"again": again, "scrape": scrape, "validjson": validJSON, "waitline": waitLine, "waitport": waitPort, "freeport": free.free, "expand": expand, "keptpath": keptPath, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates, "recorded": recorded,
 		},
 	})
 }
@@ -90,7 +90,7 @@ func scripts(t *testing.T) []string {
 	}
 	if raced() {
 		files = nil
-		for _, name := range []string{"capture", "fleet", "fleet_nats", "iperf3", "pair", "rollback", "run", "service", "transfer_thru", "tune"} {
+		for _, name := range []string{"capture", "fleet", "fleet_nats", "fleet_watch", "iperf3", "pair", "rollback", "run", "service", "transfer_thru", "tune"} {
 			files = append(files, "testdata/script/"+name+".txtar")
 		}
 	}

@@ -23,7 +23,7 @@ import (
 // a test; and those that ask for something to be done once, which a setting would repeat.
 const (
 	everywhere = "color json all store no-store log log-level nats nkey creds tls-ca"
-	actions    = "help rotate replace remove list forget watch rollback aa yes script resume dry-run nats-key nats-config verify my-key overwrite write print-join restart undo"
+	actions    = "help rotate replace remove list forget rollback aa yes script resume dry-run nats-key nats-config verify my-key overwrite write print-join restart undo"
 )
 
 // ownVariables are those of other packages and of tests.

@@ -16,7 +16,9 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/library"
+	"thru/internal/plan/planfile"
 	"thru/internal/remote"
+	"thru/internal/watch/metrics"
 )
 
 type controlCmd struct {
@@ -26,6 +28,8 @@ type controlCmd struct {
 	Name    string   `name:"name" default:"fleet" help:"Name of the fleet in the join strings."`
 	State   string   `name:"state" type:"path" placeholder:"DIR" help:"Folder for identity, names and results (default: thru/control in the user's state folder)."`
 	Results string   `name:"results" type:"path" placeholder:"DIR" help:"Folder for results that hosts deliver (default: results in the state folder)."`
+	Watch   string   `name:"watch" type:"path" placeholder:"PLAN" help:"Watch the pairs of this plan (thru help watch). Its end points are hosts of this fleet, by their names or labels."`
+	Metrics string   `name:"metrics" placeholder:"ADDRESS:PORT" help:"Offer figures of the fleet and the watch to Prometheus (OpenMetrics) at http://ADDRESS:PORT/metrics."`
 	Rotate  bool     `name:"rotate" help:"Make new secrets and a new certificate first; old join strings no longer work."`
 	JSON    bool     `name:"json" help:"Print one JSON line when ready, and one for each event."`
 	Print   string   `name:"print-join" enum:",agent,operate" default:"" placeholder:"agent|operate" help:"Print the join string for hosts (agent) or for operators (operate) of the thru control that runs on this host, and exit."`
@@ -111,21 +115,30 @@ func (c *controlCmd) control(ctx context.Context, e *env) error {
 		return err
 	}
 	defer registry.Close()
+	w := &fleetWatch{env: e, cmd: &watchCmd{What: []string{c.Watch}, TCP: planfile.Auto, Port: bus.DefaultPort}, events: events, state: state.Dir()}
+	stop, err := offer(c.Metrics, func() []metrics.Family { return fleetFamilies(e.Version, registry.Hosts(), keep.Stored()) }, w.families)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	if err := keepJoin(state, s); err != nil {
 		return err
 	}
 	defer forgetJoin(state)
+	if err := w.open(ctx, c, conf.Hub); err != nil {
+		return err
+	}
+	defer w.close()
 	c.announce(e, s, state)
-	defer e.supervise(ctx, c.status(s), func() { registry.Hosts() }, func(command) error {
-		if conf.Hub == nil {
-			return nil
+	defer e.supervise(ctx, c.status(s), func() { registry.Hosts(); w.alive(ctx) }, func(command) error {
+		if conf.Hub != nil {
+			if err := errors.Join(conf.Hub.Reload(), s.invite(conf.Hub), keepJoin(state, s)); err != nil {
+				return err
+			}
 		}
-		if err := conf.Hub.Reload(); err != nil {
-			return err
-		}
-		return errors.Join(s.invite(conf.Hub), keepJoin(state, s))
+		return w.reload(ctx)
 	})()
-	roll{events: events}.follow(ctx, registry.Hosts)
+	roll{events: events}.follow(ctx, registry.Hosts, w.follow)
 	return nil
 }
 
@@ -261,13 +274,15 @@ type roll struct{ events *console.EventLog }
 // rollEvery is the interval between two checks.
 const rollEvery = time.Second
 
-// follow checks the hosts until the context ends.
-func (r roll) follow(ctx context.Context, hosts func() []bus.Host) {
+// follow checks the hosts until the context ends, and passes them on.
+func (r roll) follow(ctx context.Context, hosts func() []bus.Host, pass func(context.Context, []bus.Host)) {
 	was := map[string]bus.Host{}
 	tick := time.NewTicker(rollEvery)
 	defer tick.Stop()
 	for {
-		for _, h := range hosts() {
+		all := hosts()
+		pass(ctx, all)
+		for _, h := range all {
 			old, known := was[h.ID]
 			was[h.ID] = h
 			if kind, text := turn(old, h, known); kind != "" {

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -131,6 +133,16 @@ func waitPort(ts *testscript.TestScript, neg bool, args []string) {
 		time.Sleep(25 * time.Millisecond)
 	}
 	ts.Fatalf("nobody listens at %s", args[0])
+}
+
+// scrape URL FILE: writes what a GET of the address answers.
+func scrape(ts *testscript.TestScript, neg bool, args []string) {
+	r, err := http.Get(args[0])
+	ts.Check(err)
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o600))
 }
 
 // keepLine FILE PREFIX NEWFILE: writes the line with that prefix to another file.

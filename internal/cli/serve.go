@@ -27,6 +27,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/node"
 	"thru/internal/tune"
+	"thru/internal/watch/metrics"
 )
 
 type serveCmd struct {
@@ -46,6 +47,7 @@ type serveCmd struct {
 	MaxStreams  int           `name:"max-streams" default:"128" help:"Upper bound of a test's streams."`
 	MaxTime     time.Duration `name:"max-time" type:"time" like:"60s or 1h" default:"24h" placeholder:"TIME" help:"Upper bound of a test's measured time."`
 	MaxSessions int           `name:"max-sessions" default:"32" help:"Upper bound of simultaneous flow ends of all clients."`
+	Metrics     string        `name:"metrics" placeholder:"ADDRESS:PORT" help:"Offer figures of this end point to Prometheus (OpenMetrics) at http://ADDRESS:PORT/metrics."`
 	JSON        bool          `name:"json" help:"Print one JSON line when ready, and one for each test."`
 	PrintJoin   bool          `name:"print-join" help:"Print the join string of the thru serve that runs on this host, and exit; with --json all of them."`
 	logFlags
@@ -130,6 +132,11 @@ func (c *serveCmd) serve(ctx context.Context, e *env) error {
 		return err
 	}
 	a.Publisher(answering.Publish)
+	stop, err := offer(c.Metrics, func() []metrics.Family { return agentFamilies(e.Version, a.Stats(), lines.lastTest()) })
+	if err != nil {
+		return err
+	}
+	defer stop()
 	busy, err := busyPorts(listen)
 	if err != nil {
 		return err

@@ -92,9 +92,9 @@ func (e *env) supervise(ctx context.Context, status string, alive func(), again 
 	return func() { cancel(); <-over }
 }
 
-// reloadable are the flags whose values change while the agent serves.
+// reloadable are the flags whose values change while an agent serves, or a watch runs.
 func reloadable() []string {
-	return []string{"max-rate", "max-streams", "max-time", "max-sessions", "label"}
+	return append(strings.Fields(watchOptions), "max-rate", "max-streams", "max-time", "max-sessions", "label", "budget", "tcp")
 }
 
 // changed returns the flags with other values than at the start, which a reload does not apply.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	"thru/internal/agent"
 	"thru/internal/cli/console"
@@ -71,6 +72,20 @@ type testLines struct {
 	e      *env
 	asJSON bool
 	mu     sync.Mutex
+	last   lastTest
+}
+
+// lastTest has the rates of a test by direction, sent and received, and its end.
+type lastTest struct {
+	bps map[string]float64
+	at  time.Time
+}
+
+// lastTest returns that of thru's clients.
+func (t *testLines) lastTest() lastTest {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
 }
 
 func newTestLines(e *env, asJSON bool) *testLines { return &testLines{e: e, asJSON: asJSON} }
@@ -138,5 +153,21 @@ func (t *testLines) flows(all []agent.Ended) {
 		r.Error = &measure.Error{Message: fault.Plain(why), ExitCode: fault.Failed}
 		line += "; " + fault.Plain(why)
 	}
+	t.remember(map[string]int64{"received": received, "sent": sent})
 	t.print(host+": "+line, r)
+}
+
+// remember keeps the rates of a test that were measured.
+func (t *testLines) remember(bps map[string]int64) {
+	last := lastTest{map[string]float64{}, time.Now()}
+	for direction, rate := range bps {
+		if rate > 0 {
+			last.bps[direction] = float64(rate)
+		}
+	}
+	if len(last.bps) > 0 {
+		t.mu.Lock()
+		t.last = last
+		t.mu.Unlock()
+	}
 }

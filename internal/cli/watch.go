@@ -4,19 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
-	"iter"
-	"log"
-	"net"
-	"net/http"
-	"os"
+	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
+	"thru/internal/bus"
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
@@ -26,8 +21,7 @@ import (
 	"thru/internal/plan/planfile"
 	"thru/internal/remote"
 	words "thru/internal/report/watch"
-	"thru/internal/sock"
-	"thru/internal/store"
+	"thru/internal/unit"
 	"thru/internal/watch"
 	"thru/internal/watch/judge"
 	"thru/internal/watch/metrics"
@@ -38,6 +32,9 @@ import (
 // watchTime is how long a TCP turn measures, without its ramp.
 const watchTime = 3 * time.Second
 
+// watchOptions are the options of a test that a watch takes.
+const watchOptions = "link-rate time streams window congestion version4 version6 dscp"
+
 type watchCmd struct {
 	What    []string      `arg:"" optional:"" name:"end-point|plan" help:"A plan file (thru help plan, key watch), or end points as for test: each is watched from this machine, in both directions. Without any: this machine against itself."`
 	Budget  int64         `group:"How much" name:"budget" type:"size" like:"10G" placeholder:"SIZE" help:"Bytes that the watch may put on a host's link a day (default: 0.1% of what the link carries)."`
@@ -47,6 +44,7 @@ type watchCmd struct {
 	Metrics string        `group:"Output" name:"metrics" placeholder:"ADDRESS:PORT" help:"Offer the figures to Prometheus (OpenMetrics) at http://ADDRESS:PORT/metrics."`
 	OTLP    string        `group:"Output" name:"otlp" placeholder:"URL" help:"Push the figures to an OpenTelemetry collector (OTLP/HTTP, JSON)."`
 	JSON    bool          `group:"Output" name:"json" help:"Print a JSON document for each sample and event, in a line of its own (schema thru.watch/1)."`
+	State   string        `group:"Output" name:"state" type:"path" placeholder:"DIR" help:"Folder for what the next run goes on with (default: thru in the user's state folder)."`
 	Port    int           `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end points."`
 	storeFlags
 	asked
@@ -54,18 +52,15 @@ type watchCmd struct {
 
 // takes implements asks.
 func (*watchCmd) takes() (string, map[string]option.Flag) {
-	return "link-rate time streams window congestion version4 version6 dscp", map[string]option.Flag{
+	return watchOptions, map[string]option.Flag{
 		"time": {Help: "Seconds that each TCP test measures (default 3)."}, "link-rate": {Group: "How much", Help: "Nominal rate of the paths, such as 10G: the budget and the size of TCP tests follow from it."},
 	}
 }
 
 // Run watches the pairs until it is ended.
 func (c *watchCmd) Run(ctx context.Context, e *env) error {
-	r, err := c.request(watchTime)
-	if err != nil {
-		return err
-	}
-	what, err := c.what(ctx, e, r)
+	c.JSON = logFlags{LogLevel: "info"}.begin(e, c.JSON)
+	what, err := c.what(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -85,8 +80,43 @@ func (c *watchCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	r.Link, r.Duration = what.link, what.time
-	return c.watch(ctx, e, r, what)
+	folder, err := stateFolder(c.State, "")
+	if err != nil {
+		return err
+	}
+	x, err := openWatching(ctx, &watchView{env: e, json: c.JSON, samples: c.JSON}, what, folder)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	return c.watch(ctx, x)
+}
+
+// watch runs a watch as a command, and as a service: reload, signs of life.
+func (c *watchCmd) watch(ctx context.Context, x *watching) error {
+	stop, err := offer(c.Metrics, x.view.metrics.Families)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if c.For > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.For)
+		defer cancel()
+	}
+	if err := x.hosts.Check(ctx, x.now.check); err != nil {
+		return err
+	}
+	wait := x.view.supervise(ctx, "watches "+unit.Plural(len(x.now.wish.Paths), "path"), func() { x.Alive(ctx) }, func(now command) error {
+		what, err := now.(*watchCmd).what(ctx, x.view.env) // the same line names the same command
+		if err != nil {
+			return err
+		}
+		return x.again(ctx, what)
+	})
+	x.run(ctx, c.OTLP)
+	wait()
+	return x.view.end(x.Watch)
 }
 
 // turns returns the number of turns a day.
@@ -97,146 +127,88 @@ func turns(tasks []schedule.Task) (n int) {
 	return n
 }
 
-// watch connects the parts of a watch, and runs them.
-func (c *watchCmd) watch(ctx context.Context, e *env, r plan.Request, what toWatch) error {
-	seed := seedOf(what.wish)
-	state, err := openWatch(seed)
-	if err != nil {
-		return err
-	}
-	defer state.unlock()
-	stored, err := e.archive.WatchLog(state.name())
-	if err != nil {
-		return err
-	}
-	view := &watchView{env: e, json: c.JSON, metrics: metrics.NewSet(), log: stored, errors: map[record.Pair]string{}}
-	defer func() {
-		if err := stored.Close(); err != nil {
-			view.warn(err)
-		}
-	}()
-	if view.alarms, err = state.openAlarms(what.sinks, view); err != nil {
-		return err
-	}
-	hosts := watch.Hosts{Version: e.Version, Traffic: r, Link: r.Link, Bar: what.load, Archive: e.archive.Keep, Connect: what.connect, Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: state.Watch, Seed: seed, Warn: view.warn}.Open(nil)
-	defer hosts.Close()
-	var w *watch.Watch
-	w, err = watch.New(watch.Config{
-		Wish: what.wish, Judge: what.judge, Seed: seed, Fleet: hosts, State: state.Judge, Past: past(ctx, stored, what.wish.Paths), Keep: view.keep, Report: view.report, Warn: view.warn,
-		Save: func(judge []byte) {
-			if err := state.save(judge); err != nil {
-				view.warn(err)
-			}
-			view.stand(w)
-		},
-	})
-	if err != nil {
-		return err
-	}
-	view.goOn(w)
-	stop, err := c.beside(ctx, view)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	if c.For > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.For)
-		defer cancel()
-	}
-	if err := hosts.Check(ctx, what.check); err != nil {
-		return err
-	}
-	w.Run(ctx)
-	if !c.goesOn(ctx) {
-		hosts.End()
-	}
-	return view.end(w)
-}
-
-// goesOn reports whether the watch is to go on with the next run: a service manager that stops it begins it again. Then the agents keep probing.
-func (c *watchCmd) goesOn(ctx context.Context) bool {
-	var by console.Signalled
-	return errors.As(context.Cause(ctx), &by) && by.Signal != os.Interrupt
-}
-
-// longAgo is as far back as samples are stored.
-const longAgo = 14 * 24 * time.Hour
-
-// past returns the stored samples from which a watch goes on, those of a pair and layer in order. Of probes there are many, so that it takes days of them.
-func past(ctx context.Context, log *library.WatchLog, paths []schedule.Path) iter.Seq2[record.Sample, error] {
-	return func(yield func(record.Sample, error) bool) {
-		for _, p := range paths {
-			for layer, age := range map[record.Layer]time.Duration{record.Probe: 3 * 24 * time.Hour, record.Train: longAgo, record.TCP: longAgo} {
-				for s, err := range log.Past(ctx, store.SampleFilter{Pair: p.Pair, Layer: layer, From: time.Now().Add(-age)}) {
-					if !yield(s, err) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
 // toWatch is what a plan or the end points of the command line ask for.
 type toWatch struct {
 	wish    schedule.Wish
 	judge   judge.Config
-	link    plan.Link
-	load    float64       // bar for other traffic
-	time    time.Duration // that a TCP turn measures
-	sinks   []planfile.Sink
-	check   []string // names that no plan has checked
+	keys    planfile.Watch
+	traffic plan.Request // of TCP tests
+	seed    uint64       // names the watch: of the same plan file, or the same end points
+	check   []string     // names that no plan has checked
+	at      map[string]string
 	connect func(ctx context.Context, name string) (*control.EndPoint, func(), error)
 }
 
 // what reads what to watch.
-func (c *watchCmd) what(ctx context.Context, e *env, r plan.Request) (toWatch, error) {
-	d := remote.Dialer{Network: e.network, Port: c.Port, Family: r.Family}
+func (c *watchCmd) what(ctx context.Context, e *env) (t toWatch, err error) {
 	if len(c.What) == 1 && e.isPlan(c.What[0]) {
-		return c.planned(ctx, e, d, r)
+		file, err := e.watchPlan(ctx, c.What[0])
+		if err != nil {
+			return t, err
+		}
+		return c.planned(ctx, e, file, "")
 	}
-	alone := len(c.What) == 0
-	return toWatch{wish: c.wish(r), link: r.Link, time: r.Duration, load: planfile.DefaultLoad, check: c.What, connect: func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
+	if t.traffic, err = c.request(watchTime); err != nil {
+		return t, err
+	}
+	d := remote.Dialer{Network: e.network, Port: c.Port, Family: t.traffic.Family}
+	t.wish, t.check = c.wish(t.traffic), c.What
+	t.keys = planfile.Watch{Probes: t.wish.ProbeEvery, TCP: t.wish.TCPPerDay, Time: t.traffic.Duration, Budget: c.Budget, Load: planfile.DefaultLoad}
+	t.seed = seedOf(t.wish)
+	t.connect = func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
 		if name == control.Local {
-			return d.Local(ctx, alone)
+			return d.Local(ctx, len(c.What) == 0)
 		}
 		return d.EndPoint(ctx, name)
-	}}, nil
+	}
+	return t, nil
 }
 
-// planned reads what a plan asks for; flags go before its keys.
-func (c *watchCmd) planned(ctx context.Context, e *env, d remote.Dialer, r plan.Request) (t toWatch, err error) {
-	text, err := e.readPlan(ctx, c.What[0])
+// watchPlan reads a plan file.
+func (e *env) watchPlan(ctx context.Context, name string) (*planfile.File, error) {
+	text, err := e.readPlan(ctx, name)
 	if err != nil {
-		return t, err
+		return nil, err
 	}
-	file, err := planfile.Parse(c.What[0], text)
-	if err != nil {
-		return t, err
-	}
-	fleets, err := e.network.FleetHosts(ctx, file.Controllers())
-	if err != nil {
-		return t, err
-	}
-	p, err := file.Expand(fleets, nil)
-	if err != nil {
-		return t, err
-	}
-	if r.Link.RateBps != 0 {
-		p.Link = r.Link
-	}
+	return planfile.Parse(name, text)
+}
+
+// planned returns what a plan asks for; flags go before its keys. End points without an address are hosts of the fleet, if there is one.
+func (c *watchCmd) planned(ctx context.Context, e *env, file *planfile.File, fleet string) (t toWatch, err error) {
 	keys := file.Watch()
+	if t.traffic, err = c.request(keys.Time); err != nil {
+		return t, err
+	}
+	keys.Time = t.traffic.Duration
+	hosts, err := e.network.FleetHosts(ctx, file.Controllers())
+	if err != nil {
+		return t, err
+	}
+	p, err := file.Expand(hosts, nil)
+	if err != nil {
+		return t, err
+	}
+	if t.traffic.Link.RateBps != 0 {
+		p.Link = t.traffic.Link
+	}
+	t.traffic.Link = p.Link
 	keys.Budget = cmp.Or(c.Budget, keys.Budget)
 	if c.TCP != planfile.Auto {
 		keys.TCP = c.TCP
 	}
-	if c.has("time") {
-		keys.Time = r.Duration
+	path, err := filepath.Abs(c.What[0])
+	if err != nil {
+		return t, fmt.Errorf("cli: naming the plan %s: %w", c.What[0], err)
 	}
-	t.time = keys.Time
+	t.keys, t.seed, t.at = keys, hashOf(path), map[string]string{}
 	t.wish, t.judge = watch.OfPlan(p, keys, time.Local)
-	t.link, t.load, t.sinks = p.Link, keys.Load, keys.Alarms
+	for i, x := range p.EndPoints {
+		if fleet != "" && x.At == "" && x.Name != control.Local && bus.ValidHostName(x.Name) {
+			p.EndPoints[i].At = fleet + "/" + x.Name
+		}
+		t.at[x.Name] = p.EndPoints[i].At + " " + x.DataAddr
+	}
+	d := remote.Dialer{Network: e.network, Port: c.Port, Family: t.traffic.Family}
 	t.connect = func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
 		i := slices.IndexFunc(p.EndPoints, func(x plan.EndPoint) bool { return x.Name == name })
 		if i < 0 { // local
@@ -273,10 +245,17 @@ func (c *watchCmd) wish(r plan.Request) schedule.Wish {
 
 // seedOf returns a seed that two watches of the same pairs share, and other watches do not.
 func seedOf(w schedule.Wish) uint64 {
-	h := fnv.New64a()
+	text := ""
 	for _, p := range w.Paths {
-		fmt.Fprintf(h, "%q>%q ", p.From, p.To)
+		text += fmt.Sprintf("%q>%q ", p.From, p.To)
 	}
+	return hashOf(text)
+}
+
+// hashOf returns a hash of a text.
+func hashOf(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, text) // a hash takes everything
 	return h.Sum64()
 }
 
@@ -284,51 +263,12 @@ func seedOf(w schedule.Wish) uint64 {
 type watchView struct {
 	*env
 	json    bool
+	samples bool // print them, as JSON
 	metrics *metrics.Set
 	alarms  *alarms
 	log     *library.WatchLog
 	errors  map[record.Pair]string // the last of each pair
 	err     error                  // of printing
-}
-
-// pushEvery is how often figures are pushed.
-const pushEvery = 15 * time.Second
-
-// beside sends alarms, and offers the figures to monitoring systems, until stop is called.
-func (c *watchCmd) beside(ctx context.Context, v *watchView) (stop func(), err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() { v.alarms.run(ctx) })
-	if c.Metrics != "" {
-		l, err := net.Listen("tcp", c.Metrics)
-		if err != nil {
-			cancel()
-			wg.Wait()
-			return nil, fault.Usagef("such as --metrics 127.0.0.1:9469", "--metrics %s: %w", c.Metrics, sock.Cause(err))
-		}
-		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", metrics.Handler(v.metrics.Families))
-		server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-		wg.Go(func() { _ = server.Serve(l) }) // it ends with Close
-		context.AfterFunc(ctx, func() { _ = server.Close() })
-	}
-	if c.OTLP != "" {
-		p := metrics.Pusher{URL: c.OTLP, Version: v.Version}
-		wg.Go(func() {
-			for every := time.NewTicker(pushEvery); ; {
-				select {
-				case <-ctx.Done():
-					every.Stop()
-					return
-				case <-every.C:
-				}
-				if err := p.Push(ctx, v.metrics); err != nil && ctx.Err() == nil {
-					v.warn(err)
-				}
-			}
-		})
-	}
-	return func() { cancel(); wg.Wait() }, nil
 }
 
 // keep stores samples, and prints them as JSON.
@@ -343,7 +283,7 @@ func (v *watchView) keep(samples []record.Sample) error {
 		}
 	}
 	err := v.log.Keep(samples)
-	if !v.json {
+	if !v.samples {
 		return err
 	}
 	for _, s := range samples {
@@ -388,8 +328,13 @@ func (v *watchView) report(x record.Event) {
 	if x.Kind == record.AlarmUpdated && v.alarms.same(x) {
 		return
 	}
-	if line := words.Line(x, time.Local); line != "" {
-		_, err := fmt.Fprintln(v.Out, line)
+	line := words.Line(x, time.Local)
+	switch {
+	case line == "":
+	case v.Log.Journal: // it knows the time
+		v.Say(map[bool]console.Level{true: console.Warning, false: console.Info}[x.Kind == record.AlarmRaised], v.Out, line)
+	default:
+		_, err := fmt.Fprintln(v.Out, x.At.Format("15:04:05 ")+line)
 		v.err = cmp.Or(v.err, err)
 	}
 }

@@ -48,6 +48,18 @@ func sinkOf(s planfile.Sink) (alert.Sink, error) {
 	return alert.Webhook{URL: s.To, Key: key}, nil
 }
 
+// sinksOf returns the sinks that a plan names.
+func sinksOf(all []planfile.Sink) (sinks []alert.Sink, err error) {
+	for _, x := range all {
+		sink, err := sinkOf(x)
+		if err != nil {
+			return nil, err
+		}
+		sinks = append(sinks, sink)
+	}
+	return sinks, nil
+}
+
 // watchState is what a watch remembers between two runs: in a folder of its own, since two at a time would take each other's samples.
 type watchState struct {
 	folder string
@@ -56,18 +68,14 @@ type watchState struct {
 	Judge  json.RawMessage `json:"judge,omitempty"`
 }
 
-// openWatch opens the state of the watch of these pairs.
-func openWatch(seed uint64) (*watchState, error) {
-	state, err := bus.DefaultState()
-	if err != nil {
-		return nil, err
-	}
+// openWatch opens the state of the watch with a seed, in the folder of a state.
+func openWatch(state string, seed uint64) (_ *watchState, err error) {
 	s := &watchState{folder: filepath.Join(state, "watch", fmt.Sprintf("%016x", seed))}
 	if err := os.MkdirAll(s.folder, 0o700); err != nil {
 		return nil, fault.Failf("set $XDG_STATE_HOME to a folder that can be written", "keeping the state of the watch: %w", err)
 	}
 	if s.unlock, err = bus.LockFile(filepath.Join(s.folder, "lock")); err != nil {
-		return nil, fault.Failf("end the other one first", "another thru watches these pairs already: %w", err)
+		return nil, fault.Failf("end the other one first", "another thru watches them already: %w", err)
 	}
 	text, err := s.read("state.json")
 	if err == nil && text != nil {
@@ -97,7 +105,7 @@ func (s *watchState) read(name string) ([]byte, error) {
 	return text, nil
 }
 
-// name returns a name that the watches of these pairs share.
+// name returns a name that the runs of the watch share.
 func (s *watchState) name() string { return filepath.Base(s.folder) }
 
 // save writes the state.
@@ -124,12 +132,9 @@ func (s *watchState) openAlarms(sinks []planfile.Sink, v *watchView) (*alarms, e
 		return bus.WritePrivate(filepath.Join(s.folder, "alarms.json"), waiting, true)
 	}
 	a.Done = func(s alert.Sink) { v.Line(s.Name() + " takes alarms again") }
-	for _, x := range sinks {
-		sink, err := sinkOf(x)
-		if err != nil {
-			return nil, err
-		}
-		a.Sinks = append(a.Sinks, sink)
+	var err error
+	if a.Sinks, err = sinksOf(sinks); err != nil {
+		return nil, err
 	}
 	waiting, err := s.read("alarms.json")
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"thru/internal/bus"
@@ -30,10 +31,14 @@ type Intake struct {
 	Dir    string
 	Notify notifier
 	mu     sync.Mutex // one result is written at a time
+	stored atomic.Int64
 }
 
 // bytesOfHost bounds the stored results of one host; the oldest are removed.
 const bytesOfHost = 256 << 20
+
+// Stored returns how many results were stored since the start.
+func (i *Intake) Stored() int64 { return i.stored.Load() }
 
 // Take stores a result. It returns nil when the result is on the disk, or unusable.
 func (i *Intake) Take(s bus.Spooled) error {
@@ -50,6 +55,7 @@ func (i *Intake) Take(s bus.Spooled) error {
 		i.Notify.Once("intake", "warning", fmt.Sprintf("cannot store the results of hosts; they stay on the hosts: %v", err), nil)
 		return fault.Failf("free space on the controller's disk", "library: keeping a result: %w", err)
 	}
+	i.stored.Add(1)
 	i.Notify.Forget("intake")
 	i.Notify.Notify("result", fmt.Sprintf("received a late result from %s: %s; stored in %s", who, about(doc), path),
 		map[string]any{"host": s.Name, "agent": s.Agent, "kept_in": path})

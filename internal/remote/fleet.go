@@ -91,17 +91,20 @@ func (f *fleets) giveBack(controller string, one *fleet) {
 	}
 }
 
-// Own gives the route to the controller that this process is. It goes before a joined one of that name.
-func (n *Network) Own(controller string, r Route) { n.own = map[string]Route{controller: r} }
+// Own gives the route to the controller that this process is. It goes before a joined one of that name. It is called before anything is connected.
+func (n *Network) Own(controller string, route func() (Route, error)) {
+	n.own = map[string]func() (Route, error){controller: route}
+}
 
 // DialFleet connects to a joined controller as an operator.
 func (n *Network) DialFleet(ctx context.Context, controller string, c bus.FleetConfig) (*bus.Fleet, error) {
-	w, own := n.own[controller]
-	if !own {
-		var err error
-		if w, err = ControllerString(controller, bus.PrivilegeOperate); err != nil {
-			return nil, err
-		}
+	route := n.own[controller]
+	if route == nil {
+		route = func() (Route, error) { return ControllerString(controller, bus.PrivilegeOperate) }
+	}
+	w, err := route()
+	if err != nil {
+		return nil, err
 	}
 	c.Join, c.NATS, c.Version = w.Join, w.NATS, n.version
 	return bus.DialFleet(ctx, c)

@@ -53,7 +53,7 @@ type Network struct {
 	person  person
 	version string
 	fleets  fleets
-	own     map[string]Route // to the controller that this process is
+	own     map[string]func() (Route, error) // to the controller that this process is
 	parcels parcels
 	asking  sync.Mutex // held by the one ssh process that may ask the user
 }

@@ -50,10 +50,11 @@ func (w *Watch) explainNext(ctx context.Context) {
 	w.explains = true
 	w.running++
 	w.hold(path.Uses)
+	fleet := w.Fleet
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, explainTime)
 		defer cancel()
-		why, err := w.Fleet.Explain(ctx, a.pair, a.since)
+		why, err := fleet.Explain(ctx, a.pair, a.since)
 		if err != nil {
 			w.Warn(fmt.Errorf("watch: explaining %s -> %s: %w", a.pair.From, a.pair.To, err))
 		}

@@ -75,6 +75,7 @@ func (w *Watch) prepare(wish schedule.Wish, c judge.Config, f Fleet) (set func(s
 			w.paths[p.Pair] = p
 		}
 		w.ledger.bound(needs)
+		w.probed = time.Time{} // agents learn the plan at once
 		w.forget()
 		return nil
 	}, nil

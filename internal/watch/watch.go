@@ -80,6 +80,7 @@ type Watch struct {
 	calls    chan func() // run by the loop
 	explains bool        // one runs
 	running  int         // goroutines that will send to a channel
+	probed   time.Time   // when summaries were last asked for
 }
 
 // finished is a turn that has ended.
@@ -140,7 +141,7 @@ func (w *Watch) Run(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	from := time.Now().Round(0) // the schedule goes by the wall clock
-	var probed, saved time.Time
+	var saved time.Time
 	fetching := false
 	for {
 		select {
@@ -172,8 +173,8 @@ func (w *Watch) Run(ctx context.Context) {
 				w.begin(ctx, w.table.Tasks[turn.Task], now)
 			}
 			from = now
-			if !fetching && w.Wish.ProbeEvery > 0 && now.Sub(probed).Abs() >= probesEvery {
-				fetching, probed = true, now
+			if !fetching && w.Wish.ProbeEvery > 0 && now.Sub(w.probed).Abs() >= probesEvery {
+				fetching, w.probed = true, now
 				w.fetch(ctx)
 			}
 			w.report(w.judge.Tick(now))
@@ -213,10 +214,11 @@ func (w *Watch) begin(ctx context.Context, t schedule.Task, now time.Time) {
 	}
 	w.hold(t.Uses)
 	w.running++
+	fleet := w.Fleet
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, t.Takes+patience)
 		defer cancel()
-		w.done <- finished{t, w.Fleet.Turn(ctx, t)}
+		w.done <- finished{t, fleet.Turn(ctx, t)}
 	}()
 }
 
@@ -242,10 +244,11 @@ func (w *Watch) release(uses []string) {
 // fetch fetches the summaries of probes.
 func (w *Watch) fetch(ctx context.Context) {
 	w.running++
+	fleet := w.Fleet
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		samples, more := w.Fleet.Probes(ctx)
+		samples, more := fleet.Probes(ctx)
 		w.probes <- fetched{samples, more}
 	}()
 }

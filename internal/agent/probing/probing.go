@@ -45,6 +45,7 @@ type Probing struct {
 	sender    *stamp.Sender    // nil: no pair is sent
 	watches   map[string]*watch
 	sending   map[string]*sending // by the id of its session
+	counts    map[string]Counts
 	closed    bool
 }
 
@@ -77,7 +78,7 @@ func (s *sending) pair() record.Pair { return record.Pair{From: s.From, To: s.To
 
 // New returns a Probing that opens no socket until a watch needs it. It goes on with the watches that an earlier process left in the folder.
 func New(c Config) *Probing {
-	p := &Probing{conf: c, watches: map[string]*watch{}, sending: map[string]*sending{}}
+	p := &Probing{conf: c, watches: map[string]*watch{}, sending: map[string]*sending{}, counts: map[string]Counts{}}
 	if c.Folder != "" {
 		p.resume()
 	}
@@ -335,6 +336,7 @@ func (p *Probing) report(id string, s stamp.Summary) {
 	if x.watch.sent[x.pair()] != x { // it was stopped: this is its last one
 		delete(p.sending, id)
 	}
+	p.count(x.To, s)
 	x.watch.samples.add(sampleOf(x, s))
 }
 

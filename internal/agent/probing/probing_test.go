@@ -101,6 +101,9 @@ func TestPair(t *testing.T) {
 	if len(got) != 1 || got[0].Sample.To != "b" {
 		t.Errorf("%+v", got)
 	}
+	if all := near.Counts(); all["c"].Sent == 0 || all["c"].Received+all["c"].Lost != all["c"].Sent || len(all) != 2 {
+		t.Errorf("%+v", all)
+	}
 }
 
 // TestRestart: after a restart of each end, both go on without a client: with the sessions, and with samples that were not fetched.

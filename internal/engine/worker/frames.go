@@ -164,6 +164,15 @@ type usage struct {
 	PeakBytes              int64 // resident
 }
 
+// CPUTime returns the time on a CPU of this process since it began; 0: the system does not report it.
+func CPUTime() time.Duration {
+	var u usage
+	if u.read(); u.UserNs == notKnown {
+		return 0
+	}
+	return time.Duration(u.UserNs + u.SystemNs)
+}
+
 func (u *usage) fields() [5]*int64 {
 	return [5]*int64{&u.UserNs, &u.SystemNs, &u.Voluntary, &u.Involuntary, &u.PeakBytes}
 }

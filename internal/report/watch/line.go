@@ -20,22 +20,21 @@ const (
 	dated = "2006-01-02 15:04"
 )
 
-// Line returns an event in one line, as a person reads it; empty for events that are for programs. The location is that of the times.
+// Line returns an event in one line, as a person reads it, without its time; empty for events that are for programs. The location is that of other times.
 func Line(e record.Event, zone *time.Location) string {
-	at := e.At.In(zone).Format(clock) + " "
 	switch e.Kind {
 	case record.StateChanged:
 		if e.Before == "" && e.State == record.Up {
-			return at + pair(*e.Pair) + " is up"
+			return pair(*e.Pair) + " is up"
 		}
-		return at + pair(*e.Pair) + " is " + State(e.State, e.Reason)
+		return pair(*e.Pair) + " is " + State(e.State, e.Reason)
 	case record.OutageEnded:
 		o := e.Outage
-		return at + fmt.Sprintf("%s carries packets again, after %s (%s to %s)", pair(o.Pair), unit.Duration(int64(o.End.Sub(o.Begin))), moment(o.Begin, e.At, zone), moment(o.End, e.At, zone))
+		return fmt.Sprintf("%s carries packets again, after %s (%s to %s)", pair(o.Pair), unit.Duration(int64(o.End.Sub(o.Begin))), moment(o.Begin, e.At, zone), moment(o.End, e.At, zone))
 	case record.AlarmRaised, record.AlarmUpdated:
-		return at + "ALARM " + Alarm(*e.Alarm, e.At, zone)
+		return "ALARM " + Alarm(*e.Alarm, e.At, zone)
 	case record.AlarmOver:
-		return at + "over: " + Alarm(*e.Alarm, e.At, zone)
+		return "over: " + Alarm(*e.Alarm, e.At, zone)
 	}
 	return ""
 }

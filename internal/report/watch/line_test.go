@@ -22,12 +22,12 @@ func TestLine(t *testing.T) {
 	host := record.Alarm{Kind: record.KindOutage, Host: "b", Pairs: []record.Pair{ab, {From: "c", To: "b"}}, Since: now.Add(-24 * time.Hour)}
 	goal := record.Alarm{Kind: record.KindObjective, Segment: "wan", Pairs: []record.Pair{ab}, Since: now, Flapping: true, Goals: []record.Goal{{Objective: "goodput >= 9G, 99% of days"}}}
 	for want, e := range map[string]record.Event{
-		"12:00:00 a -> b is up":                                                    {Kind: record.StateChanged, Pair: &ab, State: record.Up},
-		"12:00:00 a -> b is down: no packet comes back":                            {Kind: record.StateChanged, Pair: &ab, State: record.Down, Reason: record.NoAnswer, Before: record.Up},
-		"12:00:00 a -> b carries packets again, after 36 s (11:59:24 to 12:00:00)": {Kind: record.OutageEnded, Outage: &record.Outage{Pair: ab, Begin: now.Add(-36 * time.Second), End: now}},
-		"12:00:00 ALARM a -> b: goodput -12.8% (940 Mb/s -> 820 Mb/s) since 11:00:00; packets are lost; mtu at b: 9000 -> 1500": {Kind: record.AlarmRaised, Alarm: &alarm},
-		"12:00:00 over: b (2 pairs): down since 2026-04-30 12:00":                                                               {Kind: record.AlarmOver, Alarm: &host},
-		"12:00:00 ALARM wan (1 pair): misses goodput >= 9G, 99% of days, flapping since 12:00:00":                               {Kind: record.AlarmUpdated, Alarm: &goal},
+		"a -> b is up":                         {Kind: record.StateChanged, Pair: &ab, State: record.Up},
+		"a -> b is down: no packet comes back": {Kind: record.StateChanged, Pair: &ab, State: record.Down, Reason: record.NoAnswer, Before: record.Up},
+		"a -> b carries packets again, after 36 s (11:59:24 to 12:00:00)":                                              {Kind: record.OutageEnded, Outage: &record.Outage{Pair: ab, Begin: now.Add(-36 * time.Second), End: now}},
+		"ALARM a -> b: goodput -12.8% (940 Mb/s -> 820 Mb/s) since 11:00:00; packets are lost; mtu at b: 9000 -> 1500": {Kind: record.AlarmRaised, Alarm: &alarm},
+		"over: b (2 pairs): down since 2026-04-30 12:00":                                                               {Kind: record.AlarmOver, Alarm: &host},
+		"ALARM wan (1 pair): misses goodput >= 9G, 99% of days, flapping since 12:00:00":                               {Kind: record.AlarmUpdated, Alarm: &goal},
 		"": {Kind: record.Suspected, Alarm: &alarm},
 	} {
 		e.At = now

@@ -129,11 +129,11 @@ func (s *Set) of(p record.Pair) *latest {
 	return x
 }
 
-// Forget removes a pair that is not watched any more.
-func (s *Set) Forget(p record.Pair) {
+// Only forgets the other pairs: they are not watched any more.
+func (s *Set) Only(pairs map[record.Pair]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.pairs, p)
+	maps.DeleteFunc(s.pairs, func(p record.Pair, _ *latest) bool { return !pairs[p] })
 }
 
 // Hear takes an event.
