@@ -18,7 +18,6 @@ type base struct {
 	level     float64   // trimmed mean of the samples
 	share     float64   // that it leaves out at each end
 	noise     float64   // standard deviation of the residuals
-	rho       float64   // correlation of a score with the next
 	inflation [11]float64
 	spread    float64        // the greatest inflation: of n samples, n/spread are independent
 	most      [11][2]float64 // the least and the greatest mean score of each window
@@ -118,10 +117,10 @@ func (b *base) measure(scores []float64) {
 		r = next / squares
 	}
 	// The estimate is too low by (1+3r)/n (Marriott and Pope 1954), and its standard error is sqrt((1-r^2)/n).
-	b.rho = min(0.995, max(0, r+(1+3*r)/n+math.Sqrt(max(0, 1-r*r)/n)))
-	b.spread = (1 + b.rho) / (1 - b.rho)
+	rho := min(0.995, max(0, r+(1+3*r)/n+math.Sqrt(max(0, 1-r*r)/n)))
+	b.spread = (1 + rho) / (1 - rho)
 	for i, k := range windows() {
-		b.inflation[i], b.most[i] = max(1, ofAR1(b.rho, k)), [2]float64{}
+		b.inflation[i], b.most[i] = max(1, ofAR1(rho, k)), [2]float64{}
 		if k > len(scores)/2 {
 			b.most[i] = [2]float64{math.Inf(-1), math.Inf(1)} // too long a window to be judged
 			continue

@@ -113,7 +113,7 @@ func (d *Detector) report(k int, z float64) (Change, bool) {
 	all, b := d.now.samples, &d.now.base
 	e := b.compare(all[max(0, at-recent):at], all[at:])
 	size := math.Abs(e.shift)
-	if !e.finite() || size == 0 || size < d.options.Least || size < d.options.LeastPct/100*math.Abs(b.level) {
+	if !(size+e.half < math.Inf(1)) || size == 0 || size < d.options.Least || size < d.options.LeastPct/100*math.Abs(b.level) {
 		return Change{}, false
 	}
 	if i, distance := d.nearest(all[at:]); distance < same {

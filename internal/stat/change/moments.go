@@ -57,10 +57,6 @@ type effect struct {
 	shift, half float64
 }
 
-func (e effect) finite() bool {
-	return !math.IsNaN(e.shift+e.half) && !math.IsInf(e.shift, 0) && !math.IsInf(e.half, 0)
-}
-
 // few samples do not show their own scatter.
 const few = 10
 
