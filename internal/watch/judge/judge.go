@@ -11,8 +11,6 @@
 package judge
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"thru/internal/measure"
@@ -31,14 +29,12 @@ func (j *Judge) Take(s record.Sample) []record.Event {
 		s.State, s.Reason, begin, end = record.NotMeasured, record.ClockJump, j.now, j.now
 	}
 	p := j.pair(s.Pair, begin)
-	if !s.State.Judges() && s.State != record.Refused && s.State != record.Deferred {
+	switch {
+	case !s.State.Judges() && s.State != record.Refused && s.State != record.Deferred:
 		j.miss(p, s.Reason, layer, begin, end)
-		return j.flush()
+	case begin > p.Heard[layer].Begin:
+		j.take(p, s, layer, begin, end)
 	}
-	if h := p.Heard[layer]; h.Begin != 0 && begin <= h.Begin {
-		return nil
-	}
-	j.take(p, s, layer, begin, end)
 	return j.flush()
 }
 
@@ -164,28 +160,4 @@ func (j *Judge) Alarms() (raised []record.Alarm) {
 		}
 	}
 	return raised
-}
-
-// Days returns the summaries of a pair that are not final: from the day of its last sample to an instant, with that time as not measured for
-// which nothing came yet.
-func (j *Judge) Days(of record.Pair, now time.Time) ([]record.Summary, error) {
-	p := j.pairs[of]
-	if p == nil {
-		return nil, nil
-	}
-	data, err := json.Marshal(state{Pairs: []*pair{p}})
-	if err != nil {
-		return nil, fmt.Errorf("judge: copying the state of a pair: %w", err)
-	}
-	copied, err := Restore(j.config, data)
-	if err != nil {
-		return nil, err
-	}
-	var days []record.Summary
-	for _, e := range copied.Forget(of, now) {
-		if e.Kind == record.DayOver {
-			days = append(days, *e.Day)
-		}
-	}
-	return days, nil
 }

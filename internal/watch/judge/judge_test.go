@@ -23,6 +23,7 @@ func ab() record.Pair { return record.Pair{From: "a", To: "b"} }
 // world drives a judge by a clock of its own, and keeps the events as lines.
 type world struct {
 	t      testing.TB
+	config judge.Config
 	judge  *judge.Judge
 	now    time.Time
 	lines  []string
@@ -30,7 +31,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB, c judge.Config) *world {
-	return &world{t: t, judge: judge.New(c), now: start()}
+	return &world{t: t, config: c, judge: judge.New(c), now: start()}
 }
 
 // keep notes events.
@@ -149,20 +150,38 @@ func TestOutages(t *testing.T) {
 	}
 }
 
+// days returns the summaries of a pair that are not final, until an instant: those of a copy of the judge that forgets the pair.
+func days(t interface{ Fatal(...any) }, j *judge.Judge, c judge.Config, p record.Pair, until time.Time) (all []record.Summary) {
+	data, err := json.Marshal(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := judge.Restore(c, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range copied.Forget(p, until) {
+		if e.Kind == record.DayOver {
+			all = append(all, *e.Day)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("no day of ", p)
+	}
+	return all
+}
+
 // sums checks that the states of a pair have all of its time, and returns its summary.
 func (w *world) sums(p record.Pair) record.Summary {
 	w.t.Helper()
-	days, err := w.judge.Days(p, w.now)
-	if err != nil || len(days) == 0 {
-		w.t.Fatalf("days: %v, %v", days, err)
-	}
+	rest := days(w.t, w.judge, w.config, p, w.now)
 	var final []record.Summary
 	for _, e := range w.events {
 		if e.Kind == record.DayOver && *e.Pair == p {
 			final = append(final, *e.Day)
 		}
 	}
-	all := record.Merge(append(final, days...)...)
+	all := record.Merge(append(final, rest...)...)
 	if got, want := all.States.All()+all.Maintenance.All(), w.now.Sub(all.Begin); got != want || !all.End.Equal(w.now) {
 		w.t.Errorf("%v: states have %v of %v until %v: %+v", p, got, want, all.End, all.States)
 	}

@@ -171,8 +171,7 @@ func TestRepeats(t *testing.T) {
 			t.Fatalf("events with repeats (-want +got):\n%s", diff)
 		}
 		for _, p := range mesh(hosts(2)) {
-			one, _ := once.Days(p, w.now)
-			other, _ := often.Days(p, w.now)
+			one, other := days(t, once, rich(), p, w.now), days(t, often, rich(), p, w.now)
 			if diff := cmp.Diff(one, other); diff != "" {
 				t.Errorf("days with repeats (-want +got):\n%s", diff)
 			}
@@ -185,21 +184,18 @@ func TestSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		steps, pairs, end := script(t)
 		j := judge.New(rich())
-		days := map[record.Pair][]record.Summary{}
+		final := map[record.Pair][]record.Summary{}
 		for _, s := range steps {
 			for _, e := range s(j) {
 				if e.Kind == record.DayOver {
-					days[*e.Pair] = append(days[*e.Pair], *e.Day)
+					final[*e.Pair] = append(final[*e.Pair], *e.Day)
 				}
 			}
 		}
 		for _, p := range pairs {
-			rest, err := j.Days(p, end.Add(time.Hour))
-			if err != nil || len(rest) == 0 {
-				t.Fatalf("%v: %v, %v", p, rest, err)
-			}
+			rest := days(t, j, rich(), p, end.Add(time.Hour))
 			at := start()
-			for _, d := range append(days[p], rest...) {
+			for _, d := range append(final[p], rest...) {
 				if !d.Begin.Equal(at) || d.States.All()+d.Maintenance.All() != d.End.Sub(d.Begin) {
 					t.Fatalf("%v: day %v to %v after %v has %v and %v", p, d.Begin, d.End, at, d.States, d.Maintenance)
 				}
