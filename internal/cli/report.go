@@ -31,6 +31,7 @@ type reportCmd struct {
 	CSV      string   `group:"Form" name:"csv" type:"outfile" placeholder:"FILE" help:"Write all samples as CSV; - is stdout."`
 	JUnit    string   `group:"Form" name:"junit" type:"outfile" placeholder:"FILE" help:"Write what passed and what failed as JUnit XML; - is stdout."`
 	Samples  bool     `group:"Form" name:"samples" help:"With --json: also each second of every stream, core and counter."`
+	Watch    string   `group:"Form" name:"watch" placeholder:"WHEN" help:"Print what thru watch found out in a time, such as 2026-11 or last-month: of all pairs, or of the END POINTs that are named instead of results."`
 	Verify   bool     `group:"Signature" name:"verify" help:"Check who signed these pages or Markdown files, and whether they were changed since (exit code 3)."`
 	Signer   string   `group:"Signature" name:"signer" placeholder:"KEY" help:"With --verify: require this signing key."`
 	MyKey    bool     `group:"Signature" name:"my-key" help:"Print this host's signing key."`
@@ -54,6 +55,8 @@ func (c *reportCmd) Run(ctx context.Context, e *env) error {
 		return c.printKey(e)
 	case c.Verify:
 		return c.verify(ctx, e)
+	case c.Watch != "":
+		return c.period(ctx, e)
 	}
 	r, err := c.request(0)
 	if err != nil {
@@ -86,7 +89,9 @@ func (c *reportCmd) sensible() error {
 	switch {
 	case c.MyKey && (len(c.Results) > 0 || c.Verify):
 		return fault.Usagef("run one, then the other", "--my-key prints only the key of this host")
-	case c.MyKey:
+	case c.Watch != "" && (c.IPerf3 || c.WithRaw || c.CSV != "" || c.JUnit != "" || c.Summary || c.Samples || c.Verify):
+		return fault.Usagef("it has --json, --html and --markdown", "this output has no form for --watch")
+	case c.MyKey, c.Watch != "":
 	case len(c.Results) == 0:
 		return fault.Usagef("thru report last; thru history lists all", "no result is named")
 	case c.Signer != "" && !c.Verify:

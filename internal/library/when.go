@@ -13,7 +13,7 @@ import (
 type span struct{ Since, Until time.Time }
 
 // whenHint lists the forms of times.
-const whenHint = "give a time such as 7d or 12h (ago), 2026-11-20, 2026-11-20T15:04, today, yesterday, this-week, last-week, this-month, last-month, or two of them with .. between"
+const whenHint = "give a time such as 7d or 12h (ago), 2026-11, 2026-11-20, 2026-11-20T15:04, today, yesterday, this-week, last-week, this-month, last-month, or two of them with .. between"
 
 // Ago is a time before now: 30m, 12h, 7d, 4w.
 var Ago = unit.Pattern(`^([0-9]{1,6})(m|min|h|d|w)$`)
@@ -93,12 +93,12 @@ func ReadWhen(word string, now time.Time) (begin, end time.Time, err error) {
 		return begin, begin, nil
 	}
 	for _, f := range []struct {
-		layout string
-		days   int
-		long   time.Duration
-	}{{"2006-01-02", 1, 0}, {"2006-01-02T15:04", 0, time.Minute}, {"2006-01-02 15:04", 0, time.Minute}, {"2006-01-02T15:04:05", 0, time.Second}, {time.RFC3339, 0, time.Second}} {
+		layout       string
+		months, days int
+		long         time.Duration
+	}{{"2006-01", 1, 0, 0}, {"2006-01-02", 0, 1, 0}, {"2006-01-02T15:04", 0, 0, time.Minute}, {"2006-01-02 15:04", 0, 0, time.Minute}, {"2006-01-02T15:04:05", 0, 0, time.Second}, {time.RFC3339, 0, 0, time.Second}} {
 		if t, err := time.ParseInLocation(f.layout, word, now.Location()); err == nil {
-			return t, t.AddDate(0, 0, f.days).Add(f.long), nil
+			return t, t.AddDate(0, f.months, f.days).Add(f.long), nil
 		}
 	}
 	return begin, end, fault.Usagef(whenHint, "%q is not a time", fault.Short(word))

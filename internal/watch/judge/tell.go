@@ -79,7 +79,12 @@ func (j *Judge) finish(a *alarm, members []trouble) {
 	}
 }
 
-// emitAlarm emits an alarm as it is now.
+// emitAlarm emits an alarm as it is now. The days of its pairs list it.
 func (j *Judge) emitAlarm(k record.EventKind, a *alarm) {
+	for _, x := range a.Pairs {
+		if p := j.pairs[x]; p != nil && k != record.Suspected {
+			p.Day.AddAlarm(a.Alarm)
+		}
+	}
 	j.emit(record.Event{Kind: k, At: instant(j.now), Alarm: new(a.Alarm)})
 }

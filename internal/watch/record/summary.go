@@ -74,6 +74,7 @@ type Summary struct {
 	Goals        []Goal    `json:"objectives,omitempty"`
 	Outages      []Outage  `json:"outages,omitempty"`
 	MoreOutages  int       `json:"more_outages,omitempty"` // beyond the first OutagesPerDay of a day
+	Alarms       []Alarm   `json:"alarms,omitempty"`       // that were raised, changed or over, each as it was last, with the first of its findings
 }
 
 // OutagesPerDay bounds the list of a day; further outages are only counted.
@@ -117,6 +118,16 @@ func (s *Summary) addOutage(o Outage, most int) {
 	}
 }
 
+// AddAlarm lists an alarm, in place of what was listed of it before.
+func (s *Summary) AddAlarm(a Alarm) {
+	a.Findings = a.Findings[:min(1, len(a.Findings))]
+	if i := slices.IndexFunc(s.Alarms, func(x Alarm) bool { return x.ID == a.ID }); i >= 0 {
+		s.Alarms[i] = a
+		return
+	}
+	s.Alarms = append(s.Alarms, a)
+}
+
 // Merge returns the summary of one pair over the time of all parts, which do not overlap and come in order.
 func Merge(parts ...Summary) Summary {
 	var all Summary
@@ -143,6 +154,9 @@ func Merge(parts ...Summary) Summary {
 			all.addOutage(o, math.MaxInt)
 		}
 		all.MoreOutages += part.MoreOutages
+		for _, a := range part.Alarms {
+			all.AddAlarm(a)
+		}
 	}
 	return all
 }
