@@ -47,6 +47,8 @@ type Reflector struct {
 
 	mu       sync.Mutex
 	sessions map[uint16]*accepted
+	estimate Error     // of the clock of this host
+	judged   time.Time // when that was read
 }
 
 // accepted is one session. The Reflector's lock guards it.
@@ -107,6 +109,9 @@ func (r *Reflector) listen(ctx context.Context, c ReflectorConfig, port int) err
 	}
 	return nil
 }
+
+// clockAge is how old the error estimate of a clock may be: a clock without service drifts by 0.5 ms in that time at most.
+const clockAge = time.Second
 
 // flooded is the size of a batch after which the next one comes at once.
 const flooded = 32
@@ -231,7 +236,10 @@ func (r *Reflector) answer(c packetConn, b []byte, from netip.AddrPort, h sock.H
 	}
 	isSent := s.accept(b, m, from, now)
 	if isSent {
-		s.reply(m, h, now).Put(b, s.key)
+		if now.Sub(r.judged) > clockAge {
+			r.judged, r.estimate = now, estimateOf(clockError())
+		}
+		s.reply(m, h, now, r.estimate).Put(b, s.key)
 	}
 	tos := 0
 	if s.KeepTOS {
@@ -262,13 +270,13 @@ func (s *accepted) accept(b []byte, m Request, from netip.AddrPort, now time.Tim
 }
 
 // reply makes the reply to a request that arrived with a header.
-func (s *accepted) reply(m Request, h sock.Header, now time.Time) Reply {
+func (s *accepted) reply(m Request, h sock.Header, now time.Time, e Error) Reply {
 	came := now
 	if !h.At.IsZero() {
 		came = h.At
 	}
 	r := Reply{Received: StampOf(came), Of: m, SenderTTL: uint8(max(h.TTL, 0))}
-	r.Request = Request{Sequence: s.sent, At: StampOf(time.Now()), Error: Unsynced, SSID: m.SSID}
+	r.Request = Request{Sequence: s.sent, At: StampOf(time.Now()), Error: e, SSID: m.SSID}
 	s.sent++
 	return r
 }

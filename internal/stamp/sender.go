@@ -48,6 +48,7 @@ type Config struct {
 type clock struct {
 	now   func() moment
 	slept func() time.Duration // how long the host has been suspended, in total
+	off   func() time.Duration // how far the wall clock may be off; 0: not known
 }
 
 // Sender sends the packets of many sessions by one socket and one timer.
@@ -67,6 +68,8 @@ type Sender struct {
 	buffer   [maxPacket]byte
 	last     moment // of the last turn
 	slept    time.Duration
+	off      time.Duration // of the wall clock at most; 0: not known
+	judged   time.Duration // when that was read
 	planned  time.Duration // when the next turn is due
 	drained  time.Duration // when the last batch of replies was read
 }
@@ -117,6 +120,7 @@ func hostClock() clock {
 	return clock{
 		now:   func() moment { now := time.Now(); return moment{now.Sub(began), now.Round(0)} },
 		slept: suspended,
+		off:   clockError,
 	}
 }
 
@@ -266,8 +270,12 @@ func (s *Sender) turn() time.Duration {
 	now := s.conf.clock.now()
 	s.drain()
 	s.watchClocks(now)
+	if now.mono-s.judged > clockAge {
+		s.judged, s.off = now.mono, s.conf.clock.off()
+	}
 	next, grid := now.mono+time.Minute, mostGrid
 	for _, x := range s.sessions {
+		x.off = s.off
 		if x.next <= now.mono {
 			x.settle(now.mono)
 			s.send(x, 0)

@@ -145,6 +145,7 @@ func bubbleOf(t *testing.T, path *fakePath, ids ...string) *bubble {
 				m := host.now()
 				return moment{m.mono, m.wall.Add(b.set)}
 			},
+			off: func() time.Duration { return 0 },
 			slept: func() time.Duration {
 				b.mu.Lock()
 				defer b.mu.Unlock()

@@ -17,7 +17,7 @@ type Target struct {
 	TOS      int           // TOS byte, or traffic class
 	MTU      int           // of this host's interface: the search for the path's MTU ends there; 0: no search
 	Counts   bool          // the reflector numbers its replies (RFC 8762, 4.3: it is stateful), which tells the direction of losses
-	Bound    time.Duration // how far the two clocks may be apart; 0: they are not in sync, and one-way delays are not known
+	Bound    time.Duration // how far the two clocks may be apart; 0: as both ends say of themselves, and if they say nothing, one-way delays are not known
 }
 
 // fate is what became of a packet.
@@ -43,7 +43,8 @@ type packet struct {
 	hasFailed bool      // to be sent at all
 
 	rtt, there, back  time.Duration
-	isOdd             bool // the reflector's times are impossible
+	bound             time.Duration // how far the clocks may be apart, by both; 0: not known
+	isOdd             bool          // the reflector's times are impossible
 	count             uint32
 	ttlThere, ttlBack uint8
 }
@@ -69,6 +70,7 @@ type session struct {
 	sent, settled uint32        // packets sent, and of these those that the tally has
 	highest       uint32        // of the answered sequence numbers
 	tally         tally
+	off           time.Duration // of the clock of this host at most; 0: not known
 	mtu           mtuProbe
 	done          []Summary
 }
@@ -100,11 +102,7 @@ func (s *session) packet(b []byte, now moment, mtu int) (*packet, []byte) {
 	*p = packet{sequence: s.sent, fate: waiting, size: n, mtu: mtu, sent: now.mono, wall: now.wall, stamp: StampOf(now.wall)}
 	s.sent++
 	s.tally.Bytes += int64(n + headers(s.To.Addr()))
-	estimate := Unsynced
-	if s.Bound > 0 {
-		estimate = ErrorOf(s.Bound)
-	}
-	Request{Sequence: p.sequence, At: p.stamp, Error: estimate, SSID: s.SSID}.Put(b[:n], s.key)
+	Request{Sequence: p.sequence, At: p.stamp, Error: estimateOf(max(s.Bound, s.off)), SSID: s.SSID}.Put(b[:n], s.key)
 	return p, b[:n]
 }
 
@@ -159,6 +157,9 @@ func (s *session) receive(r *Reply, at moment, ttl int) {
 		s.tally.Late++
 	case waiting:
 		p.answer(r, at, ttl)
+		if p.bound = s.Bound; p.bound == 0 {
+			p.bound = apart(s.off, r.Error)
+		}
 		if int32(r.Of.Sequence-s.highest) < 0 {
 			s.tally.Reordered++
 		} else {
@@ -218,7 +219,7 @@ func (s *session) tell(p *packet, now time.Duration) {
 	case p.mtu > 0:
 		s.tellMTU(p, now)
 	case p.fate == answered:
-		s.tally.answer(p, s.Bound)
+		s.tally.answer(p, p.bound)
 		s.mtu.ordinary(true, now)
 	case p.fate == lost:
 		s.tally.lose(p)

@@ -47,6 +47,13 @@ func (c *course) reply(n uint32, there, back time.Duration) {
 	c.raw(c.make(n, at+there, at+there), at+there+back)
 }
 
+// said answers a packet after 3 and 5 ms, with what the reflector says of its clock.
+func (c *course) said(n uint32, e Error) {
+	r := c.make(n, 3*ms, 3*ms)
+	r.Error = e
+	c.raw(r, 8*ms)
+}
+
 func (c *course) make(n uint32, came, went time.Duration) *Reply {
 	r := &Reply{Received: StampOf(c.epoch.Add(came)), Of: c.sent[n], SenderTTL: 250}
 	r.Request = Request{Sequence: c.count, At: StampOf(c.epoch.Add(went)), Error: Unsynced, SSID: c.sent[n].SSID}
@@ -89,6 +96,11 @@ func TestOutcomes(t *testing.T) {
 		{"clocks in sync", ms, func(c *course) { c.reply(c.send(0), 3*ms, 5*ms) }, func(s Summary) bool {
 			return s.There == Delays{1, 3 * ms, 3 * ms, 3 * ms} && s.Back.Median == 5*ms && s.Bound == ms && s.Odd == 0
 		}},
+		{"both hosts say how far their clocks may be off", 0, func(c *course) { c.s.off = 2 * ms; c.said(c.send(0), ErrorOf(ms)) }, func(s Summary) bool {
+			return s.There == Delays{1, 3 * ms, 3 * ms, 3 * ms} && s.Bound >= 3*ms && s.Bound < 3100*time.Microsecond
+		}},
+		{"only this host says it", 0, func(c *course) { c.s.off = ms; c.said(c.send(0), Unsynced) }, func(s Summary) bool { return s.There.N == 0 && s.Odd == 0 }},
+		{"only the other host says it", 0, func(c *course) { c.said(c.send(0), ErrorOf(ms)) }, func(s Summary) bool { return s.There.N == 0 }},
 		{"clocks not as said", ms, func(c *course) { c.reply(c.send(0), -3*ms, 8*ms) }, func(s Summary) bool { return s.There.N == 0 && s.Odd == 1 && s.RTT.N == 1 }},
 		{"time in the reflector", 0, func(c *course) { n := c.send(0); c.raw(c.make(n, 3*ms, 13*ms), 20*ms) }, func(s Summary) bool { return s.RTT.Min == 10*ms }},
 		{"more time in the reflector than passed", 0, func(c *course) { n := c.send(0); c.raw(c.make(n, 3*ms, 130*ms), 20*ms) }, func(s Summary) bool { return s.RTT.Min == 20*ms && s.Odd == 1 }},

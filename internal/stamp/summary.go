@@ -26,7 +26,7 @@ type Summary struct {
 	Err    error // why it did not send the last one of them
 
 	RTT         Delays // round trip, without the time in the reflector
-	There, Back Delays // one way; empty unless both clocks are said to be in sync
+	There, Back Delays // one way; empty unless both clocks are said to be in sync, by this watch or by both hosts
 	Bound       time.Duration
 	TTLThere    uint8 // with which the last packet arrived (see Hops)
 	TTLBack     uint8 // with which its reply arrived

@@ -57,6 +57,22 @@ func ErrorOf(bound time.Duration) Error {
 	return Error(errorSynced | min(scale, 63)<<8 | int(max(multiplier, 1)))
 }
 
+// estimateOf returns the estimate of a clock that is off by at most a bound; 0: nothing is known of it.
+func estimateOf(bound time.Duration) Error {
+	if bound <= 0 {
+		return Unsynced
+	}
+	return ErrorOf(bound)
+}
+
+// apart returns how far two clocks may be apart, where both are in sync with UTC; else 0.
+func apart(own time.Duration, far Error) time.Duration {
+	if own <= 0 || far&errorSynced == 0 {
+		return 0
+	}
+	return own + min(far.Bound(), time.Hour)
+}
+
 // Bound returns how far the clock may be off, by its own estimate.
 func (e Error) Bound() time.Duration {
 	scale, multiplier := int(e>>8&63), uint64(e&255)

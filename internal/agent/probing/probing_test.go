@@ -44,7 +44,7 @@ func pairTo(t *testing.T, far *Probing, from, to string) bus.Pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bus.Pair{From: from, To: to, Target: fmt.Sprintf("127.0.0.1:%d", r.Port), SSID: r.SSID, Token: r.Token, IntervalNs: bus.LeastGap, BoundNs: 1e9}
+	return bus.Pair{From: from, To: to, Target: fmt.Sprintf("127.0.0.1:%d", r.Port), SSID: r.SSID, Token: r.Token, IntervalNs: bus.LeastGap, BoundNs: 1e3}
 }
 
 func (p *Probing) ask(t *testing.T, pairs ...bus.Pair) bus.PairsReply {
@@ -88,7 +88,7 @@ func TestPair(t *testing.T) {
 	got := near.await(t, 1, 0)
 	s := got[0].Sample
 	if len(got) != 1 || s.To != "c" || s.State != record.Up || s.Values[record.Sent] == 0 || s.Values[record.LossRatio] != 0 || s.Values[record.RTTMedian] <= 0 ||
-		s.Values[record.DelayBound] != 1e9 || s.Route != "lo" || s.Layer != record.Probe {
+		s.Values[record.DelayBound] != 1e3 || s.Route != "lo" || s.Layer != record.Probe {
 		t.Errorf("%+v", s)
 	}
 	a.BoundNs = 5e8
@@ -218,7 +218,8 @@ func TestSampleOf(t *testing.T) {
 		values int
 	}{
 		{"healthy", stamp.Summary{Sent: 60, RTT: stamp.Delays{N: 60}, TTLThere: 250, MTU: 1500}, record.Up, "", 8},
-		{"clocks in sync", stamp.Summary{Sent: 60, RTT: stamp.Delays{N: 60}, There: stamp.Delays{N: 60}, Bound: 1}, record.Up, "", 8},
+		{"clocks in sync", stamp.Summary{Sent: 60, RTT: stamp.Delays{N: 60, Median: 2}, There: stamp.Delays{N: 60}, Bound: 1}, record.Up, "", 8},
+		{"clocks apart by a round trip", stamp.Summary{Sent: 60, RTT: stamp.Delays{N: 60, Median: 2}, There: stamp.Delays{N: 60}, Bound: 2}, record.Up, "", 6},
 		{"loss", stamp.Summary{Sent: 60, Lost: 3, RTT: stamp.Delays{N: 57}, Runs: []stamp.Run{run}}, record.Up, "", 6},
 		{"down", stamp.Summary{Sent: 60, Lost: 60}, record.Down, record.NoAnswer, 3},
 		{"suspended", stamp.Summary{Void: 3, Slept: 1}, record.NotMeasured, record.Slept, 2},

@@ -59,7 +59,7 @@ func delays(values map[record.Metric]float64, s stamp.Summary) {
 		set(record.RTTMedian, s.RTT.Median)
 		set(record.RTT99, s.RTT.P99)
 	}
-	if s.There.N > 0 {
+	if s.There.N > 0 && s.Bound < s.RTT.Median { // else the round trip says as much
 		set(record.Delay, s.There.Median)
 		set(record.DelayBound, s.Bound)
 	}
