@@ -34,10 +34,11 @@ const (
 
 // Config describes a Sender.
 type Config struct {
-	Device  string        // interface or VRF
-	Seed    uint64        // spreads the sessions over their interval, the same way each time
-	Span    time.Duration // of a Summary; 0: defaultSpan
-	Timeout time.Duration // after which a packet is lost; 0: defaultTimeout
+	Device    string        // interface or VRF
+	Seed      uint64        // spreads the sessions over their interval, the same way each time
+	Span      time.Duration // of a Summary; 0: defaultSpan
+	FirstSpan time.Duration // of the first of a session; 0: Span
+	Timeout   time.Duration // after which a packet is lost; 0: defaultTimeout
 	// Report receives each Summary of a session. It is called by one goroutine at a time.
 	Report func(id string, s Summary)
 
@@ -149,7 +150,7 @@ func (s *Sender) Add(id string, t Target) error {
 		return fault.Failf("", "stamp: adding a session: %.60q runs already", id)
 	}
 	first := s.conf.clock.now()
-	x := newSession(id, t, s.conf.Timeout, s.conf.Span, first)
+	x := newSession(id, t, s.conf, first)
 	x.next += time.Duration(phase(s.conf.Seed, id) * float64(t.Interval))
 	s.sessions = append(s.sessions, x)
 	s.bySSID[t.SSID] = append(s.bySSID[t.SSID], x)

@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 )
@@ -64,6 +65,7 @@ type session struct {
 	Target
 	key           *Key
 	timeout, span time.Duration
+	length        time.Duration // of the summary under way
 	next          time.Duration // when the next packet is due
 	ring          []packet      // the last packets, by sequence number; their number is a power of two
 	isProved      bool          // a reply has come: the other end wants the packets
@@ -75,17 +77,17 @@ type session struct {
 	done          []Summary
 }
 
-func newSession(id string, t Target, timeout, span time.Duration, first moment) *session {
+func newSession(id string, t Target, c Config, first moment) *session {
 	s := &session{
-		id: id, Target: t, key: NewKey(t.Key), timeout: timeout, span: span, next: first.mono,
+		id: id, Target: t, key: NewKey(t.Key), timeout: c.Timeout, span: c.Span, length: cmp.Or(c.FirstSpan, c.Span), next: first.mono,
 		sent: t.First, settled: t.First, highest: t.First,
 	}
 	n := 64 // late replies are told from unknown ones for as long as the ring has their packets
-	for time.Duration(n)*s.Interval < 4*timeout {
+	for time.Duration(n)*s.Interval < 4*c.Timeout {
 		n *= 2
 	}
 	s.ring = make([]packet, 2*n) // each turn may have two packets
-	s.tally.Begin, s.tally.end = first.wall, first.mono+span
+	s.tally.Begin, s.tally.end = first.wall, first.mono+s.length
 	s.mtu = newMTUProbe(t.MTU, first.mono+2*s.Interval)
 	return s
 }
@@ -199,7 +201,9 @@ func (s *session) settle(now time.Duration) {
 
 // finish ends the summary, and begins the one of a packet: spans without packets have none.
 func (s *session) finish(p *packet) {
-	s.summarise(s.span)
+	end := s.tally.end
+	s.summarise(s.length)
+	s.length, s.tally.end = s.span, end+s.span
 	if behind := p.sent - s.tally.end; behind >= 0 {
 		s.tally.end += (behind/s.span + 1) * s.span
 	}
@@ -263,7 +267,7 @@ func (s *session) end(now time.Duration) []Summary {
 	s.abandon()
 	s.settle(now)
 	if t := &s.tally; t.Sent+t.Void+t.Late+t.Duplicates+t.Refused > 0 {
-		s.summarise(s.span - max(t.end-now, 0))
+		s.summarise(s.length - max(t.end-now, 0))
 	}
 	return s.take()
 }

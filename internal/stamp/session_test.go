@@ -22,7 +22,7 @@ type course struct {
 func newCourse(t *testing.T, target Target) *course {
 	c := &course{t: t, epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	target.To, target.Interval = netip.MustParseAddrPort("192.0.2.1:862"), time.Second
-	c.s = newSession("x", target, 3*time.Second, 10*time.Second, c.at(0))
+	c.s = newSession("x", target, Config{Timeout: 3 * time.Second, Span: 10 * time.Second}, c.at(0))
 	return c
 }
 
@@ -196,6 +196,25 @@ func TestRuns(t *testing.T) {
 	}
 	if len(all) != 5 || sent != 45 || all[1].Lost != 10 || all[1].Longest != 12 || all[4].Span != 5*time.Second {
 		t.Errorf("%d summaries of %d packets: %+v", len(all), sent, all)
+	}
+}
+
+// TestFirstSpan: the first summary may be shorter than the others, and each packet is in one of them.
+func TestFirstSpan(t *testing.T) {
+	c := newCourse(t, Target{})
+	c.s = newSession("x", c.s.Target, Config{Timeout: 3 * time.Second, Span: 10 * time.Second, FirstSpan: 4 * time.Second}, c.at(0))
+	for n := range 17 {
+		c.reply(c.send(time.Duration(n)*time.Second), ms, ms)
+	}
+	begins, spans, sent := []time.Duration{0, 4 * time.Second, 14 * time.Second}, []time.Duration{4 * time.Second, 10 * time.Second, 2500 * ms}, []int{4, 10, 3}
+	all := c.s.end(16500 * ms)
+	if len(all) != 3 {
+		t.Fatalf("%+v", all)
+	}
+	for i, s := range all {
+		if s.Begin.Sub(c.epoch) != begins[i] || s.Span != spans[i] || s.Sent != sent[i] {
+			t.Errorf("summary %d: %+v", i, s)
+		}
 	}
 }
 

@@ -160,7 +160,7 @@ func (t *tally) finish(length time.Duration) Summary {
 	if s.Jumped == 0 {
 		s.There, s.Back = delaysOf(t.there), delaysOf(t.back)
 	}
-	next := tally{end: t.end + length, rtt: t.rtt[:0], there: t.there[:0], back: t.back[:0], run: t.run, wasOpen: t.wasOpen}
+	next := tally{rtt: t.rtt[:0], there: t.there[:0], back: t.back[:0], run: t.run, wasOpen: t.wasOpen}
 	if t.sequences.is { // the losses after the last reply are in the next split
 		next.sequences, next.counts = span{t.sequences.to, t.sequences.to, true}, span{t.counts.to, t.counts.to, true}
 	}

@@ -116,7 +116,7 @@ func (p *Probing) openReflector(ctx context.Context, port int) (err error) {
 // openSender opens the sender, if there is none.
 func (p *Probing) openSender(ctx context.Context, seed uint64) (err error) {
 	if p.sender == nil {
-		p.sender, err = stamp.OpenSender(context.WithoutCancel(ctx), stamp.Config{Device: p.conf.Device, Seed: seed, Report: p.report})
+		p.sender, err = stamp.OpenSender(context.WithoutCancel(ctx), stamp.Config{Device: p.conf.Device, Seed: seed, FirstSpan: firstSpan, Report: p.report})
 	}
 	return err
 }

@@ -24,6 +24,7 @@ import (
 
 const (
 	mostWatches = 8                     // of an agent
+	firstSpan   = 10 * time.Second      // of the first sample of a pair, which comes early: its owner wants to know whether packets come back
 	batch       = 50 * time.Millisecond // between two batches of replies: clocks that run apart by 50 ppm falsify a round trip by 2.5 µs at most
 )
 
