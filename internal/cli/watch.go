@@ -297,7 +297,7 @@ func (v *watchView) keep(samples []record.Sample) error {
 
 // goOn takes what the last run knew.
 func (v *watchView) goOn(w *watch.Watch) {
-	v.stand(w)
+	v.stand(w.Standings())
 	for _, a := range w.Alarms() {
 		v.metrics.Alarm(a)
 		v.alarms.goOn(a)
@@ -305,8 +305,8 @@ func (v *watchView) goOn(w *watch.Watch) {
 }
 
 // stand offers how the pairs are.
-func (v *watchView) stand(w *watch.Watch) {
-	for _, s := range w.Standings() {
+func (v *watchView) stand(all []judge.Standing) {
+	for _, s := range all {
 		v.metrics.Stand(s.Pair, s.State, s.Goals)
 	}
 }

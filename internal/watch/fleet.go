@@ -157,7 +157,9 @@ func (h *Hosts) Turn(ctx context.Context, t schedule.Task) record.Sample {
 	if before.isOver() {
 		return deferred(t, begin, before)
 	}
-	steps, err := plan.Pair{From: t.From, To: t.To, DialTo: t.To == control.Local, Either: true}.Steps(h.Traffic)
+	traffic := h.Traffic
+	traffic.OneWay = true // the other direction has turns of its own
+	steps, err := plan.Pair{From: t.From, To: t.To, DialTo: t.To == control.Local, Either: true}.Steps(traffic)
 	if err != nil {
 		return failed(notMeasured(t, begin, record.NotMeasured, record.Failed), err)
 	}

@@ -41,6 +41,7 @@ type Config struct {
 	Keep   func([]record.Sample) error // stores samples; after an error, which goes to Warn, they still count
 	Report func(record.Event)          // receives what follows from them, in order
 	Warn   func(error)                 // receives what went wrong with the watch itself; called at any time
+	Stand  func([]judge.Standing)      // receives how all pairs are, soon after samples; nil: nobody does
 	Save   func(state []byte)          // stores the state once a minute, and at the end; nil: nobody does
 
 	Past  iter.Seq2[record.Sample, error] // samples of earlier runs, each pair's in order: the detectors begin with them; nil: none
@@ -54,6 +55,8 @@ const (
 	late = 10 * time.Second
 	// probesEvery is how often the summaries of probes are fetched.
 	probesEvery = 20 * time.Second
+	// standEvery is how often Stand is called at most.
+	standEvery = 5 * time.Second
 	// saveEvery is how often the state is saved.
 	saveEvery = time.Minute
 	// patience is how much longer than planned a turn may take.
@@ -81,6 +84,7 @@ type Watch struct {
 	explains bool        // one runs
 	running  int         // goroutines that will send to a channel
 	probed   time.Time   // when summaries were last asked for
+	news     bool        // samples came since Stand was called
 }
 
 // finished is a turn that has ended.
@@ -129,7 +133,7 @@ func (w *Watch) save() {
 	w.Save(state)
 }
 
-// Standings returns how all pairs are now. It may be called only by Report and Save, and while Run does not run.
+// Standings returns how all pairs are now. It may be called only by Report, and while Run does not run.
 func (w *Watch) Standings() []judge.Standing { return w.judge.Standings() }
 
 // Alarms returns the alarms that are raised now, when Standings may be called.
@@ -141,7 +145,7 @@ func (w *Watch) Run(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	from := time.Now().Round(0) // the schedule goes by the wall clock
-	var saved time.Time
+	var stood, saved time.Time
 	fetching := false
 	for {
 		select {
@@ -178,6 +182,10 @@ func (w *Watch) Run(ctx context.Context) {
 				w.fetch(ctx)
 			}
 			w.report(w.judge.Tick(now))
+			if w.news && w.Stand != nil && now.Sub(stood).Abs() >= standEvery {
+				stood, w.news = now, false
+				w.Stand(w.judge.Standings())
+			}
 			if now.Sub(saved).Abs() >= saveEvery {
 				saved = now
 				w.save()
@@ -262,6 +270,7 @@ func (w *Watch) take(samples ...record.Sample) {
 	if err := w.Keep(samples); err != nil {
 		w.Warn(fmt.Errorf("watch: storing samples: %w", err))
 	}
+	w.news = true
 	for _, s := range samples {
 		w.report(w.judge.Take(s))
 		for _, c := range w.series.take(s) {

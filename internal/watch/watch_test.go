@@ -111,6 +111,21 @@ func watchOn(t *testing.T, f *fakeFleet, d time.Duration, change func(*Config)) 
 
 func steady(time.Time) float64 { return 940e6 }
 
+// TestStand checks that others learn how the pairs are, with their objectives, as samples come and not more often.
+func TestStand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		times, last := 0, []judge.Standing(nil)
+		goal := record.Goal{Objective: "loss <= 1%, 99% of turns", Metric: record.LossRatio, Limit: 0.01, SharePct: 99, Per: record.PerTurn}
+		watchFor(t, &fakeFleet{goodput: steady}, 10*time.Minute+30*time.Second, func(c *Config) {
+			c.Judge.Goals = func(record.Pair) []record.Goal { return []record.Goal{goal} }
+			c.Stand = func(all []judge.Standing) { times, last = times+1, all }
+		})
+		if times < 9 || times > 15 || len(last) != 1 || last[0].State != record.Up || len(last[0].Goals) != 1 || last[0].Goals[0].Of < 9 {
+			t.Errorf("%d times, the last: %+v", times, last)
+		}
+	})
+}
+
 // kinds returns the kinds of events.
 func kinds(events []record.Event) (all []record.EventKind) {
 	for _, e := range events {
