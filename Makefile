@@ -34,8 +34,8 @@ ARM64       := ./internal/sock ./internal/measure ./internal/engine/worker ./int
 	./internal/capture/pcapfile ./internal/capture/trace ./internal/host ./internal/host/pcie ./internal/path
 ARM64_SKIP  := TestArrival|TestDiagFinds|TestTimelineOfA|TestRateIsHeldEitherDirection|TestContract/tcp/lean|TestContract/.*/.*/many_streams|TestAdopted/udp|TestLoopback$$|TestLook$$|TestQueuesOfLoopback|TestInterfacesAsIPSays|OfANamespace
 # Package archives and programs of Debian that the lab and the browser tests use.
-CI_PROGRAMS := systemd-analyze ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind zsh fish mandoc
-CI_PACKAGES := systemd iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind zsh fish mandoc
+CI_PROGRAMS := systemd-analyze ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind zsh fish mandoc prometheus promtool prometheus-alertmanager amtool victoria-metrics
+CI_PACKAGES := systemd iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind zsh fish mandoc prometheus prometheus-alertmanager victoria-metrics
 # The tests of packages: only where CI runs them.
 ifeq ($(THRU_PACKAGES),1)
 CI_PROGRAMS += mmdebstrap rpm lintian skopeo umoci runc
