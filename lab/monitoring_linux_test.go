@@ -170,7 +170,7 @@ func (m *monitored) startWatch() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.watch = m.thru(watchPort, "watch", plan, "--json", "-t", "1", "--tcp", "8640", "--metrics", "127.0.0.1:"+watchPort, "--otlp", "http://127.0.0.1:"+otlpPort)
+	m.watch = m.thru(watchPort, "watch", plan, "--json", "--tcp", "8640", "--metrics", "127.0.0.1:"+watchPort, "--otlp", "http://127.0.0.1:"+otlpPort)
 }
 
 // thru starts thru in the host, and waits until it listens.
