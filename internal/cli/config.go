@@ -243,10 +243,15 @@ func refusedKeys(unknown []settings.Setting, all []settable) error {
 // meantKey returns the hint for an unknown key.
 func meantKey(key string, all []settable) string {
 	first, _, _ := strings.Cut(key, ".")
-	last := key[strings.LastIndex(key, ".")+1:]
+	lastOf := func(key string) string { return key[strings.LastIndex(key, ".")+1:] }
+	last := lastOf(key)
 	var names, below []string
 	for _, x := range all {
-		names = append(names, x.keys()...)
+		for _, name := range x.keys() {
+			if fault.Nearest(last, []string{lastOf(name)}) != "" { // not only the command, which may be most of the key
+				names = append(names, name)
+			}
+		}
 		if last == x.flag.Name && len(x.own) > 0 && (last == key || strings.HasPrefix(x.own[0], first+".")) {
 			below = append(below, x.own[0])
 		}

@@ -121,6 +121,7 @@ func TestRefusedSettings(t *testing.T) {
 	for name, c := range map[string]struct{ file, variables, line, want, hint string }{
 		"unknown":           {"stoer: x", "", "test", `:1:1: there is no setting "stoer"`, "did you mean store?"},
 		"unknown below":     {"serve:\n  prot: 1", "", "serve", `:2:3: there is no setting "serve.prot"`, "did you mean serve.port?"},
+		"like no other":     {"test:\n  duraton: 3s", "", "test", `there is no setting "test.duraton"`, "`thru config --all` lists the settings; serve.port"},
 		"unknown command":   {"sevre: {port: 1}", "", "test", `there is no setting "sevre.port"`, "did you mean serve.port?"},
 		"below its command": {"max-rate: 1G", "", "test", `there is no setting "max-rate"`, "below its command: serve.max-rate"},
 		"below the second":  {"history: {limit: 7}", "", "history", `no setting "history.limit"`, "below its command: history.list.limit"},
