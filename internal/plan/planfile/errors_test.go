@@ -33,7 +33,7 @@ var bad = map[string]struct{ text, where, message, hint string }{
 	"no list":               {"pairs: {from: a}", "2:9", "not a list", "such as"},
 	"no mapping":            {"pairs: [a]", "2:9", "not a mapping", "type"},
 	"not in YAML":           {"pairs: [{from: local, to: local]", "2:32", "", "brackets"},
-	"a tab":                 {"pairs:\n\t- {from: local, to: local}", "3:1", "cannot start any token", "spaces"},
+	"a tab":                 {"pairs:\n\t- {from: local, to: local}", "3:1", "a tab stands here", "spaces"},
 	"indentation":           {"name: x\n  order: sequential", "2:7", "mapping value is not allowed", "indentation"},
 	"no number":             {"traffic: {streams: four}\npairs: [{from: local, to: local}]", "2:20", `streams is "four", not a whole number`, "1 to 128"},
 	"a number in text":      {"traffic: {streams: '4'}\npairs: [{from: local, to: local}]", "2:20", `streams is "4", not a whole number`, "1 to 128"},

@@ -129,12 +129,15 @@ func (s *source) bounds(text string) error {
 func (s *source) syntax(err error) error {
 	var y yaml.Error
 	if errors.As(err, &y) {
-		where := at(y.GetToken())
+		where, message := at(y.GetToken()), y.GetMessage()
 		hint := "check the indentation, the brackets and the colons; a text with : or # in it needs quotes"
-		if strings.Contains(y.GetMessage(), "cannot start any token") {
-			hint = "YAML is indented by spaces, and a text that begins with a sign such as @ or % needs quotes"
+		switch {
+		case strings.Contains(message, "'\t'"):
+			message, hint = "a tab stands here", "YAML is indented by spaces"
+		case strings.Contains(message, "cannot start any token"):
+			hint = "a text that begins with a sign such as @ or % needs quotes"
 		}
-		return s.errorf(where, hint, "%s", y.GetMessage())
+		return s.errorf(where, hint, "%s", message)
 	}
 	return s.errorf(&node{line: 1, col: 1}, "check the brackets, quotes and indentation", "this is not valid YAML")
 }
