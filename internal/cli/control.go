@@ -260,10 +260,10 @@ func (c *controlCmd) announce(e *env, s controlling, state *bus.State) {
 	case e.Log.Journal:
 		e.Say(console.Info, e.Out, "join strings: thru control --print-join agent --state "+state.Dir()+", and operate")
 	default:
-		fmt.Fprintf(e.Out, "on each host run `thru join %s`, paste this line (it allows serving here, nothing else), then `thru serve --controller %s`:\n%s\n",
-			c.Name, c.Name, s.Joins[bus.PrivilegeAgent])
-		fmt.Fprintf(e.Out, "as operator run `thru join %s`, paste this line (it allows measuring between all hosts), then `thru hosts %s`:\n%s\n",
-			c.Name, c.Name, s.Joins[bus.PrivilegeOperate])
+		e.Say(console.Info, e.Out, fmt.Sprintf("on each host run `thru join %s`, paste this line (it allows serving here, nothing else), then `thru serve --controller %s`:", c.Name, c.Name))
+		fmt.Fprintln(e.Out, s.Joins[bus.PrivilegeAgent])
+		e.Say(console.Info, e.Out, fmt.Sprintf("as operator run `thru join %s`, paste this line (it allows measuring between all hosts), then `thru hosts %s`:", c.Name, c.Name))
+		fmt.Fprintln(e.Out, s.Joins[bus.PrivilegeOperate])
 	}
 	e.ready()
 }

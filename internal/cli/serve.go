@@ -406,10 +406,12 @@ func (c *serveCmd) invite(e *env, s serving) {
 	if c.NoAuth {
 		fmt.Fprintf(e.Out, "no authentication: anybody who can reach these ports can measure\ncertificate sha256:%s\n", s.Cert)
 	} else {
-		fmt.Fprintf(e.Out, "on the other host run `thru join %s` and paste this line (it allows measuring, nothing else):\n%s\n", joinName(), s.JoinString)
+		e.Say(console.Info, e.Out, fmt.Sprintf("on the other host run `thru join %s` and paste this line (it allows measuring, nothing else):", joinName()))
+		fmt.Fprintln(e.Out, s.JoinString)
 	}
 	if all := bus.Together(c.Allow); all != "" {
-		fmt.Fprintf(e.Out, "or this one, to measure%s:\n%s\n", also(all), s.More[all])
+		e.Say(console.Info, e.Out, "or this one, to measure"+also(all)+":")
+		fmt.Fprintln(e.Out, s.More[all])
 	}
 }
 

@@ -41,7 +41,11 @@ func (c *Console) Event(level Level, w io.Writer, text string) {
 // Say prints a line of the log without the time.
 func (c *Console) Say(level Level, w io.Writer, text string) {
 	if c.Logs(level) {
-		fmt.Fprintln(w, c.Log.mark(level)+text)
+		text = c.Log.mark(level) + text
+		if width, ok := terminalSize(w); ok {
+			text = folded(text, width)
+		}
+		fmt.Fprintln(w, text)
 	}
 }
 
