@@ -99,7 +99,7 @@ func (p pack) samples(of series) ([]record.Sample, error) {
 			return nil, err
 		}
 		x.Pair, x.Layer, x.Begin, x.Seconds = of.Pair, of.Layer, time.UnixMilli(begin[i]).UTC(), float64(length[i])/1000
-		x.ID = sampleID(*x)
+		x.ID = record.SampleID(x.Pair, x.Layer, x.Begin)
 	}
 	for m, column := range p.Values {
 		if len(column) != n {
@@ -126,7 +126,7 @@ func stored(x record.Sample) (record.Sample, error) {
 		return x, fmt.Errorf("a sample of %s -> %s began in the year %d", shortName(x.From), shortName(x.To), year)
 	}
 	x.Begin, x.Seconds = time.UnixMilli(x.Begin.UnixMilli()).UTC(), float64(milliseconds(x.Seconds))/1000
-	x.ID = sampleID(x)
+	x.ID = record.SampleID(x.Pair, x.Layer, x.Begin)
 	values := x.Values
 	x.Values = nil
 	for m, v := range values {
@@ -139,10 +139,6 @@ func stored(x record.Sample) (record.Sample, error) {
 		}
 	}
 	return x, nil
-}
-
-func sampleID(x record.Sample) string {
-	return fmt.Sprintf("%s/%s/%s/%d", x.Layer, x.From, x.To, x.Begin.UnixNano())
 }
 
 func milliseconds(seconds float64) int64 {

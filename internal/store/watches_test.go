@@ -103,7 +103,7 @@ func near(t *testing.T, got, want []record.Sample) {
 	}
 	for i, g := range got {
 		w := want[i]
-		if g.Begin.Sub(w.Begin).Abs() > time.Millisecond || g.ID == "" {
+		if g.Begin.Sub(w.Begin).Abs() > time.Millisecond || g.ID != record.SampleID(w.Pair, w.Layer, w.Begin) {
 			t.Fatalf("sample %d began %v, want %v; id %q", i, g.Begin, w.Begin, g.ID)
 		}
 		for m, v := range w.Values {

@@ -246,7 +246,7 @@ func failed(s record.Sample, err error) record.Sample {
 // tcpSample returns the sample of a measured TCP turn.
 func tcpSample(t schedule.Task, begin time.Time, c *measure.Cell) record.Sample {
 	s := record.Sample{
-		Pair: t.Pair, Layer: t.Layer, Begin: begin, ID: SampleID(t.Pair, t.Layer, begin), State: record.Up,
+		Pair: t.Pair, Layer: t.Layer, Begin: begin, ID: record.SampleID(t.Pair, t.Layer, begin), State: record.Up,
 		Seconds: time.Duration(c.Spec.Duration).Seconds(), Values: map[record.Metric]float64{}, NotChecked: c.Missing,
 	}
 	set := func(m record.Metric, v *float64, factor float64) {

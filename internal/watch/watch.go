@@ -291,10 +291,5 @@ func (w *Watch) report(events []record.Event) {
 
 // notMeasured returns the sample of a turn that was not measured.
 func notMeasured(t schedule.Task, at time.Time, s record.State, why record.Reason) record.Sample {
-	return record.Sample{Pair: t.Pair, Layer: t.Layer, Begin: at, ID: SampleID(t.Pair, t.Layer, at), State: s, Reason: why}
-}
-
-// SampleID returns the id of the sample of a turn that began at a time.
-func SampleID(p record.Pair, l record.Layer, begin time.Time) string {
-	return fmt.Sprintf("%s %s>%s %d", l, p.From, p.To, begin.UnixMilli())
+	return record.Sample{Pair: t.Pair, Layer: t.Layer, Begin: at, ID: record.SampleID(t.Pair, t.Layer, at), State: s, Reason: why}
 }

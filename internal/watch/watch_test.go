@@ -42,7 +42,7 @@ func (f *fakeFleet) Turn(ctx context.Context, t schedule.Task) record.Sample {
 		return notMeasured(t, begin, record.NotMeasured, record.Failed)
 	}
 	v := f.goodput(begin) * (1 + 0.03*f.noise.NormFloat64())
-	return record.Sample{Pair: t.Pair, Layer: t.Layer, Begin: begin, ID: SampleID(t.Pair, t.Layer, begin), State: record.Up, Seconds: 3, Values: map[record.Metric]float64{record.Goodput: v}}
+	return record.Sample{Pair: t.Pair, Layer: t.Layer, Begin: begin, ID: record.SampleID(t.Pair, t.Layer, begin), State: record.Up, Seconds: 3, Values: map[record.Metric]float64{record.Goodput: v}}
 }
 
 // Probes returns a summary for each minute that has passed.
@@ -54,7 +54,7 @@ func (f *fakeFleet) Probes(context.Context) (all []record.Sample, more bool) {
 	for ; f.probed.Before(now); f.probed = f.probed.Add(time.Minute) {
 		at := f.probed
 		s := record.Sample{
-			Pair: pair, Layer: record.Probe, Begin: at, ID: SampleID(pair, record.Probe, at), State: record.Up, Seconds: 60,
+			Pair: pair, Layer: record.Probe, Begin: at, ID: record.SampleID(pair, record.Probe, at), State: record.Up, Seconds: 60,
 			Values: map[record.Metric]float64{record.Sent: 60, record.LossRatio: f.loss(at), record.RTTMedian: 1e6 * (1 + 0.05*f.noise.Float64()), record.MTU: 1500},
 		}
 		if f.loss(at) == 1 {

@@ -226,7 +226,11 @@ func TestSampleOf(t *testing.T) {
 		{"stalled", stamp.Summary{Void: 3, Stalled: 1}, record.NotMeasured, record.Slept, 2},
 		{"clock", stamp.Summary{Jumped: 1}, record.NotMeasured, record.ClockJump, 2},
 	} {
+		tt.in.Begin = time.Unix(1_780_000_000, 123_456_789)
 		s := sampleOf(&sending{}, tt.in)
+		if want := record.SampleID(s.Pair, record.Probe, time.UnixMilli(1_780_000_000_123)); s.ID != want {
+			t.Errorf("%s: the id is %q, but %q once it was stored", tt.name, s.ID, want)
+		}
 		if s.State != tt.state || s.Reason != tt.reason || len(s.Values) != tt.values || len(s.Gaps) != len(tt.in.Runs) {
 			t.Errorf("%s: %+v", tt.name, s)
 		}

@@ -1,7 +1,6 @@
 package probing
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 // sampleOf returns what a summary says of a pair.
 func sampleOf(x *sending, s stamp.Summary) record.Sample {
 	r := record.Sample{
-		Pair: x.pair(), Layer: record.Probe, Begin: s.Begin, Seconds: s.Span.Seconds(), ID: fmt.Sprintf("probe/%s/%s/%d", x.From, x.To, s.Begin.UnixNano()), Route: x.route,
+		Pair: x.pair(), Layer: record.Probe, Begin: s.Begin, Seconds: s.Span.Seconds(), ID: record.SampleID(x.pair(), record.Probe, s.Begin), Route: x.route,
 		Values: map[record.Metric]float64{record.Sent: float64(s.Sent), record.TrafficBytes: float64(s.Bytes)},
 	}
 	r.State, r.Reason = stateOf(s)

@@ -6,6 +6,7 @@ package record
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"thru/internal/measure"
@@ -123,6 +124,11 @@ type Sample struct {
 	Route      string               `json:"route,omitempty"` // interface and next hop of the sender; compared as a whole
 	Facts      string               `json:"facts,omitempty"` // digest of the facts of both hosts in force
 	NotChecked []measure.NotChecked `json:"not_checked,omitempty"`
+}
+
+// SampleID returns the id of the sample of a turn that began at a time. It has milliseconds, as stores do.
+func SampleID(p Pair, l Layer, begin time.Time) string {
+	return fmt.Sprintf("%s/%s/%s/%d", l, p.From, p.To, begin.UnixMilli())
 }
 
 // Gap is a run of probe packets that were lost in a row. A turn lists all gaps of three packets and more, and its last one whatever its length
