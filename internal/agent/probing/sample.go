@@ -46,8 +46,10 @@ func stateOf(s stamp.Summary) (record.State, record.Reason) {
 		return record.Down, record.NoAnswer
 	case s.Jumped != 0 && s.Slept == 0:
 		return record.NotMeasured, record.ClockJump
+	case s.Slept+s.Stalled > 0:
+		return record.NotMeasured, record.Slept
 	}
-	return record.NotMeasured, record.Slept
+	return record.NotMeasured, record.NoSample // the session ended before any packet had its verdict
 }
 
 // delays adds round trips and one-way delays.
