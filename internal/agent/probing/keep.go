@@ -27,7 +27,7 @@ type kept struct {
 
 // keep writes what a restart needs. A full disk disturbs nothing: then a restart ends the watch. The caller holds mu.
 func (p *Probing) keep(w *watch) {
-	folder := p.folderOf(w.name)
+	folder := w.samples.dir
 	if folder == "" {
 		return
 	}
@@ -38,18 +38,10 @@ func (p *Probing) keep(w *watch) {
 	for _, s := range w.sent {
 		k.Pairs = append(k.Pairs, s.Pair)
 	}
-	w.kept = w.until
-	name := filepath.Join(folder, keptFile)
 	text, err := json.Marshal(k)
-	if err == nil && os.WriteFile(name+".part", text, 0o600) == nil {
-		_ = os.Rename(name+".part", name)
+	if err == nil && os.MkdirAll(folder, 0o700) == nil && bus.WritePrivate(filepath.Join(folder, keptFile), text, true) == nil {
+		w.kept = w.until
 	}
-}
-
-// isKept reports whether the folder of a watch has what a restart needs.
-func (p *Probing) isKept(name string) bool {
-	_, err := os.Stat(filepath.Join(p.folderOf(name), keptFile))
-	return err == nil
 }
 
 // resume goes on with the watches of an earlier process whose lease has not ended, and removes the others.

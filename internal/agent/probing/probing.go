@@ -26,6 +26,7 @@ const (
 	mostWatches = 8                     // of an agent
 	firstSpan   = 10 * time.Second      // of the first sample of a pair, which comes early: its owner wants to know whether packets come back
 	batch       = 50 * time.Millisecond // between two batches of replies: clocks that run apart by 50 ppm falsify a round trip by 2.5 µs at most
+	storeAfter  = 10 * time.Second      // until what is new is on disk, together: what an agent that is killed forgets
 )
 
 // Config is what the agent gives to its Probing.
@@ -48,6 +49,17 @@ type Probing struct {
 	sending   map[string]*sending // by the id of its session
 	counts    map[string]Counts
 	closed    bool
+
+	inbox   sync.Mutex // the sender waits for it, so that nobody holds it while he waits for a disk
+	reports []report
+	missed  map[string]int64 // reports for which there was no room, by session
+	isDue   bool             // store will run
+}
+
+// report is a summary that no spool has yet.
+type report struct {
+	id      string
+	summary stamp.Summary
 }
 
 // watch is what one watch has at this agent.
@@ -55,7 +67,7 @@ type watch struct {
 	name      string
 	lease     *time.Timer
 	until     time.Time // end of the lease
-	kept      time.Time // end of the lease in the folder
+	kept      time.Time // end of the lease in the folder; zero: the folder has not what is here
 	seed      uint64
 	reflected map[record.Pair]reflected
 	sent      map[record.Pair]*sending
@@ -79,7 +91,7 @@ func (s *sending) pair() record.Pair { return record.Pair{From: s.From, To: s.To
 
 // New returns a Probing that opens no socket until a watch needs it. It goes on with the watches that an earlier process left in the folder.
 func New(c Config) *Probing {
-	p := &Probing{conf: c, watches: map[string]*watch{}, sending: map[string]*sending{}, counts: map[string]Counts{}}
+	p := &Probing{conf: c, watches: map[string]*watch{}, sending: map[string]*sending{}, counts: map[string]Counts{}, missed: map[string]int64{}}
 	if c.Folder != "" {
 		p.resume()
 	}
@@ -89,15 +101,12 @@ func New(c Config) *Probing {
 // Close ends all watches. Samples in the folder stay.
 func (p *Probing) Close() {
 	p.mu.Lock()
-	p.closed = true
-	sender, reflector := p.sender, p.reflector
-	p.mu.Unlock()
-	closeBoth(sender, reflector)
-	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.closed = true
+	p.closeSockets()
+	p.save()
 	for _, w := range p.watches {
 		w.lease.Stop()
-		w.samples.close()
 	}
 }
 
@@ -114,23 +123,17 @@ func (p *Probing) renew(name string, ns int64) (*watch, error) {
 	if w := p.watches[name]; w != nil {
 		w.lease.Reset(lease)
 		if w.until = until; until.Sub(w.kept) > time.Hour {
-			p.keep(w)
+			p.change(w)
 		}
 		return w, nil
 	}
 	if len(p.watches) >= mostWatches {
 		return nil, fault.Failf("end another watch", "agent: watching: %d watches use this end point, its limit", mostWatches)
 	}
-	samples, err := openSpool(p.folderOf(name))
-	if err != nil {
-		return nil, err
-	}
-	w := &watch{name: name, until: until, reflected: map[record.Pair]reflected{}, sent: map[record.Pair]*sending{}, samples: samples}
-	w.lease = time.AfterFunc(lease, func() { p.end(name) })
+	w := &watch{name: name, until: until, reflected: map[record.Pair]reflected{}, sent: map[record.Pair]*sending{}, samples: openSpool(p.folderOf(name))}
+	w.lease = time.AfterFunc(lease, func() { p.expire(w) })
 	p.watches[name] = w
-	if !p.isKept(name) {
-		p.keep(w)
-	}
+	p.change(w)
 	return w, nil
 }
 
@@ -143,15 +146,18 @@ func (p *Probing) folderOf(name string) string {
 	return filepath.Join(p.conf.Folder, hex.EncodeToString(sum[:16]))
 }
 
-// end ends a watch and drops its samples.
-func (p *Probing) end(name string) {
+// expire ends a watch whose lease is over, unless it was renewed since its timer fired.
+func (p *Probing) expire(w *watch) {
 	p.mu.Lock()
-	w := p.watches[name]
-	delete(p.watches, name)
-	if w == nil || p.closed {
-		p.mu.Unlock()
-		return
+	defer p.mu.Unlock()
+	if p.watches[w.name] == w && !p.closed && !time.Now().Before(w.until) {
+		p.end(w)
 	}
+}
+
+// end ends a watch and drops its samples. The caller holds mu until they are gone, so that the folder is not of a new watch.
+func (p *Probing) end(w *watch) {
+	delete(p.watches, w.name)
 	w.lease.Stop()
 	for _, r := range w.reflected {
 		p.reflector.Remove(uint16(r.SSID))
@@ -160,33 +166,24 @@ func (p *Probing) end(name string) {
 		p.stop(s)
 	}
 	clear(w.sent) // their last samples are nobody's
-	w.samples.close()
-	sender, reflector := p.idle()
-	p.mu.Unlock()
-	closeBoth(sender, reflector)
-	if folder := p.folderOf(name); folder != "" {
-		os.RemoveAll(folder)
+	if len(p.watches) == 0 {
+		p.closeSockets()
+		clear(p.sending)
+	}
+	if w.samples.dir != "" {
+		os.RemoveAll(w.samples.dir)
 	}
 }
 
-// idle takes the sockets when no watch needs them any more. The caller holds mu.
-func (p *Probing) idle() (sender *stamp.Sender, reflector *stamp.Reflector) {
-	if len(p.watches) > 0 {
-		return nil, nil
+// closeSockets closes what no watch needs any more. The sender reports its last summaries.
+func (p *Probing) closeSockets() {
+	if p.sender != nil {
+		p.sender.Close()
 	}
-	sender, reflector = p.sender, p.reflector
-	p.sender, p.reflector, p.sending = nil, nil, map[string]*sending{}
-	return sender, reflector
-}
-
-// closeBoth closes the sockets. The sender reports its last summaries, for which mu must be free.
-func closeBoth(sender *stamp.Sender, reflector *stamp.Reflector) {
-	if sender != nil {
-		sender.Close()
+	if p.reflector != nil {
+		p.reflector.Close()
 	}
-	if reflector != nil {
-		reflector.Close()
-	}
+	p.sender, p.reflector = nil, nil
 }
 
 // Reflect answers bus.Reflect.
@@ -215,7 +212,7 @@ func (p *Probing) Reflect(ctx context.Context, m bus.ReflectRequest) (bus.Reflec
 	if err := p.accept(w, pair, r); err != nil {
 		return bus.ReflectReply{}, err
 	}
-	p.keep(w)
+	p.change(w)
 	return w.reflected[pair].ReflectReply, nil
 }
 
@@ -246,12 +243,14 @@ func checkPair(from, to string, interval int64, n int, isKnown bool) error {
 
 // Pairs answers bus.Pairs.
 func (p *Probing) Pairs(ctx context.Context, m bus.PairsRequest) (r bus.PairsReply, err error) {
-	if m.LeaseNs == 0 {
-		p.end(m.Watch)
-		return r, nil
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if m.LeaseNs == 0 {
+		if w := p.watches[m.Watch]; w != nil && !p.closed {
+			p.end(w)
+		}
+		return r, nil
+	}
 	w, err := p.renew(m.Watch, m.LeaseNs)
 	if err != nil {
 		return r, err
@@ -275,7 +274,7 @@ func (p *Probing) Pairs(ctx context.Context, m bus.PairsRequest) (r bus.PairsRep
 			delete(w.sent, pair)
 		}
 	}
-	p.keep(w)
+	p.change(w)
 	return r, nil
 }
 
@@ -326,19 +325,79 @@ func (p *Probing) begin(ctx context.Context, w *watch, x bus.Pair) error {
 // stop ends a session. Its last sample comes by report. The caller holds mu.
 func (p *Probing) stop(s *sending) { p.sender.Remove(s.id) }
 
-// report keeps a summary as a sample.
+// report takes a summary from the sender.
 func (p *Probing) report(id string, s stamp.Summary) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	x := p.sending[id]
-	if x == nil {
+	p.inbox.Lock()
+	defer p.inbox.Unlock()
+	if len(p.reports) == mostMemory {
+		p.missed[id]++
 		return
 	}
-	if x.watch.sent[x.pair()] != x { // it was stopped: this is its last one
-		delete(p.sending, id)
+	p.reports = append(p.reports, report{id, s})
+	p.due()
+}
+
+// due has store run soon. The caller holds inbox.
+func (p *Probing) due() {
+	if !p.isDue {
+		p.isDue = true
+		time.AfterFunc(storeAfter, p.store)
 	}
-	p.count(x.To, s)
-	x.watch.samples.add(sampleOf(x, s))
+}
+
+// change has store write the pairs of a watch and its lease. The caller holds mu.
+func (p *Probing) change(w *watch) {
+	w.kept = time.Time{}
+	p.inbox.Lock()
+	defer p.inbox.Unlock()
+	p.due()
+}
+
+// store brings what is new to the disk.
+func (p *Probing) store() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.save()
+	}
+}
+
+// save is store for a caller who holds mu.
+func (p *Probing) save() {
+	p.inbox.Lock()
+	p.isDue = false
+	p.inbox.Unlock()
+	p.takeReports()
+	for _, w := range p.watches {
+		if w.kept.IsZero() {
+			p.keep(w)
+		}
+		w.samples.save()
+	}
+}
+
+// takeReports keeps what the sender has reported as samples. The caller holds mu.
+func (p *Probing) takeReports() {
+	p.inbox.Lock()
+	reports, missed := p.reports, p.missed
+	p.reports, p.missed = nil, map[string]int64{}
+	p.inbox.Unlock()
+	for _, r := range reports {
+		x := p.sending[r.id]
+		if x == nil {
+			continue
+		}
+		if x.watch.sent[x.pair()] != x { // it was stopped: this is its last one
+			delete(p.sending, r.id)
+		}
+		p.count(x.To, r.summary)
+		x.watch.samples.add(sampleOf(x, r.summary))
+	}
+	for id, n := range missed {
+		if x := p.sending[id]; x != nil {
+			x.watch.samples.dropped += n
+		}
+	}
 }
 
 // Samples answers bus.Samples.
@@ -349,6 +408,7 @@ func (p *Probing) Samples(m bus.SamplesRequest) (r bus.SamplesReply, err error) 
 	if err != nil {
 		return r, err
 	}
+	p.takeReports()
 	w.samples.drop(m.Stored)
 	r.Samples, r.More = w.samples.first()
 	r.Dropped = w.samples.dropped

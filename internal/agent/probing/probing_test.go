@@ -2,9 +2,11 @@ package probing
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -137,7 +139,6 @@ func TestLeaseOver(t *testing.T) {
 	p := newProbing(t, folder)
 	p.ask(t, pairTo(t, p, "a", "b"))
 	p.watches[name].until = time.Now()
-	p.keep(p.watches[name])
 	p.Close()
 	p = newProbing(t, folder)
 	if left, _ := os.ReadDir(folder); len(left) > 0 || len(p.watches) > 0 {
@@ -173,6 +174,99 @@ func TestEnd(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Error("the lease does not end")
+}
+
+// TestRenewed: a lease that was renewed after its timer had fired goes on.
+func TestRenewed(t *testing.T) {
+	p := newProbing(t, t.TempDir())
+	p.await(t, 0, 0)
+	w := p.watches[name]
+	p.expire(w)
+	if p.watches[name] != w {
+		t.Fatal("the watch has ended")
+	}
+	w.until = time.Now()
+	p.expire(w)
+	p.await(t, 0, 0)
+	again := p.watches[name]
+	w.until = time.Now()
+	if p.expire(w); again == w || p.watches[name] != again {
+		t.Error("the old lease ends the new watch")
+	}
+}
+
+// TestEndAndBegin: a watch that begins as one of its name ends has its own folder.
+func TestEndAndBegin(t *testing.T) {
+	p := newProbing(t, t.TempDir())
+	for range 20 {
+		p.await(t, 0, 0)
+		p.store()
+		for i := range 500 { // so that it takes its time to remove them
+			if err := os.WriteFile(filepath.Join(p.watches[name].samples.dir, fmt.Sprint(i)), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended := make(chan error)
+		go func() {
+			_, err := p.Pairs(context.Background(), bus.PairsRequest{Watch: name})
+			ended <- err
+		}()
+		p.await(t, 0, 0)
+		p.store()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		w := p.watches[name]
+		if w == nil {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(w.samples.dir, keptFile)); err != nil && !w.kept.IsZero() {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSlowDisk: whoever waits for a disk has mu, and the sender does not wait for him. What it reports meanwhile is bounded and counted.
+func TestSlowDisk(t *testing.T) {
+	p := newProbing(t, "")
+	p.ask(t, pairTo(t, p, "a", "b"))
+	w := p.watches[name]
+	id := w.sent[record.Pair{From: "a", To: "b"}].id
+	p.mu.Lock()
+	reported := make(chan bool)
+	go func() {
+		defer close(reported)
+		for range mostMemory + 5 {
+			p.report(id, stamp.Summary{Sent: 1})
+		}
+	}()
+	select {
+	case <-reported:
+	case <-time.After(30 * time.Second):
+		t.Error("the sender waits")
+	}
+	p.mu.Unlock()
+	p.store()
+	if n := len(w.samples.open); n != mostMemory || w.samples.dropped < 5 {
+		t.Errorf("%d samples, %d dropped", n, w.samples.dropped)
+	}
+}
+
+// TestKeptOnce: many pairs in a row are written together, not once for each.
+func TestKeptOnce(t *testing.T) {
+	p := newProbing(t, t.TempDir())
+	for i := range 20 {
+		pairTo(t, p, "a", fmt.Sprint("b", i))
+	}
+	name := filepath.Join(p.folderOf(name), keptFile)
+	if _, err := os.Stat(name); err == nil {
+		t.Error("it is written at once")
+	}
+	p.store()
+	var k kept
+	if text, err := os.ReadFile(name); err != nil || json.Unmarshal(text, &k) != nil || len(k.Reflected) != 20 {
+		t.Errorf("%d pairs, %v", len(k.Reflected), err)
+	}
 }
 
 // TestRefused: what a client may not have an agent do.
@@ -225,6 +319,7 @@ func TestSampleOf(t *testing.T) {
 		{"suspended", stamp.Summary{Void: 3, Slept: 1}, record.NotMeasured, record.Slept, 2},
 		{"stalled", stamp.Summary{Void: 3, Stalled: 1}, record.NotMeasured, record.Slept, 2},
 		{"clock", stamp.Summary{Jumped: 1}, record.NotMeasured, record.ClockJump, 2},
+		{"ended at once", stamp.Summary{Void: 3}, record.NotMeasured, record.NoSample, 2},
 	} {
 		tt.in.Begin = time.Unix(1_780_000_000, 123_456_789)
 		s := sampleOf(&sending{}, tt.in)

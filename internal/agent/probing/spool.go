@@ -1,12 +1,8 @@
 package probing
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,25 +18,26 @@ import (
 // Bounds of a spool.
 const (
 	pageSamples = 1000     // of one file, and of one reply
-	mostMemory  = 4096     // samples without a folder
-	mostBytes   = 64 << 20 // of all files: a week of 100 pairs
+	mostMemory  = 4096     // samples that are in no page
+	mostBytes   = 64 << 20 // of all pages: a week of 100 pairs
 )
 
 // Names in the folder of a spool.
 const (
-	openPage   = "open.jsonl" // is being written
-	pageEnding = ".jsonl.zst" // after the number of its last sample
+	openPage   = "open" + pageEnding // the samples that do not fill a page yet
+	pageEnding = ".json.zst"         // after the number of its last sample
 )
 
-// spool keeps samples until they are fetched: in a folder, or without one in memory. Its samples have numbers that grow, also from process to process.
+// spool keeps samples until they are fetched: in memory, and with save in a folder. Its samples have numbers that grow, also from process to process.
 type spool struct {
-	dir     string
-	file    *os.File       // the open page; nil without a folder, and after an error
-	open    []bus.Numbered // its samples
+	dir     string         // empty: there is none
 	pages   []page         // full ones, oldest first
 	read    []bus.Numbered // the samples of the oldest page, once it was read
+	open    []bus.Numbered // those after the pages
+	isSaved bool           // openPage has them
 	last    int64          // highest number
 	shown   int64          // highest number that a client has seen
+	stored  int64          // highest number that a client has stored
 	dropped int64
 }
 
@@ -51,119 +48,109 @@ type page struct {
 }
 
 // openSpool takes over what an earlier process left.
-func openSpool(dir string) (*spool, error) {
+func openSpool(dir string) *spool {
 	s := &spool{dir: dir}
 	if dir == "" {
-		return s, nil
+		return s
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("agent: making the folder of a watch: %w", err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("agent: reading the folder of a watch: %w", err)
-	}
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries { // sorted by name, and so by number
 		var p page
-		if text, ours := strings.CutSuffix(e.Name(), pageEnding); ours {
-			if _, err := fmt.Sscanf(text, "%d", &p.last); err == nil {
-				if info, err := e.Info(); err == nil {
-					p.bytes = info.Size()
-				}
-				s.pages, s.last = append(s.pages, p), max(s.last, p.last)
+		text, ours := strings.CutSuffix(e.Name(), pageEnding)
+		if _, err := fmt.Sscanf(text, "%d", &p.last); ours && err == nil {
+			if info, err := e.Info(); err == nil {
+				p.bytes = info.Size()
 			}
+			s.pages, s.last = append(s.pages, p), max(s.last, p.last)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(dir, openPage))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("agent: reading stored samples: %w", err)
+	s.open = after(s.last, readPage(filepath.Join(dir, openPage))) // else a crash came between a page and openPage
+	if n := len(s.open); n > 0 {
+		s.last = s.open[n-1].Number
 	}
-	for _, x := range parsePage(text) {
-		if x.Number > s.last { // else a crash came between the page and its removal here
-			s.open, s.last = append(s.open, x), x.Number
-		}
-	}
-	s.file, err = os.OpenFile(filepath.Join(dir, openPage), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("agent: storing samples: %w", err)
-	}
-	return s, nil
+	return s
 }
 
-// parsePage reads lines of samples. The last line may be cut by a crash.
-func parsePage(text []byte) (all []bus.Numbered) {
-	for line := range bytes.Lines(text) {
-		var x bus.Numbered
-		if json.Unmarshal(line, &x) == nil {
-			all = append(all, x)
-		}
-	}
-	return all
+// after returns the samples with higher numbers.
+func after(number int64, all []bus.Numbered) []bus.Numbered {
+	return slices.DeleteFunc(all, func(x bus.Numbered) bool { return x.Number <= number })
 }
 
-// add keeps a sample. What the disk does not take stays in memory.
+// add keeps a sample.
 func (s *spool) add(x record.Sample) {
 	s.last = max(s.last+1, time.Now().UnixNano()) // the clock makes numbers of two processes differ, where there is no folder
-	n := bus.Numbered{Number: s.last, Sample: x}
-	s.open = append(s.open, n)
-	if s.file == nil {
-		if more := len(s.open) - mostMemory; more > 0 {
-			s.open, s.dropped = slices.Delete(s.open, 0, more), s.dropped+int64(more)
-		}
-		return
-	}
-	if line, err := json.Marshal(n); err == nil {
-		_, _ = s.file.Write(append(line, '\n'))
-	}
-	if len(s.open) >= pageSamples {
-		s.turn()
+	s.open, s.isSaved = append(s.open, bus.Numbered{Number: s.last, Sample: x}), false
+	if more := len(s.open) - mostMemory; more > 0 {
+		s.open, s.dropped = slices.Delete(s.open, 0, more), s.dropped+int64(more)
 	}
 }
 
-// turn compresses the open page and begins a new one.
-func (s *spool) turn() {
-	bytes, err := s.writePage()
-	if err != nil { // a full disk: the samples stay in memory, within its bound
-		s.file.Close()
-		s.file = nil
+// save writes what is new into the folder. What the disk does not take stays in memory, and the next call tries again.
+func (s *spool) save() {
+	if s.dir == "" || s.isSaved {
 		return
 	}
-	s.pages = append(s.pages, page{s.last, bytes})
-	s.open = nil
-	_ = s.file.Truncate(0)
+	for len(s.open) >= pageSamples {
+		p := page{last: s.open[pageSamples-1].Number}
+		var err error
+		if p.bytes, err = writePage(s.nameOf(p), s.open[:pageSamples]); err != nil {
+			return
+		}
+		s.pages, s.open = append(s.pages, p), slices.Clone(s.open[pageSamples:])
+	}
 	total := int64(0)
 	for _, p := range s.pages {
 		total += p.bytes
 	}
-	for total > mostBytes {
+	for ; total > mostBytes; s.lose() {
 		total -= s.pages[0].bytes
-		s.lose()
 	}
+	_, err := writePage(filepath.Join(s.dir, openPage), s.open)
+	s.isSaved = err == nil
 }
 
 func (s *spool) nameOf(p page) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%020d%s", p.last, pageEnding))
 }
 
-// writePage writes the samples of the open page, and returns the size of the file.
-func (s *spool) writePage() (int64, error) {
-	var out bytes.Buffer
-	z, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1))
+// writePage writes samples, and returns the size of the file. Without samples there is none.
+func writePage(name string, samples []bus.Numbered) (int64, error) {
+	if len(samples) == 0 {
+		os.Remove(name)
+		return 0, nil
+	}
+	text, err := json.Marshal(samples)
 	if err != nil {
 		return 0, err
 	}
-	lines := json.NewEncoder(z)
-	for _, x := range s.open {
-		err = errors.Join(err, lines.Encode(x))
-	}
-	if err = errors.Join(err, z.Close()); err != nil {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	if err != nil {
 		return 0, err
 	}
-	name := s.nameOf(page{last: s.last})
-	if err := os.WriteFile(name+".part", out.Bytes(), 0o600); err != nil {
-		return 0, err
+	zipped := z.EncodeAll(text, nil)
+	return int64(len(zipped)), bus.WritePrivate(name, zipped, true)
+}
+
+// readPage returns the samples of a file; none where it cannot be read.
+func readPage(name string) (all []bus.Numbered) {
+	zipped, err := os.ReadFile(name)
+	if err != nil {
+		return nil
 	}
-	return int64(out.Len()), os.Rename(name+".part", name)
+	return unzip(zipped)
+}
+
+func unzip(zipped []byte) (all []bus.Numbered) {
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostBytes))
+	if err != nil {
+		return nil
+	}
+	defer z.Close()
+	text, err := z.DecodeAll(zipped, nil)
+	if err != nil || json.Unmarshal(text, &all) != nil {
+		return nil
+	}
+	return all
 }
 
 // lose removes the oldest page before anybody has fetched it.
@@ -180,28 +167,24 @@ func (s *spool) forget() {
 
 // drop removes samples that a client has stored. A number that this process has shown nobody is of another one.
 func (s *spool) drop(stored int64) {
-	if stored > s.shown {
+	if stored > s.shown || stored <= s.stored {
 		return
 	}
+	s.stored = stored
 	for len(s.pages) > 0 && s.pages[0].last <= stored {
 		s.forget()
 	}
-	isStored := func(x bus.Numbered) bool { return x.Number <= stored }
-	s.read = slices.DeleteFunc(s.read, isStored)
-	if s.open = slices.DeleteFunc(s.open, isStored); len(s.open) == 0 && s.file != nil {
-		_ = s.file.Truncate(0)
-	}
+	n := len(s.open)
+	s.read, s.open = after(stored, s.read), after(stored, s.open)
+	s.isSaved = s.isSaved && len(s.open) == n
 }
 
 // first returns the oldest samples, and whether there are more.
 func (s *spool) first() ([]bus.Numbered, bool) {
-	for len(s.pages) > 0 && s.read == nil {
-		read, err := readPage(s.nameOf(s.pages[0]))
-		if err != nil { // it can never be fetched
+	for len(s.pages) > 0 && len(s.read) == 0 {
+		if s.read = after(s.stored, readPage(s.nameOf(s.pages[0]))); len(s.read) == 0 { // it can never be fetched
 			s.lose()
-			continue
 		}
-		s.read = read
 	}
 	all, more := s.open, false
 	if len(s.pages) > 0 {
@@ -214,29 +197,4 @@ func (s *spool) first() ([]bus.Numbered, bool) {
 		s.shown = max(s.shown, all[len(all)-1].Number)
 	}
 	return slices.Clone(all), more
-}
-
-func readPage(name string) ([]bus.Numbered, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	z, err := zstd.NewReader(bufio.NewReader(f), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostBytes))
-	if err != nil {
-		return nil, err
-	}
-	defer z.Close()
-	var text bytes.Buffer
-	if _, err := text.ReadFrom(z); err != nil {
-		return nil, err
-	}
-	return parsePage(text.Bytes()), nil
-}
-
-func (s *spool) close() {
-	if s.file != nil {
-		s.file.Close()
-		s.file = nil
-	}
 }
