@@ -17,6 +17,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/store"
+	"thru/internal/watch/record"
 )
 
 // limit bounds each step of a test; no test asserts speed.
@@ -28,6 +29,8 @@ type contract struct {
 	// one a second time at the same time, where that is possible.
 	Open  func(t *testing.T) store.Store
 	Again func(t *testing.T) store.Store
+	// Hours returns the stored summaries, in order.
+	Hours func(testing.TB, store.Store) []record.Hour
 }
 
 // run tests the contract that every store must fulfil.

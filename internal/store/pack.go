@@ -226,33 +226,3 @@ func asSample(h record.Hour) record.Sample {
 	}
 	return x
 }
-
-// asHour is the inverse of asSample.
-func asHour(x record.Sample) record.Hour {
-	h := record.Hour{Pair: x.Pair, Layer: x.Layer, Begin: x.Begin, Turns: map[record.State]int{}}
-	for m, v := range x.Values {
-		name, part, _ := strings.Cut(string(m), " ")
-		if state, is := strings.CutPrefix(name, turnsOf); is {
-			h.Turns[record.State(state)] = int(v)
-			continue
-		}
-		if h.Values == nil {
-			h.Values = map[record.Metric]record.Range{}
-		}
-		r := h.Values[record.Metric(name)]
-		switch part {
-		case countPart:
-			r.Count = int(v)
-		case minPart:
-			r.Min = v
-		case medianPart:
-			r.Median = v
-		case meanPart:
-			r.Mean = v
-		case maxPart:
-			r.Max = v
-		}
-		h.Values[record.Metric(name)] = r
-	}
-	return h
-}

@@ -65,23 +65,23 @@ func only(numbers []int64) string {
 	return " AND series IN (" + strings.Join(unit.Mapped(numbers, func(n int64) string { return strconv.FormatInt(n, 10) }), ", ") + ")"
 }
 
-// spans lists, in order, the spans of so many hours in which a filter may find something, and the series of the filter.
-func (s *database) spans(ctx context.Context, f SampleFilter, table string, hours int64) (of names, spans []int64, err error) {
+// hours lists, in order, the hours in which a filter may find something, and the series of the filter.
+func (s *database) hours(ctx context.Context, f SampleFilter) (of names, hours []int64, err error) {
 	err = s.read(ctx, "searching in", func(ctx context.Context) error {
 		if of, err = s.named(ctx, s.db, f); err != nil || len(of.of) == 0 {
 			return err
 		}
-		from, to := max(0, hourOf(f.From))/hours, int64(math.MaxInt32)
+		from, to := max(0, hourOf(f.From)), int64(math.MaxInt32)
 		if !f.To.IsZero() {
-			to = hourOf(f.To)/hours + 1
+			to = hourOf(f.To) + 1
 		}
 		// The index has no samples in it, so it is quick to read.
-		query := fmt.Sprintf(`SELECT n >> 32 FROM %[1]s INDEXED BY %[1]s_by_series WHERE n >= ? AND n < ?%[2]s
-			UNION SELECT hour / %[3]d FROM samples WHERE hour >= ? AND hour < ?%[2]s ORDER BY 1`, table, of.only, hours)
-		spans, err = column(ctx, s.db, query, from<<shift, to<<shift, from*hours, to*hours)
+		query := fmt.Sprintf(`SELECT n >> 32 FROM packs INDEXED BY packs_by_series WHERE n >= ? AND n < ?%[1]s
+			UNION SELECT hour FROM samples WHERE hour >= ? AND hour < ?%[1]s ORDER BY 1`, of.only)
+		hours, err = column(ctx, s.db, query, from<<shift, to<<shift, from, to)
 		return err
 	})
-	return of, spans, err
+	return of, hours, err
 }
 
 // column returns the numbers of a column.
@@ -125,7 +125,7 @@ func each[T any](f SampleFilter, spans []int64, read func(span int64) ([]T, erro
 // Samples implements Watches.
 func (s *database) Samples(ctx context.Context, f SampleFilter) iter.Seq2[record.Sample, error] {
 	return func(yield func(record.Sample, error) bool) {
-		of, hours, err := s.spans(ctx, f, "packs", 1)
+		of, hours, err := s.hours(ctx, f)
 		if err != nil {
 			yield(record.Sample{}, err)
 			return
@@ -192,66 +192,6 @@ func inOrder(all []record.Sample) []record.Sample {
 	}
 	slices.SortStableFunc(all, compare)
 	return slices.CompactFunc(all, func(a, b record.Sample) bool { return compare(a, b) == 0 })
-}
-
-// Hours implements Watches.
-func (s *database) Hours(ctx context.Context, f SampleFilter) iter.Seq2[record.Hour, error] {
-	return func(yield func(record.Hour, error) bool) {
-		of, days, err := s.spans(ctx, f, "hours", 24)
-		if err != nil {
-			yield(record.Hour{}, err)
-			return
-		}
-		each(f, days, func(day int64) (all []record.Hour, err error) {
-			err = s.read(ctx, "reading hours in", func(ctx context.Context) error {
-				all, err = s.hoursOf(ctx, day, of)
-				return err
-			})
-			return all, err
-		}, func(x record.Hour) time.Time { return x.Begin }, yield)
-	}
-}
-
-// hoursOf returns the hours of a day. It sums up what is not packed yet; it looks for that first, for it may be packed meanwhile.
-func (s *database) hoursOf(ctx context.Context, day int64, of names) ([]record.Hour, error) {
-	var sums, fresh []record.Sample
-	for hour := day * 24; hour < day*24+24; hour++ {
-		open, err := column(ctx, s.db, "SELECT DISTINCT series FROM samples WHERE hour = ?"+of.only, hour)
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range open {
-			all, packed, err := s.hour(ctx, s.db, hour, names{of.of, only([]int64{n})})
-			switch {
-			case err != nil:
-				return nil, err
-			case packed:
-				sums = append(sums, asSample(record.SumUp(all)))
-			case len(all) > 0: // a summary whose samples were removed comes before
-				fresh = append(fresh, asSample(record.SumUp(all)))
-			}
-		}
-	}
-	rows, err := s.db.QueryContext(ctx, "SELECT series, zstd FROM hours WHERE n >= ? AND n < ?"+of.only, day<<shift, (day+1)<<shift)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var n int64
-		var data []byte
-		if err := rows.Scan(&n, &data); err != nil {
-			return nil, err
-		}
-		if x, known := of.of[n]; known {
-			packed, err := s.unpack(data, x)
-			if err != nil {
-				return nil, err
-			}
-			sums = append(sums, packed...)
-		}
-	}
-	return unit.Mapped(inOrder(append(sums, fresh...)), asHour), rows.Err()
 }
 
 // Days implements Watches.

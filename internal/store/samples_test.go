@@ -123,9 +123,6 @@ func TestSamplesHeld(t *testing.T) {
 	if got := samples(t, s, store.SampleFilter{Layer: record.Probe}); len(got) != 100 {
 		t.Errorf("%d samples", len(got))
 	}
-	if got := hours(t, s, store.SampleFilter{Layer: record.Probe}); len(got) != 2 {
-		t.Errorf("%d hours", len(got))
-	}
 	execute(t, holder, "COMMIT")
 	putSamples(t, s, sampled(1, 100)...)
 }

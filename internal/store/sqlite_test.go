@@ -58,6 +58,7 @@ func execute(t testing.TB, db *sql.DB, statement string) {
 func TestSQLite(t *testing.T) {
 	path := ""
 	contract{
+		Hours: store.Hours,
 		Open: func(t *testing.T) store.Store {
 			path = filepath.Join(t.TempDir(), "a#b%20 c", "results.db")
 			return open(t, path)

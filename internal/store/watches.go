@@ -18,9 +18,7 @@ type Watches interface {
 	PutSamples(ctx context.Context, samples []record.Sample) error
 	// Samples returns samples in the order of their begin. It holds no lock while its caller works.
 	Samples(ctx context.Context, f SampleFilter) iter.Seq2[record.Sample, error]
-	// Hours returns summaries of hours in order, also of those whose samples were removed. The last one may still grow.
-	Hours(ctx context.Context, f SampleFilter) iter.Seq2[record.Hour, error]
-	// PruneSamples removes samples that are older than raw, and hours and days that are older than hours; 0 removes none.
+	// PruneSamples removes samples that are older than raw, and the summaries of hours and days that are older than hours; 0 removes none.
 	PruneSamples(ctx context.Context, now time.Time, raw, hours time.Duration) error
 	// PutDay stores the final summary of a day of a pair. The same day again replaces it.
 	PutDay(ctx context.Context, day record.Summary) error
@@ -32,7 +30,7 @@ type Watches interface {
 	WatchState(ctx context.Context, watch string) ([]byte, error)
 }
 
-// SampleFilter selects samples, hours and days; a zero field is no condition. All conditions must hold.
+// SampleFilter selects samples and days; a zero field is no condition. All conditions must hold.
 type SampleFilter struct {
 	Pair  record.Pair  // each of its ends that is not empty
 	Layer record.Layer // days have none
