@@ -83,7 +83,9 @@ const concerned = "(? = '' OR command = ?)"
 // makeRoom deletes the oldest results until the used pages of the file, without what
 // watches stored, take at most r.Bytes bytes. It keeps the newest result.
 func makeRoom(ctx context.Context, tx *sql.Tx, gone *int, r Retention) error {
-	const watches = "SELECT coalesce(sum(payload), 0) FROM dbstat WHERE aggregate = TRUE AND name IN ('samples', 'packs', 'hours', 'days', 'watches')"
+	// The pages of their tables and indexes, but for the page that an empty one has too.
+	const watches = `SELECT coalesce(sum(pgsize) - count(*) * max(page_size), 0) FROM dbstat, pragma_page_size WHERE aggregate = TRUE AND name IN
+		(SELECT name FROM sqlite_schema WHERE tbl_name IN ('series', 'samples', 'packs', 'hours', 'days', 'watches'))`
 	var others int64
 	if err := tx.QueryRowContext(ctx, watches).Scan(&others); err != nil {
 		return err

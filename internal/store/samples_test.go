@@ -54,7 +54,7 @@ func TestSampleSize(t *testing.T) {
 	}
 }
 
-// Samples count neither for the size that results may have, nor are they pruned with them.
+// Samples and their indexes count neither for the size that results may have, nor are they pruned with them.
 func TestPruneBesideSamples(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "results.db"))
 	putMany(t, s, 5)
@@ -65,10 +65,12 @@ func TestPruneBesideSamples(t *testing.T) {
 	for p := range 40 {
 		putMinutes(t, s, p, 0, 10)
 	}
-	if err := s.PutWatchState(within(t), "plan", []byte(noise(1, 1_000_000))); err != nil {
-		t.Fatal(err)
+	for i := range 20 { // the index has the names too
+		if err := s.PutWatchState(within(t), noise(i, 5_000), []byte(noise(1, 50_000))); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if n, err := s.Prune(within(t), store.Retention{Bytes: results.Bytes + 100_000}); n != 0 || err != nil {
+	if n, err := s.Prune(within(t), store.Retention{Bytes: results.Bytes + 10_000}); n != 0 || err != nil {
 		t.Errorf("%d results are removed for the size of samples, %v", n, err)
 	}
 	if got := samples(t, s, store.SampleFilter{Layer: record.Probe}); len(got) != 400 {
