@@ -59,7 +59,7 @@ func openWatching(ctx context.Context, view *watchView, what toWatch, folder str
 	x.hosts = x.hostsOf(what).Open(nil)
 	x.closing = append(x.closing, x.hosts.Close)
 	x.Watch, err = watch.New(watch.Config{
-		Wish: what.wish, Judge: what.judge, Seed: what.seed, Fleet: x.hosts, State: state.Judge, Past: past(ctx, view.log, what.wish.Paths), Keep: view.keep, Report: view.report, Warn: view.warn, Stand: view.stand,
+		Wish: what.wish, Judge: what.judge, Seed: what.seed, Fleet: x.hosts, State: state.Judge, Past: past(ctx, view.log, what.wish.Paths, view.warn), Keep: view.keep, Report: view.report, Warn: view.warn, Stand: view.stand,
 		Save: func(judge []byte) {
 			if err := state.save(judge); err != nil {
 				view.warn(err)
@@ -152,11 +152,16 @@ func (x *watching) again(ctx context.Context, what toWatch) error {
 const longAgo = 14 * 24 * time.Hour
 
 // past returns the stored samples from which a watch goes on, those of a pair and layer in order. Of probes there are many, so that it takes days of them.
-func past(ctx context.Context, log *library.WatchLog, paths []schedule.Path) iter.Seq2[record.Sample, error] {
+// It warns of what cannot be read, which is no reason not to watch.
+func past(ctx context.Context, log *library.WatchLog, paths []schedule.Path, warn func(error)) iter.Seq2[record.Sample, error] {
 	return func(yield func(record.Sample, error) bool) {
 		for _, p := range paths {
 			for layer, age := range map[record.Layer]time.Duration{record.Probe: 3 * 24 * time.Hour, record.Train: longAgo, record.TCP: longAgo} {
 				for s, err := range log.Past(ctx, store.SampleFilter{Pair: p.Pair, Layer: layer, From: time.Now().Add(-age)}) {
+					if errors.Is(err, store.ErrDamaged) {
+						warn(err)
+						continue
+					}
 					if !yield(s, err) {
 						return
 					}

@@ -160,7 +160,7 @@ func TestStrangePack(t *testing.T) {
 		`{"begin_ms":[1],"duration_ms":[1],"which":[0],"rest":[{}],"values":{"x":[]}}`, `{"begin_ms":[1e30]}`, `[]`,
 	} {
 		s := file(t)
-		if _, err := s.unpack(s.zipPack.EncodeAll([]byte(text), nil), series{}); !errors.Is(err, errDamaged) {
+		if _, err := s.unpack(s.zipPack.EncodeAll([]byte(text), nil), series{}); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

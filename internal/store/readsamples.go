@@ -106,9 +106,8 @@ func each[T any](f SampleFilter, spans []int64, read func(span int64) ([]T, erro
 	left := f.Limit
 	for _, span := range spans {
 		all, err := read(span)
-		if err != nil {
-			var none T
-			yield(none, err)
+		var none T
+		if err != nil && (!yield(none, err) || !errors.Is(err, ErrDamaged)) {
 			return
 		}
 		for _, x := range all {
@@ -140,7 +139,7 @@ func (s *database) Samples(ctx context.Context, f SampleFilter) iter.Seq2[record
 	}
 }
 
-// hour returns the samples of an hour, each once, and whether some are packed.
+// hour returns the samples of an hour, each once, and whether some are packed. With ErrDamaged it returns those that can be read.
 func (s *database) hour(ctx context.Context, q querier, hour int64, of names) (all []record.Sample, packed bool, err error) {
 	rows, err := q.QueryContext(ctx, "SELECT series, zstd, 1 AS packed FROM packs WHERE n >= ? AND n < ?"+of.only+
 		" UNION ALL SELECT series, zstd, 0 FROM samples WHERE hour = ?"+of.only+" ORDER BY packed DESC", hour<<shift, (hour+1)<<shift, hour)
@@ -159,13 +158,14 @@ func (s *database) hour(ctx context.Context, q querier, hour int64, of names) (a
 		if !known {
 			continue // it began after the search
 		}
-		more, err := s.unpack(data, x)
-		if err != nil {
-			return nil, false, err
+		more, broken := s.unpack(data, x)
+		if broken != nil {
+			err = broken
+			continue
 		}
 		all, packed = append(all, more...), packed || isPack
 	}
-	return inOrder(all), packed, rows.Err()
+	return inOrder(all), packed, cmp.Or(rows.Err(), err)
 }
 
 // unpack returns the samples of a pack, which may be of foreign origin.
@@ -180,7 +180,7 @@ func (s *database) unpack(zipped []byte, of series) ([]record.Sample, error) {
 		all, err = p.samples(of)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return all, nil
 }
@@ -238,7 +238,7 @@ func (s *database) daysOf(ctx context.Context, ms int64, of names) (all []record
 			err = json.Unmarshal(text, &day)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errDamaged, err)
+			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		all = append(all, day)
 	}
@@ -256,7 +256,7 @@ func (s *database) WatchState(ctx context.Context, watch string) (state []byte, 
 			return err
 		}
 		if state, err = s.unzip.DecodeAll(zipped, nil); err != nil {
-			return fmt.Errorf("%w: %w", errDamaged, err)
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		return nil
 	})

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -55,8 +56,13 @@ func (s *database) PutSamples(ctx context.Context, samples []record.Sample) erro
 	if err != nil {
 		return err
 	}
-	if due { // in another transaction: a damaged pack does not keep new samples out
-		if err := s.write(ctx, "packing samples in", func(tx *sql.Tx) error { return s.packHours(ctx, tx, open) }); err != nil {
+	if due { // in another transaction: trouble with other hours does not keep new samples out
+		var damage error
+		err := s.write(ctx, "packing samples in", func(tx *sql.Tx) (err error) {
+			damage, err = s.packHours(ctx, tx, open)
+			return err
+		})
+		if err = cmp.Or(err, explain("packing samples in", s.path, damage)); err != nil {
 			troubles = append(troubles, err)
 		}
 	}
@@ -119,42 +125,46 @@ func numberOf(ctx context.Context, tx *sql.Tx, of series) (n int64, err error) {
 	return r.LastInsertId()
 }
 
-// packHours packs the samples of all hours before one, and sums them up.
-func (s *database) packHours(ctx context.Context, tx *sql.Tx, before int64) error {
+// packHours packs the samples of all hours before one, and sums them up. It passes over what cannot be read, which the damage names.
+func (s *database) packHours(ctx context.Context, tx *sql.Tx, before int64) (damage, err error) {
 	of, err := s.named(ctx, tx, SampleFilter{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	hours, err := column(ctx, tx, "SELECT DISTINCT hour FROM samples WHERE hour < ? ORDER BY 1", before)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, hour := range hours {
 		due, err := column(ctx, tx, "SELECT DISTINCT series FROM samples WHERE hour = ?", hour)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, n := range due {
-			if err := s.packHour(ctx, tx, hour, n, of.of[n]); err != nil {
-				return err
+			err := s.packHour(ctx, tx, hour, n, of.of[n])
+			if err != nil && !errors.Is(err, ErrDamaged) {
+				return nil, err
 			}
+			damage = cmp.Or(damage, err)
 		}
 	}
 	_, err = tx.ExecContext(ctx, "DELETE FROM samples WHERE hour < ?", before)
-	return err
+	return damage, err
 }
 
-// packHour adds samples to the pack of an hour. The summary of an hour whose pack was removed is final.
+// packHour adds samples to the pack of an hour. The summary of an hour whose pack was removed, or is damaged, is final. With ErrDamaged it has
+// packed what can be read.
 func (s *database) packHour(ctx context.Context, tx *sql.Tx, hour, n int64, of series) error {
-	all, packed, err := s.hour(ctx, tx, hour, names{map[int64]series{n: of}, only([]int64{n})})
-	if err != nil {
-		return err
+	all, packed, damage := s.hour(ctx, tx, hour, names{map[int64]series{n: of}, only([]int64{n})})
+	if damage != nil && !errors.Is(damage, ErrDamaged) || len(all) == 0 {
+		return damage
 	}
 	day := hour / 24
 	sums, err := s.packed(ctx, tx, "hours", day<<shift+n, of)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrDamaged) {
 		return err
 	}
+	damage = cmp.Or(damage, err)
 	sum, before := asSample(record.SumUp(all)), -1
 	for i, x := range sums {
 		if x.Begin.Equal(sum.Begin) {
@@ -165,14 +175,14 @@ func (s *database) packHour(ctx context.Context, tx *sql.Tx, hour, n int64, of s
 	case before < 0:
 		sums = inOrder(append(sums, sum))
 	case !packed:
-		return nil
+		return damage
 	default:
 		sums[before] = sum
 	}
 	if err := s.putPack(ctx, tx, "packs", hour<<shift+n, n, all); err != nil {
 		return err
 	}
-	return s.putPack(ctx, tx, "hours", day<<shift+n, n, sums)
+	return cmp.Or(s.putPack(ctx, tx, "hours", day<<shift+n, n, sums), damage)
 }
 
 // packed returns the samples of a pack; none where there is none.
@@ -207,10 +217,11 @@ func (s *database) pack(samples ...record.Sample) ([]byte, error) {
 
 // PruneSamples implements Watches.
 func (s *database) PruneSamples(ctx context.Context, now time.Time, raw, hours time.Duration) error {
-	return s.write(ctx, "pruning samples in", func(tx *sql.Tx) error {
+	var damage error
+	err := s.write(ctx, "pruning samples in", func(tx *sql.Tx) (err error) {
 		if raw > 0 {
 			before := hourOf(now.Add(-raw))
-			if err := s.packHours(ctx, tx, before); err != nil { // so that they are summed up
+			if damage, err = s.packHours(ctx, tx, before); err != nil { // so that they are summed up
 				return err
 			}
 			if _, err := tx.ExecContext(ctx, "DELETE FROM packs WHERE n < ?", before<<shift); err != nil {
@@ -224,9 +235,10 @@ func (s *database) PruneSamples(ctx context.Context, now time.Time, raw, hours t
 		if _, err := tx.ExecContext(ctx, "DELETE FROM hours WHERE n < ?", dayOf(end)<<shift); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, "DELETE FROM days WHERE begin_ms < ?", end.UnixMilli())
+		_, err = tx.ExecContext(ctx, "DELETE FROM days WHERE begin_ms < ?", end.UnixMilli())
 		return err
 	})
+	return cmp.Or(err, explain("pruning samples in", s.path, damage))
 }
 
 // PutDay implements Watches.

@@ -84,17 +84,19 @@ func TestDamagedPack(t *testing.T) {
 	s := open(t, path)
 	putMinutes(t, s, 1, 0, 200)
 	execute(t, raw(t, path), "UPDATE packs SET zstd = x'00112233' WHERE n = (SELECT min(n) FROM packs)")
-	failed := 0
+	failed, read := 0, 0
 	for _, err := range s.Samples(within(t), store.SampleFilter{}) {
-		if err != nil {
+		if err == nil {
+			read++
+		} else {
 			failed++
 			if !strings.Contains(err.Error(), "damaged") || fault.Hint(err) == "" {
 				t.Errorf("error %v, hint %q", err, fault.Hint(err))
 			}
 		}
 	}
-	if failed != 1 {
-		t.Errorf("%d errors", failed)
+	if failed != 1 || read < 140 {
+		t.Errorf("%d errors beside %d samples", failed, read)
 	}
 	if got := samples(t, s, store.SampleFilter{From: midnight().Add(time.Hour)}); len(got) == 0 {
 		t.Error("later hours have no samples")
@@ -106,6 +108,32 @@ func TestDamagedPack(t *testing.T) {
 	}
 	if got := samples(t, s, store.SampleFilter{Layer: record.Probe, From: midnight().Add(200 * time.Minute)}); len(got) != 1 {
 		t.Errorf("a sample beside it: %v", got)
+	}
+	begins := func() (all []time.Time) {
+		for _, h := range store.Hours(t, s) {
+			if h.Layer == record.Probe {
+				all = append(all, h.Begin)
+			}
+		}
+		return all
+	}
+	putMinutes(t, s, 1, 201, 310)
+	if got := begins(); len(got) != 5 {
+		t.Errorf("hours after the damage: %v", got)
+	}
+	execute(t, raw(t, path), "UPDATE hours SET zstd = x'00112233' WHERE n = (SELECT min(n) FROM hours)")
+	if err := s.PutSamples(within(t), sampled(1, 370)); !errors.Is(err, store.ErrPartly) || fault.Hint(err) == "" {
+		t.Errorf("damaged hours: %v", err)
+	}
+	putMinutes(t, s, 1, 371, 430)
+	if got := begins(); len(got) != 2 {
+		t.Errorf("hours after their damage: %v", got)
+	}
+	if err := s.PruneSamples(within(t), midnight().Add(8*time.Hour), time.Hour, 0); err != nil {
+		t.Error(err)
+	}
+	if got := samples(t, s, store.SampleFilter{Layer: record.Probe}); len(got) != 10 {
+		t.Errorf("%d samples are left", len(got))
 	}
 }
 

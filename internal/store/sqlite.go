@@ -198,7 +198,7 @@ func (s *database) Get(ctx context.Context, id string) (*measure.Document, error
 	}
 	text, err := s.unzip.DecodeAll(zipped, nil)
 	if err != nil {
-		return nil, explain("reading "+id+" in", s.path, fmt.Errorf("%w: %w", errDamaged, err))
+		return nil, explain("reading "+id+" in", s.path, fmt.Errorf("%w: %w", ErrDamaged, err))
 	}
 	doc, err := measure.Decode(text)
 	if err != nil {
@@ -231,7 +231,7 @@ func scanEntry(row interface{ Scan(...any) error }) (e Entry, err error) {
 		err = e.check(id)
 	}
 	if err != nil {
-		return Entry{}, fmt.Errorf("%w: %w", errDamaged, err)
+		return Entry{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return e.bounded(), nil
 }

@@ -16,7 +16,6 @@ import (
 
 var (
 	errReadOnly = errors.New("it was opened read-only")
-	errDamaged  = errors.New("it is damaged")
 	errSlow     = errors.New("it took too long")
 	errStrange  = errors.New("its tables are not thru's")
 )
@@ -27,7 +26,7 @@ type trouble struct{ says, hint string }
 // Hints for several troubles.
 const (
 	elsewhere = "name another file with --store, or run without a store: --no-store"
-	damaged   = "move the file away, then thru creates a new one; thru did not change it. Restore exported results with `thru history import`"
+	damaged   = "move the file away, then thru creates a new one. Restore exported results with `thru history import`"
 )
 
 // explain adds to an error of the database its meaning and a hint.
@@ -52,8 +51,8 @@ func troubleOf(err error) trouble {
 		return trouble{"thru did not change it", "name another file with --store"}
 	case errors.Is(err, errNoFile):
 		return trouble{"a store is a file", "name a file with --store; --no-store stores nothing"}
-	case errors.Is(err, errDamaged):
-		return trouble{"a result cannot be read", damaged}
+	case errors.Is(err, ErrDamaged):
+		return trouble{"a part of it cannot be read", damaged}
 	case errors.Is(err, errSlow):
 		return trouble{"it cannot be read", "check its disk, or the network to it; or name another file with --store"}
 	case errors.Is(err, context.DeadlineExceeded):

@@ -36,6 +36,7 @@ var (
 	ErrNewer    = errors.New("the store was written by a newer thru")
 	ErrNone     = errors.New("no store on this system") // the database does not support it
 	ErrPartly   = errors.New("all other samples are stored")
+	ErrDamaged  = errors.New("it is damaged")
 )
 
 // Entry holds the facts of a stored result for lists.

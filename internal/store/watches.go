@@ -16,7 +16,7 @@ import (
 type Watches interface {
 	// PutSamples stores samples. They are on disk when it returns, also with ErrPartly: all but those that no store accepts.
 	PutSamples(ctx context.Context, samples []record.Sample) error
-	// Samples returns samples in the order of their begin. It holds no lock while its caller works.
+	// Samples returns samples in the order of their begin. It holds no lock while its caller works. After ErrDamaged the samples that can be read follow.
 	Samples(ctx context.Context, f SampleFilter) iter.Seq2[record.Sample, error]
 	// PruneSamples removes samples that are older than raw, and the summaries of hours and days that are older than hours; 0 removes none.
 	PruneSamples(ctx context.Context, now time.Time, raw, hours time.Duration) error
