@@ -63,19 +63,20 @@ func (l *WatchLog) Keep(samples []record.Sample) error {
 		defer l.mu.Unlock()
 		l.late = append(l.late, samples...)
 		err := l.store.PutSamples(ctx, l.late)
-		if err == nil || errors.Is(err, store.ErrPartly) {
-			l.late = nil
-		}
-		l.late = l.late[max(0, len(l.late)-mostLate):]
-		if err != nil {
+		if err != nil && !errors.Is(err, store.ErrPartly) {
+			l.late = l.late[max(0, len(l.late)-mostLate):]
 			return err
 		}
+		l.late = nil
 		now := time.Now()
 		if now.Sub(l.pruned).Abs() < pruneEvery {
-			return nil
+			return err
 		}
-		l.pruned = now
-		return l.store.PruneSamples(ctx, now, keepSamples, keepHours)
+		failed := l.store.PruneSamples(ctx, now, keepSamples, keepHours)
+		if failed == nil {
+			l.pruned = now
+		}
+		return errors.Join(err, failed)
 	})
 }
 

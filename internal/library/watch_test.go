@@ -90,8 +90,15 @@ func TestWatchLogOff(t *testing.T) {
 // failing is a store that fails.
 type failing struct {
 	store.Store
-	err error
-	got [][]record.Sample
+	err    error
+	got    [][]record.Sample
+	prune  error
+	pruned int
+}
+
+func (f *failing) PruneSamples(context.Context, time.Time, time.Duration, time.Duration) error {
+	f.pruned++
+	return f.prune
 }
 
 func (f *failing) PutSamples(_ context.Context, samples []record.Sample) error {
@@ -119,5 +126,20 @@ func TestWatchLogLate(t *testing.T) {
 		if len(f.got[i]) != want {
 			t.Errorf("call %d stored %d samples, want %d", i, len(f.got[i]), want)
 		}
+	}
+}
+
+// Old samples are removed beside samples that cannot be stored, and soon again if that fails.
+func TestWatchLogPrune(t *testing.T) {
+	f := &failing{err: store.ErrPartly, prune: store.ErrDamaged}
+	l := &WatchLog{store: f}
+	for i, want := range []int{1, 2, 2} {
+		if err := l.Keep(nil); !errors.Is(err, store.ErrPartly) || errors.Is(err, f.prune) != (i == 0) {
+			t.Errorf("call %d: %v", i, err)
+		}
+		if f.pruned != want {
+			t.Errorf("call %d: pruned %d times, want %d", i, f.pruned, want)
+		}
+		f.prune = nil
 	}
 }
