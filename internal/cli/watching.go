@@ -59,9 +59,9 @@ func openWatching(ctx context.Context, view *watchView, what toWatch, folder str
 	x.hosts = x.hostsOf(what).Open(nil)
 	x.closing = append(x.closing, x.hosts.Close)
 	x.Watch, err = watch.New(watch.Config{
-		Wish: what.wish, Judge: what.judge, Seed: what.seed, Fleet: x.hosts, State: state.Judge, Past: past(ctx, view.log, what.wish.Paths, view.warn), Keep: view.keep, Report: view.report, Warn: view.warn, Stand: view.stand,
-		Save: func(judge []byte) {
-			if err := state.save(judge); err != nil {
+		Wish: what.wish, Judge: what.judge, Seed: what.seed, Fleet: x.hosts, State: state.State, Past: past(ctx, view.log, what.wish.Paths, view.warn), Keep: view.keep, Report: view.report, Warn: view.warn, Stand: view.stand,
+		Save: func(next []byte) {
+			if err := state.save(next); err != nil {
 				view.warn(err)
 			}
 		},

@@ -65,7 +65,7 @@ type watchState struct {
 	folder string
 	unlock func()
 	Watch  string          `json:"watch"` // its name at the agents
-	Judge  json.RawMessage `json:"judge,omitempty"`
+	State  json.RawMessage `json:"state,omitempty"`
 }
 
 // openWatch opens the state of the watch with a seed, in the folder of a state.
@@ -109,8 +109,8 @@ func (s *watchState) read(name string) ([]byte, error) {
 func (s *watchState) name() string { return filepath.Base(s.folder) }
 
 // save writes the state.
-func (s *watchState) save(judge []byte) error {
-	s.Judge = judge
+func (s *watchState) save(state []byte) error {
+	s.State = state
 	text, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("keeping the state of the watch: %w", err)

@@ -82,8 +82,9 @@ func (w *Watch) path(p record.Pair) schedule.Path { return w.paths[p] }
 
 // ledger counts the bytes of a day.
 type ledger struct {
-	budget, used map[string]int64
-	day          time.Time
+	budget map[string]int64
+	Used   map[string]int64 `json:"used_bytes"`
+	Day    time.Time        `json:"day"`
 }
 
 // bound sets the budgets.
@@ -98,17 +99,16 @@ func (l *ledger) bound(needs []schedule.Need) {
 
 // spend books bytes to all that a turn uses, unless the budget of one of them does not allow it.
 func (l *ledger) spend(now time.Time, uses []string, bytes int64) bool {
-	if today := now.UTC().Truncate(24 * time.Hour); !today.Equal(l.day) {
-		l.day = today
-		clear(l.used)
+	if today := now.UTC().Truncate(24 * time.Hour); !today.Equal(l.Day) || l.Used == nil {
+		l.Day, l.Used = today, map[string]int64{}
 	}
 	for _, name := range uses {
-		if b, bounded := l.budget[name]; bounded && l.used[name]+bytes > b {
+		if b, bounded := l.budget[name]; bounded && l.Used[name]+bytes > b {
 			return false
 		}
 	}
 	for _, name := range uses {
-		l.used[name] = max(0, l.used[name]+bytes)
+		l.Used[name] = max(0, l.Used[name]+bytes)
 	}
 	return true
 }

@@ -73,7 +73,7 @@ func TestReload(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // at the end nobody takes it
 			defer cancel()
 			spent := func() (bytes int64) {
-				_ = w.call(ctx, func() error { bytes = w.ledger.used["a"]; return nil })
+				_ = w.call(ctx, func() error { bytes = w.ledger.Used["a"]; return nil })
 				return bytes
 			}
 			used := spent()

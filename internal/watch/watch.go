@@ -8,7 +8,9 @@
 package watch
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -74,7 +76,7 @@ type Watch struct {
 	paths    map[record.Pair]schedule.Path
 	judge    *judge.Judge
 	series   *series
-	ledger   *ledger
+	ledger   ledger
 	inUse    map[string]bool
 	done     chan finished
 	probes   chan fetched
@@ -101,12 +103,16 @@ type fetched struct {
 
 // New returns a watch that does not run yet. It fails if the budget is too small, or a turn does not fit beside the others.
 func New(c Config) (*Watch, error) {
-	w := &Watch{Config: c, series: newSeries(), ledger: &ledger{used: map[string]int64{}}, inUse: map[string]bool{}, calls: make(chan func())}
+	w := &Watch{Config: c, series: newSeries(), inUse: map[string]bool{}, calls: make(chan func())}
 	set, err := w.prepare(c.Wish, c.Judge, c.Fleet)
 	if err != nil {
 		return nil, err
 	}
-	if err := set(c.State); err != nil {
+	last := saved{Ledger: &w.ledger}
+	if c.State != nil {
+		err = json.Unmarshal(c.State, &last)
+	}
+	if err = cmp.Or(err, set(last.Judge)); err != nil {
 		return nil, fmt.Errorf("watch: reading the state of the last run: %w", err)
 	}
 	if c.Past != nil {
@@ -120,13 +126,20 @@ func New(c Config) (*Watch, error) {
 	return w, nil
 }
 
+// saved is a state.
+type saved struct {
+	Judge  json.RawMessage `json:"judge"`
+	Ledger *ledger         `json:"ledger"`
+}
+
 // save saves the state.
 func (w *Watch) save() {
 	if w.Save == nil {
 		return
 	}
-	state, err := w.judge.MarshalJSON()
-	if err != nil {
+	judged, err := w.judge.MarshalJSON()
+	state, failed := json.Marshal(saved{judged, &w.ledger})
+	if err = cmp.Or(err, failed); err != nil {
 		w.Warn(fmt.Errorf("watch: saving the state: %w", err))
 		return
 	}

@@ -247,7 +247,7 @@ func TestSlowTurn(t *testing.T) {
 }
 
 func TestLedger(t *testing.T) {
-	l := &ledger{used: map[string]int64{}}
+	l := new(ledger)
 	l.bound([]schedule.Need{{Name: "a", Budget: 10}, {Name: "b", Budget: 5}})
 	now := time.Date(2026, 1, 1, 23, 0, 0, 0, time.UTC)
 	for i, c := range []struct {
@@ -259,8 +259,8 @@ func TestLedger(t *testing.T) {
 			t.Errorf("booking %d: %v", i, got)
 		}
 	}
-	if l.used["a"] != 5 {
-		t.Errorf("%v", l.used)
+	if l.Used["a"] != 5 {
+		t.Errorf("%v", l.Used)
 	}
 }
 
@@ -305,6 +305,27 @@ func TestRestart(t *testing.T) {
 }
 
 var errFull = errors.New("disk full")
+
+// TestBudgetOverRestart: the bytes of a day are used also for a watch that restarts, until the next day.
+func TestBudgetOverRestart(t *testing.T) {
+	c := Config{Wish: schedule.Wish{Paths: []schedule.Path{{Pair: pair, RateBps: 1e9, Uses: []string{"a", "b"}}}, TCPPerDay: 1, TCPTime: time.Second}, Warn: func(err error) { t.Error(err) }}
+	c.Save = func(state []byte) { c.State = state }
+	now := time.Now()
+	for run := range 3 {
+		w, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := w.ledger.budget["a"]
+		if got := w.ledger.spend(now, []string{"a"}, all); got != (run == 0) || all == 0 {
+			t.Errorf("run %d: %d bytes are allowed: %v", run, all, got)
+		}
+		w.save()
+		if run == 2 && !w.ledger.spend(now.Add(24*time.Hour), []string{"a"}, all) {
+			t.Error("the next day has no budget")
+		}
+	}
+}
 
 // TestKeepFails: samples count although they cannot be stored, and it is told.
 func TestKeepFails(t *testing.T) {
