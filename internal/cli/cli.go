@@ -53,7 +53,7 @@ type grammar struct {
 	Watch     watchCmd     `cmd:"" help:"Watch pairs: probes always, TCP tests seldom; says what changes, since when, and why."`
 	Plan      planCmd      `cmd:"" help:"Write a plan file to start from, or check one."`
 	Serve     serveCmd     `cmd:"" help:"Make this host an end point that others can measure with."`
-	Service   serviceCmd   `cmd:"" help:"Run thru serve or thru control as a service of this system: install, remove, status."`
+	Service   serviceCmd   `cmd:"" help:"Run thru serve, control or watch as a service of this system: install, remove, status."`
 	IPerf3    iperf3Cmd    `cmd:"" name:"iperf3" passthrough:"" help:"The command line and output of iperf3, for old scripts: alias iperf3='thru iperf3'."`
 	Join      joinCmd      `cmd:"" help:"Store a join string (from stdin) under a name."`
 	Control   controlCmd   `cmd:"" help:"Run the controller of a fleet: hosts connect to it, and operators find them there."`

@@ -30,7 +30,7 @@ type serviceCmd struct {
 
 // roleArg chooses the service, and how the answer is printed.
 type roleArg struct {
-	Role string `arg:"" optional:"" enum:"serve,control" default:"serve" help:"serve (the default) or control."`
+	Role string `arg:"" optional:"" enum:"serve,control,watch" default:"serve" help:"serve (the default), control or watch."`
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
@@ -91,8 +91,8 @@ func (s *serviceState) end(ctx context.Context, e *env, line string, err error) 
 }
 
 type serviceInstallCmd struct {
-	Role       string   `arg:"" optional:"" help:"serve (the default) or control."`
-	Flags      []string `arg:"" optional:"" help:"Flags of it, after --, such as -- --label site=east --data-ports 6000-6031."`
+	Role       string   `arg:"" optional:"" help:"serve (the default), control or watch."`
+	Flags      []string `arg:"" optional:"" help:"Flags of it, after --, such as -- --label site=east --data-ports 6000-6031; of watch its plan first."`
 	Controller string   `name:"controller" placeholder:"NAME" help:"Serve under this controller: a name of thru join, the join string itself, or - to read it from stdin. The service gets a copy that only root can read."`
 	Restart    bool     `name:"restart" help:"Restart it even if nothing changes, such as after thru itself was replaced."`
 	Yes        bool     `name:"yes" short:"y" help:"Do not ask."`
@@ -102,7 +102,7 @@ type serviceInstallCmd struct {
 
 // Run installs the service.
 func (c *serviceInstallCmd) Run(ctx context.Context, e *env) error {
-	u, err := c.unit(e)
+	u, err := c.unit(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -135,9 +135,9 @@ func (c *serviceInstallCmd) Run(ctx context.Context, e *env) error {
 }
 
 // unit reads the flags of the service as the service will read them.
-func (c *serviceInstallCmd) unit(e *env) (service.Unit, error) {
+func (c *serviceInstallCmd) unit(ctx context.Context, e *env) (service.Unit, error) {
 	u := service.Unit{Role: c.Role, Flags: c.Flags}
-	if u.Role != "serve" && u.Role != "control" { // without a role the first flag takes its place
+	if !isService(u.Role) { // without a role the first flag takes its place
 		if u.Role = "serve"; c.Role != "" {
 			u.Flags = append([]string{c.Role}, c.Flags...)
 		}
@@ -157,14 +157,34 @@ func (c *serviceInstallCmd) unit(e *env) (service.Unit, error) {
 	if u.Binary, err = os.Executable(); err != nil {
 		return u, fmt.Errorf("cli: finding this program: %w", err)
 	}
-	served, ok := k.Selected().Target.Addr().Interface().(*serveCmd)
-	switch {
-	case ok:
-		err = c.serving(e, &u, served)
-	case c.Controller != "":
-		err = fault.Usagef("it is for thru service install serve", "--controller does not go with control")
+	if _, serves := k.Selected().Target.Addr().Interface().(*serveCmd); c.Controller != "" && !serves {
+		return u, fault.Usagef("it is for thru service install serve", "--controller does not go with %s", u.Role)
+	}
+	switch x := k.Selected().Target.Addr().Interface().(type) {
+	case *serveCmd:
+		err = c.serving(e, &u, x)
+	case *controlCmd:
+		err = reads(ctx, e, &u, x.Watch)
+	case *watchCmd:
+		if len(x.What) != 1 || !e.isPlan(x.What[0]) {
+			return u, fault.Usagef("thru service install watch /etc/thru/watch.yaml", "the service needs a plan")
+		}
+		err = reads(ctx, e, &u, x.What[0])
 	}
 	return u, err
+}
+
+// reads checks a plan that the service reads; "": none.
+func reads(ctx context.Context, e *env, u *service.Unit, plan string) error {
+	if plan == "" {
+		return nil
+	}
+	if full := func(word string) bool { return strings.HasSuffix(word, plan) }; !filepath.IsAbs(plan) || !slices.ContainsFunc(u.Flags, full) {
+		return fault.Usagef("such as /etc/thru/watch.yaml", "a service needs the full path of its plan")
+	}
+	u.Reads = append(u.Reads, plan)
+	_, err := e.watchPlan(ctx, plan)
+	return err
 }
 
 // serving adds what thru serve needs: its privileges, its folders, and the controller.

@@ -15,11 +15,15 @@ import (
 // systemd installs the units that packages install, unless a package did, and a drop-in with what is special here.
 func systemd(u Unit, root string) Plan {
 	const dir = "/etc/systemd/system/"
-	name, socket := u.Name()+".service", u.Name()+".socket"
+	name, units := u.Name()+".service", []string{u.Name() + ".service"}
+	socket := packaged("systemd/" + u.Name() + ".socket") // a watch has none
+	if socket != "" {
+		units = []string{u.Name() + ".socket", name}
+	}
 	p := Plan{
 		Manager: "systemd", Logs: "journalctl -u " + name, State: "/var/lib/" + u.Name(),
 		Start:   [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", name}, {"systemctl", "restart", name}},
-		Stop:    [][]string{{"-systemctl", "disable", "--now", socket, name}},
+		Stop:    [][]string{append([]string{"-systemctl", "disable", "--now"}, units...)},
 		Clean:   [][]string{{"systemctl", "daemon-reload"}, {"-systemctl", "reset-failed", name}},
 		Running: []string{"systemctl", "is-active", "--quiet", name},
 		Why:     []string{"systemctl", "show", "--property=StatusText", "--value", name},
@@ -27,7 +31,7 @@ func systemd(u Unit, root string) Plan {
 	if !exists(root, "/usr/lib/systemd/system/"+name) && !exists(root, "/lib/systemd/system/"+name) {
 		p.Files = []File{
 			{Path: dir + name, Text: packaged("systemd/" + name), Mode: 0o644},
-			{Path: dir + socket, Text: packaged("systemd/" + socket), Mode: 0o644, Optional: true},
+			{Path: dir + u.Name() + ".socket", Text: socket, Mode: 0o644, Optional: true},
 		}
 	}
 	own := dir + name + ".d/"

@@ -17,11 +17,12 @@ import (
 
 // Unit is a role of thru that becomes a service.
 type Unit struct {
-	Role   string   // serve or control
+	Role   string   // serve, control or watch
 	Binary string   // absolute path of thru
 	Flags  []string // for the role
 	Allow  []string // privileges beyond measuring
 	Writes []string // folders that it writes beside the state folder
+	Reads  []string // files that it reads
 	Join   string   // join string of the controller to serve under; empty: none
 }
 
@@ -89,12 +90,18 @@ func (u Unit) planOn(goos, root string) (Plan, error) {
 // hidden are folders whose programs a hardened service cannot see.
 func hidden() []string { return []string{"/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"} }
 
-// Check refuses a program that the service could not start.
+// Check refuses a program that the service could not start, and files that it could not read.
 func (u Unit) Check() error {
 	for _, dir := range hidden() {
 		if runtime.GOOS == "linux" && strings.HasPrefix(u.Binary, dir) {
 			return fault.Failf("copy it first, and run that one: install -m 755 "+u.Binary+" /usr/local/bin/thru",
 				"service: the service could not start %s: it does not see %s", u.Binary, strings.TrimSuffix(dir, "/"))
+		}
+		for _, file := range u.Reads {
+			if runtime.GOOS == "linux" && strings.HasPrefix(file, dir) {
+				return fault.Failf("copy it first, and name that one: install -D -m 644 "+file+" /etc/thru/"+filepath.Base(file),
+					"service: the service could not read %s: it does not see %s", file, strings.TrimSuffix(dir, "/"))
+			}
 		}
 	}
 	return nil

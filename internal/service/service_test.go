@@ -59,7 +59,7 @@ func special() Unit {
 // TestPlans compares what each system would write and run with golden files.
 func TestPlans(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin", "freebsd", "illumos", "windows"} {
-		for name, u := range map[string]Unit{"special": special(), "plain": {Role: "control", Binary: "/usr/bin/thru"}} {
+		for name, u := range map[string]Unit{"special": special(), "plain": {Role: "control", Binary: "/usr/bin/thru"}, "watch": {Role: "watch", Binary: "/usr/bin/thru", Flags: []string{"/etc/thru/watch.yaml"}}} {
 			t.Setenv("ProgramData", `C:\ProgramData`)
 			t.Setenv("SystemRoot", `C:\Windows`)
 			p := planOf(t, u, goos, rootOf(t, goos))
@@ -137,7 +137,7 @@ func wellFormed(t *testing.T, p Plan) {
 // TestPackaged checks that each file that a plan reads from package packaging is there: a missing one would be empty.
 func TestPackaged(t *testing.T) {
 	for _, name := range []string{
-		"systemd/thru-serve.service", "systemd/thru-serve.socket", "systemd/thru-control.service", "systemd/thru-control.socket",
+		"systemd/thru-serve.service", "systemd/thru-serve.socket", "systemd/thru-control.service", "systemd/thru-control.socket", "systemd/thru-watch.service",
 		"systemd/allow-capture.conf", "systemd/allow-tune.conf", "systemd/allow-inventory.conf", "launchd.plist", "rc.d", "smf.xml",
 	} {
 		if packaged(name) == "" {
