@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"thru/internal/bus"
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
@@ -203,8 +202,8 @@ func (c *watchCmd) planned(ctx context.Context, e *env, file *planfile.File, fle
 	t.keys, t.seed, t.at = keys, hashOf(path), map[string]string{}
 	t.wish, t.judge = watch.OfPlan(p, keys, time.Local)
 	for i, x := range p.EndPoints {
-		if fleet != "" && x.At == "" && x.Name != control.Local && bus.ValidHostName(x.Name) {
-			p.EndPoints[i].At = fleet + "/" + x.Name
+		if fleet != "" && x.At == x.Name && x.Name != control.Local {
+			p.EndPoints[i].At = fleet + "/" + x.Name // as its hosts are selected
 		}
 		t.at[x.Name] = p.EndPoints[i].At + " " + x.DataAddr
 	}
