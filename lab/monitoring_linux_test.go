@@ -52,7 +52,8 @@ type monitored struct {
 
 // The ports of the examples.
 const (
-	watchPort, prometheusPort, alertmanagerPort, victoriaPort, hookPort, otlpPort, oldPort = "9469", "9090", "9093", "8428", "9094", "4318", "9470"
+	watchPort, agentPort, controllerPort                                        = "9469", "9479", "9489"
+	prometheusPort, alertmanagerPort, victoriaPort, hookPort, otlpPort, oldPort = "9090", "9093", "8428", "9094", "4318", "9470"
 )
 
 // oldFigure is a metric of an exporter whose values are old.
@@ -82,7 +83,9 @@ func TestMonitoring(t *testing.T) {
 	m.listen(hookPort, hook)
 	m.listen(otlpPort, pushed)
 	m.listen(oldPort, old)
-	agent := m.thru("5200", "serve", "--no-auth")
+	agent := m.thru(agentPort, "serve", "--no-auth", "--metrics", "127.0.0.1:"+agentPort)
+	lab.Eventually(t, 10*time.Second, "thru serve is ready", func() bool { return strings.Contains(agent.String(), "ready") })
+	m.thru(controllerPort, "control", "--port", "5300", "--metrics", "127.0.0.1:"+controllerPort)
 	m.startWatch()
 	m.startSystems()
 	lab.Eventually(t, 20*time.Second, "the watch says that an alarm waits", func() bool {
@@ -204,7 +207,7 @@ func (m *monitored) startSystems() {
 	m.start(victoriaPort, "victoria-metrics", "-storageDataPath", m.t.TempDir(), "-httpListenAddr", "127.0.0.1:"+victoriaPort)
 	m.copied("thru-rules.yml")
 	conf := m.copied("prometheus.yml", "scrape_interval: 15s", "scrape_interval: 1s", "evaluation_interval: 15s", "evaluation_interval: 1s", "#remote_write:", "remote_write:",
-		"scrape_configs:", "scrape_configs:\n  - {job_name: old, static_configs: [{targets: ['127.0.0.1:"+oldPort+"']}]}")
+		`"127.0.0.1:`+watchPort+`"`, `"127.0.0.1:`+watchPort+`", "127.0.0.1:`+controllerPort+`"`, "scrape_configs:", "scrape_configs:\n  - {job_name: old, static_configs: [{targets: ['127.0.0.1:"+oldPort+"']}]}")
 	m.start(prometheusPort, "prometheus", "--config.file", conf, "--storage.tsdb.path", m.t.TempDir(), "--web.listen-address", "127.0.0.1:"+prometheusPort)
 }
 
@@ -321,10 +324,12 @@ func (m *monitored) checkRaised(t *testing.T, hook *hooked) {
 
 // checkMetrics has promtool judge the names, types and units.
 func (m *monitored) checkMetrics(t *testing.T) {
-	cmd := exec.Command("promtool", "check", "metrics")
-	cmd.Stdin = strings.NewReader(string(m.get(t, watchPort, "/metrics")))
-	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	for _, port := range []string{watchPort, agentPort, controllerPort} {
+		cmd := exec.Command("promtool", "check", "metrics")
+		cmd.Stdin = strings.NewReader(string(m.get(t, port, "/metrics")))
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("promtool check metrics of port %s: %v\n%s", port, err, out)
+		}
 	}
 }
 
@@ -349,7 +354,7 @@ func (m *monitored) checkAway(t *testing.T) {
 			}
 		}
 	}
-	lab.Eventually(t, 20*time.Second, "the exporter is away", func() bool { return len(m.ask(t, "query", `up{job="thru"} == 0`)) == 1 })
+	lab.Eventually(t, 20*time.Second, "the exporter is away", func() bool { return len(m.ask(t, "query", `up{job=~"thru|thru-agents"} == 0`)) == 1 })
 	for query, want := range map[string]int{"thru_state": 0, "pair:thru_goodput_bytes_per_second:last": 0, "thru_loss_ratio": 1} {
 		lab.Eventually(t, 10*time.Second, fmt.Sprintf("%d series of %s", want, query), func() bool { return len(m.ask(t, "query", query)) == want })
 	}
