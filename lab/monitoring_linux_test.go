@@ -348,7 +348,7 @@ func (m *monitored) checkOver(t *testing.T, hook *hooked) {
 func (m *monitored) checkAway(t *testing.T) {
 	for _, pid := range m.Pids() {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
-		if strings.Contains(string(line), "\x00--metrics\x00") {
+		if strings.Contains(string(line), "\x00watch\x00") {
 			if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 				t.Error(err)
 			}
