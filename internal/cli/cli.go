@@ -361,7 +361,7 @@ func (e *env) printError(err error) {
 	}
 	if e.WantsJSON() {
 		doc := e.document()
-		doc.Error = console.UnsecretError(control.Describe(err))
+		doc.Error = control.Describe(err)
 		report.JSON(e.Out, doc)
 	}
 	if e.Verb() != "iperf3" {
@@ -379,7 +379,7 @@ func (e *env) described(err error) (*measure.Error, error) {
 		return nil, nil
 	}
 	e.ErrorLines(err)
-	return console.UnsecretError(control.Describe(err)), console.Printed(err)
+	return control.Describe(err), console.Printed(err)
 }
 
 // document returns an empty document of this command.

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -303,7 +302,7 @@ type deployedHost struct {
 // fail records an error of the host.
 func (h *deployedHost) fail(err error) {
 	if h.err = err; err != nil {
-		h.Error = console.UnsecretError(control.Describe(err))
+		h.Error = control.Describe(err)
 	}
 }
 

@@ -144,7 +144,6 @@ type forms struct {
 // the error goes to stderr and into the printed document.
 func (e *env) print(doc *measure.Document, f forms) error {
 	var err, unwritten error
-	doc.Error = console.UnsecretError(doc.Error)
 	unwritten = e.writeForms(f.files(doc))
 	for _, x := range []error{f.unkept, unwritten} {
 		if x != nil {

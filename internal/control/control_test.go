@@ -519,3 +519,11 @@ func TestRateBoundReachesBothEnds(t *testing.T) {
 		t.Errorf("%+v, %v", flows[0].spec, flows[0].err)
 	}
 }
+
+// The error of a document has no secret, wherever it is written.
+func TestDescribe(t *testing.T) {
+	e := Describe(fault.Usagef("not nats://me:hunter2@nats:4222", "ftp://u:hunter2@h/f: no such host"))
+	if strings.Contains(e.Message+e.Hint, "hunter") || e.ExitCode != fault.Usage {
+		t.Errorf("%+v", e)
+	}
+}

@@ -186,9 +186,9 @@ func finished(doc *measure.Document, begin time.Time, err error) (*measure.Docum
 	return doc, err
 }
 
-// Describe turns an error into its form in the document.
+// Describe turns an error into its form in the document, which has no secrets.
 func Describe(err error) *measure.Error {
-	return &measure.Error{Message: fault.Plain(err.Error()), Hint: fault.Hint(err), ExitCode: fault.Code(err), Interrupted: errors.Is(err, fault.ErrInterrupted)}
+	return &measure.Error{Message: fault.Unsecret(fault.Plain(err.Error())), Hint: fault.Unsecret(fault.Hint(err)), ExitCode: fault.Code(err), Interrupted: errors.Is(err, fault.ErrInterrupted)}
 }
 
 // names returns the names of the end points, `local` first.

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"thru/internal/fault"
-	"thru/internal/measure"
 )
 
 // Console holds the arguments of this process and the streams it reads and writes.
@@ -115,14 +114,4 @@ func (c *Console) Asks() io.Writer {
 		return nil
 	}
 	return c.Err
-}
-
-// UnsecretError returns a document's error without secrets.
-func UnsecretError(e *measure.Error) *measure.Error {
-	if e == nil {
-		return nil
-	}
-	clean := *e
-	clean.Message, clean.Hint = fault.Unsecret(e.Message), fault.Unsecret(e.Hint)
-	return &clean
 }
