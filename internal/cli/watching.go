@@ -151,12 +151,19 @@ func (x *watching) again(ctx context.Context, what toWatch) error {
 // longAgo is as far back as samples are stored.
 const longAgo = 14 * 24 * time.Hour
 
-// past returns the stored samples from which a watch goes on, those of a pair and layer in order. Of probes there are many, so that it takes days of them.
-// It warns of what cannot be read, which is no reason not to watch.
+// lessPairs are so few that two weeks of their probes are read in 15 s.
+const lessPairs = 100
+
+// past returns the stored samples from which a watch goes on, those of a pair and layer in order. Of probes there are many: of more pairs
+// than lessPairs it takes three days, without which weeks would take minutes to read. It warns of what cannot be read, which is no reason not to watch.
 func past(ctx context.Context, log *library.WatchLog, paths []schedule.Path, warn func(error)) iter.Seq2[record.Sample, error] {
 	return func(yield func(record.Sample, error) bool) {
+		probes := longAgo
+		if len(paths) > lessPairs {
+			probes = 3 * 24 * time.Hour
+		}
 		for _, p := range paths {
-			for layer, age := range map[record.Layer]time.Duration{record.Probe: 3 * 24 * time.Hour, record.Train: longAgo, record.TCP: longAgo} {
+			for layer, age := range map[record.Layer]time.Duration{record.Probe: probes, record.Train: longAgo, record.TCP: longAgo} {
 				for s, err := range log.Past(ctx, store.SampleFilter{Pair: p.Pair, Layer: layer, From: time.Now().Add(-age)}) {
 					if errors.Is(err, store.ErrDamaged) {
 						warn(err)
