@@ -36,7 +36,7 @@ func fixture(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", "../built/linux-amd64/thru", ".")
+	build := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w", "-o", "../built/linux-amd64/thru", ".")
 	build.Dir, build.Env = filepath.Join(root, "program"), append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
