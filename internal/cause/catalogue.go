@@ -22,10 +22,10 @@ import (
 	"thru/internal/unit"
 )
 
-// theCatalogue returns the catalogue of thru.
-func theCatalogue() *diagnose.Catalogue {
+// theCatalogue returns the catalogue of thru, which is made once, since each judgement looks things up in it.
+var theCatalogue = unit.Once(func() *diagnose.Catalogue {
 	return &diagnose.Catalogue{Causes: Causes(), Gates: Gates()}
-}
+})
 
 // All returns every cause, in the order in which findings of equal weight are shown: first errors of the
 // measurement itself, then what blocks data entirely, then each end and the path.
