@@ -80,13 +80,23 @@ func OpenReflector(ctx context.Context, c ReflectorConfig) (*Reflector, error) {
 	if err := c.Listen.Try(func(port int) error { return r.listen(ctx, c, port) }); err != nil {
 		return nil, err
 	}
-	for _, s := range r.conns {
-		if !s.isPolled() {
-			r.wg.Go(func() { readAll(s, r.answerBy(s)) })
+	r.start(c.Batch)
+	return r, nil
+}
+
+// start answers by all connections: by those that are polled in batches, by the others as packets come.
+func (r *Reflector) start(batch time.Duration) {
+	var polled []packetConn
+	for _, c := range r.conns {
+		if c.isPolled() {
+			polled = append(polled, c)
+		} else {
+			r.wg.Go(func() { readAll(c, r.answerBy(c)) })
 		}
 	}
-	r.wg.Go(func() { r.poll(c.Batch) })
-	return r, nil
+	if len(polled) > 0 {
+		r.wg.Go(func() { r.poll(polled, batch) })
+	}
 }
 
 // listen opens a port on all addresses.
@@ -117,7 +127,7 @@ const clockAge = time.Second
 const flooded = 32
 
 // poll answers in batches until Close, and sleeps while there are no sessions.
-func (r *Reflector) poll(batch time.Duration) {
+func (r *Reflector) poll(polled []packetConn, batch time.Duration) {
 	b := make([]byte, maxPacket)
 	timer := time.NewTimer(batch)
 	defer timer.Stop()
@@ -129,16 +139,14 @@ func (r *Reflector) poll(batch time.Duration) {
 			return
 		}
 		n := 0
-		for _, c := range r.conns {
-			if c.isPolled() {
-				n += drain(c, b, r.answerBy(c))
-			}
+		for _, c := range polled {
+			n += drain(c, b, r.answerBy(c))
 		}
 		wait := batch
 		if n >= flooded {
 			wait = time.Millisecond
 		}
-		if batch > 0 && !r.isIdle() { // else Add wakes it
+		if !r.isIdle() { // else Add wakes it
 			timer.Reset(wait)
 		}
 	}

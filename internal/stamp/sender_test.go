@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -381,6 +382,41 @@ func TestAgain(t *testing.T) {
 		}
 		b.Close()
 	})
+}
+
+// asked counts how often a connection is asked for packets.
+type asked struct {
+	*fakePath
+	n atomic.Int64
+}
+
+func (a *asked) receive(b []byte) (int, netip.AddrPort, sock.Header, error) {
+	a.n.Add(1)
+	return a.fakePath.receive(b)
+}
+
+// TestNoPoll: a reflector that waits for each packet does nothing until one comes, and one that polls does nothing without a session.
+func TestNoPoll(t *testing.T) {
+	for _, polls := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &asked{fakePath: newFakePath()}
+			c.polls = polls
+			r := &Reflector{most: 1, conns: []packetConn{c}, sessions: map[uint16]*accepted{}, stop: make(chan struct{}), wake: make(chan struct{}, 1)}
+			r.start(50 * ms)
+			time.Sleep(10 * time.Second)
+			if n := c.n.Load(); n != 1 {
+				t.Errorf("polls %v: asked %d times without a session", polls, n)
+			}
+			if _, err := r.Add(Accept{Key: []byte("key"), Rate: 1}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			if n, taken := c.n.Load(), len(r.wake) == 0; polls != (n > 100) || polls != taken {
+				t.Errorf("polls %v: asked %d times, woken: %v", polls, n, taken)
+			}
+			r.Close()
+		})
+	}
 }
 
 // TestBadTargets: a Sender sends only to one host.
