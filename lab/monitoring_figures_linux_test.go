@@ -142,16 +142,17 @@ func (m *monitored) checkQueries(t *testing.T) {
 	}
 }
 
-// checkMeasured checks values by their times against what the watch has measured.
-func checkMeasured(t *testing.T, what string, got, measured map[int64]float64, factor float64, least int) {
+// checkMeasured checks values by their times against what the watch has measured. The watch prints it after it offers it.
+func (m *monitored) checkMeasured(t *testing.T, what string, got map[int64]float64, layer record.Layer, of record.Metric, factor float64, least int) {
 	t.Helper()
 	if len(got) < least {
 		t.Errorf("%s: %d values, want %d", what, len(got), least)
 	}
 	for at, v := range got {
-		if want, is := measured[at]; !is || math.Abs(v-want*factor) > 1e-9*math.Abs(v) {
-			t.Errorf("%s: %v at %d, measured %v", what, v, at, measured)
-		}
+		lab.Eventually(t, 10*time.Second, fmt.Sprintf("%s: the watch has measured %v at %d", what, v, at), func() bool {
+			want, is := m.turns(t, layer, of)[at]
+			return is && math.Abs(v-want*factor) <= 1e-9*math.Abs(v)
+		})
 	}
 }
 
@@ -166,7 +167,7 @@ func (o *oldExporter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// checkTimes checks what Prometheus makes of the times of measurements: it keeps them, takes each value once, and complains about none.
+// checkTimes checks what Prometheus makes of the times of measurements: it keeps them, and takes each value once.
 func (m *monitored) checkTimes(t *testing.T, old *oldExporter) {
 	for name, x := range map[string]struct {
 		layer  record.Layer
@@ -186,7 +187,7 @@ func (m *monitored) checkTimes(t *testing.T, old *oldExporter) {
 				got[int64(math.Round(1000*v[0].(float64)))] = value
 			}
 		}
-		checkMeasured(t, name, got, m.turns(t, x.layer, x.of), x.factor, 1)
+		m.checkMeasured(t, name, got, x.layer, x.of, x.factor, 1)
 	}
 	in := func(d time.Duration) string { return fmt.Sprint(time.Now().Add(d).Unix()) }
 	if n := len(m.ask(t, "query", "thru_goodput_bytes_per_second", "time", in(6*time.Minute))); n > 0 {
@@ -195,6 +196,12 @@ func (m *monitored) checkTimes(t *testing.T, old *oldExporter) {
 	if n := len(m.ask(t, "query", "last_over_time(thru_goodput_bytes_per_second[25h])", "time", in(24*time.Hour))); n != 1 {
 		t.Errorf("%d values a day after the last test", n)
 	}
+	m.checkRefused(t, old)
+}
+
+// checkRefused checks that Prometheus refuses no value of thru, and one that is older than package metrics offers any.
+func (m *monitored) checkRefused(t *testing.T, old *oldExporter) {
+	t.Helper()
 	refused := func(why string) string {
 		name := "prometheus_target_scrapes_sample_" + why + "_total"
 		found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(m.get(t, prometheusPort, "/metrics"))
@@ -208,7 +215,7 @@ func (m *monitored) checkTimes(t *testing.T, old *oldExporter) {
 			t.Errorf("Prometheus refuses %s values: %s", n, why)
 		}
 	}
-	old.offers.Store(true) // a value that is older than package metrics offers any is refused
+	old.offers.Store(true)
 	lab.Eventually(t, 20*time.Second, "Prometheus refuses the older of two values", func() bool { return refused("out_of_bounds") != "0" })
 	lab.Eventually(t, 10*time.Second, "it takes the other", func() bool {
 		found := m.ask(t, "query", "last_over_time("+oldFigure+"[2h])")
@@ -235,7 +242,7 @@ func (m *monitored) checkStored(t *testing.T) {
 		}
 		return len(got) > 1
 	})
-	checkMeasured(t, "VictoriaMetrics", got, m.turns(t, record.TCP, record.Goodput), 1.0/8, 2)
+	m.checkMeasured(t, "VictoriaMetrics", got, record.TCP, record.Goodput, 1.0/8, 2)
 }
 
 // otlpReceiver decodes what is pushed as the OpenTelemetry protocol says. Of Debian's programs none takes it: its Prometheus and VictoriaMetrics are too old.
@@ -308,7 +315,7 @@ func (m *monitored) checkPushed(t *testing.T, o *otlpReceiver) {
 	})
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	checkMeasured(t, "OTLP", o.got, m.turns(t, record.TCP, record.Goodput), 1.0/8, 1)
+	m.checkMeasured(t, "OTLP", o.got, record.TCP, record.Goodput, 1.0/8, 1)
 	if len(o.wrong) > 0 {
 		t.Errorf("pushed: %q", o.wrong)
 	}

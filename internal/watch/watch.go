@@ -87,6 +87,7 @@ type Watch struct {
 	running  int         // goroutines that will send to a channel
 	probed   time.Time   // when summaries were last asked for
 	news     bool        // samples came since Stand was called
+	stood    time.Time   // when it was
 }
 
 // finished is a turn that has ended.
@@ -158,7 +159,7 @@ func (w *Watch) Run(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	from := time.Now().Round(0) // the schedule goes by the wall clock
-	var stood, saved time.Time
+	var saved time.Time
 	fetching := false
 	for {
 		select {
@@ -195,16 +196,21 @@ func (w *Watch) Run(ctx context.Context) {
 				w.fetch(ctx)
 			}
 			w.report(w.judge.Tick(now))
-			if w.news && w.Stand != nil && now.Sub(stood).Abs() >= standEvery {
-				stood, w.news = now, false
-				w.Stand(w.judge.Standings())
-			}
+			w.tellStandings(now)
 			if now.Sub(saved).Abs() >= saveEvery {
 				saved = now
 				w.save()
 			}
 		}
 		w.explainNext(ctx)
+	}
+}
+
+// tellStandings calls Stand if samples came, and not too often.
+func (w *Watch) tellStandings(now time.Time) {
+	if w.news && w.Stand != nil && now.Sub(w.stood).Abs() >= standEvery {
+		w.stood, w.news = now, false
+		w.Stand(w.judge.Standings())
 	}
 }
 
