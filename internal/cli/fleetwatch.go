@@ -97,7 +97,11 @@ func (w *fleetWatch) follow(ctx context.Context, hosts []bus.Host) {
 		return
 	}
 	if err := w.take(ctx, file); err != nil {
-		w.events.Once("watch", "problem", "the watch goes on without hosts that have come: "+fault.WithHint(err), nil)
+		what := "the watch goes on by the hosts of before: "
+		if w.running.Load() == nil {
+			what = "the watch does not begin: "
+		}
+		w.events.Once("watch", "problem", what+fault.WithHint(err), nil)
 	}
 }
 
