@@ -61,7 +61,7 @@ CI_PACKAGES += qemu-user
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build man-completions test test-all test-release lab interop faults captures tunes vmlab wine arm64 truth bench bench-packages pprof perf fuzz lint cross release release-check packages ci-deps clean
+.PHONY: help build man-completions test test-all test-release lab interop faults captures watches tunes vmlab wine arm64 truth bench bench-packages pprof perf fuzz lint cross release release-check packages ci-deps clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,6 +119,9 @@ faults: ## have thru explain every fault of the lab, and healthy paths; needs ro
 captures: ## have thru explain captures of the lab's faults, taken by tcpdump around iperf3; needs root; RUN=TestCaptures/loss chooses
 	cd lab/faults && $(GO) test -tags faults -count=1 -timeout 60m -run '$(or $(RUN),TestCaptures)' $(if $(KEEP),-keep $(abspath $(KEEP))) $(FAULTS)
 
+watches: build ## change paths of the lab that thru watch knows, and see what its alarms say; needs root; 8 minutes; RUN='TestWatchNamesChanges/MTU' chooses
+	THRU_BINARY=$(abspath bin/thru) $(GO) test -tags watches -count=1 -v -parallel 4 -timeout 20m ./lab -run '$(or $(RUN),TestWatchNamesChanges)'
+
 # RUN='TestCases/^long_small-receive$$' chooses (TUNES=-names lists them), RUN=TestKilled and RUN=TestAA are the others; TUNES='-kills 40 -seed 7' passes flags on.
 tunes: ## have thru tune the badly set hosts of the lab, kill it 200 times, compare a path with itself; needs root; hours
 	cd lab/tuning && $(GO) test -tags tuning -count=1 -timeout 6h $(if $(RUN),-run '$(RUN)') $(TUNES)
@@ -173,8 +176,8 @@ fuzz: ## run each fuzz test for FUZZTIME (20s)
 
 lint: bin/slim.mod ## check format, vet for SYSTEMS (linux freebsd windows), staticcheck
 	@unformatted=$$(find . -name '*.go' ! -path './bin/*' | xargs gofmt -l); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	@for os in $(SYSTEMS); do echo "vet $$os"; GOOS=$$os GOGC=400 $(PLAIN) $(GO) vet $(SLIM) -tags bench,interop,faults,long,tuning,vmlab,wine ./... || exit 1; done
-	GOGC=200 GOWORK=$(abspath bin/slim.work) $(PLAIN) $(GO) run $(STATICCHECK) -tags bench,interop,faults,long,tuning,vmlab,wine ./...
+	@for os in $(SYSTEMS); do echo "vet $$os"; GOOS=$$os GOGC=400 $(PLAIN) $(GO) vet $(SLIM) -tags bench,interop,faults,long,tuning,vmlab,watches,wine ./... || exit 1; done
+	GOGC=200 GOWORK=$(abspath bin/slim.work) $(PLAIN) $(GO) run $(STATICCHECK) -tags bench,interop,faults,long,tuning,vmlab,watches,wine ./...
 	$(PLAIN) $(GO) vet -C release -tags packages ./...
 	$(PLAIN) $(GO) run -C release $(STATICCHECK) -tags packages ./...
 

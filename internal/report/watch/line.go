@@ -78,7 +78,8 @@ func Alarm(a record.Alarm, now time.Time, zone *time.Location) string {
 		what = append(what, "down")
 	case len(a.Changes) > 0:
 		what = append(what, change(a.Changes[0]))
-	case len(a.Goals) > 0:
+	}
+	if len(a.Goals) > 0 {
 		what = append(what, "misses "+a.Goals[0].Objective)
 	}
 	if a.Flapping {

@@ -150,6 +150,7 @@ func alarmList(alarms []record.Alarm, zone *time.Location) doc.Block {
 // daysOf returns the days of a pair, with the length of those that do not have 24 hours.
 func daysOf(x record.PairPeriod, zone *time.Location) doc.Block {
 	table := doc.Table{Columns: doc.FigureColumns("Day", "Availability", "Outages", "Down", "Loss", "RTT p50", "RTT p99", "Goodput p50", "Goodput p5"), Figures: true}
+	table.Columns[0].Right = true // as all of a table of figures
 	for _, d := range x.Days {
 		name := d.Begin.In(zone).Format("2006-01-02")
 		if length := d.End.Sub(d.Begin); length != 24*time.Hour {

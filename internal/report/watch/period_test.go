@@ -94,7 +94,7 @@ func TestPeriod(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"2026-10-25 02:30:00.000 CEST", "2026-10-25 02:30:00.000 CET", "2026-10-25 (25 h)", "99.866%", "core 3 is 100% busy", "since 2026-10-28 10:00", "CEST and CET", "27 of 31 days", "missed",
+		"2026-10-25 02:30:00.000 CEST", "2026-10-25 02:30:00.000 CET", "2026-10-25 (25 h)", "99.866%", "core 3 is 100% busy", "since 2026-10-28 10:00", "CEST and CET", "27 of 31 days", "missed", "down, misses availability >= 99.9% since",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, out.String())
