@@ -18,7 +18,7 @@ func BenchmarkHundred(b *testing.B) {
 		key := fmt.Appendf(nil, "key of %d", i)
 		ssid, err := r.Add(Accept{Key: key, Rate: 10, Once: true})
 		if err == nil {
-			err = s.Add(fmt.Sprint(i), Target{To: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(r.Port())), SSID: ssid, Key: key, Counts: true})
+			err = s.Add(fmt.Sprint(i), Target{To: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(r.Port())), SSID: ssid, Key: key})
 		}
 		if err != nil {
 			b.Fatal(err)

@@ -1,5 +1,5 @@
 // Package stamp sends and answers the small packets of a watch, in the format of STAMP (RFC 8762) with the session identifier of RFC 8972. A Sender has many
-// sessions on one socket, a packet a second each, and sums them up: loss in each direction, delay, TTL, MTU. A Reflector answers packets of sessions that it
+// sessions on one socket, a packet a second each, and sums them up: loss, delay, TTL, MTU. A Reflector answers packets of sessions that it
 // has agreed to, each with a packet of the same size, so that it amplifies nothing.
 //
 // Packets of a session with a key are authenticated (HMAC-SHA-256, the first 16 bytes); others are dropped. Of the extensions of RFC 8972 it has the session
@@ -89,16 +89,7 @@ func (k *Key) Verify(b []byte) bool {
 // SizeOf returns the size of the smallest packet with that key.
 func SizeOf(k *Key) int { return layoutOf(k != nil).size }
 
-// FitSize returns the size of a packet of at least the smallest size and at most n bytes: a TLV has 4 bytes or more.
-func FitSize(n int, k *Key) int {
-	base := SizeOf(k)
-	if n < base+tlvHeader {
-		return base
-	}
-	return min(n, maxPacket)
-}
-
-// Put fills b, whose size is one of FitSize.
+// Put fills b, whose size is SizeOf, or at least a TLV more.
 func (r Request) Put(b []byte, k *Key) {
 	clear(b)
 	l := layoutOf(k != nil)

@@ -43,12 +43,12 @@ func (p *polled) Close() error {
 	return unix.Close(p.fd)
 }
 
-func (p *polled) send(b []byte, to netip.AddrPort, from netip.Addr, tos int) error {
+func (p *polled) send(b []byte, to netip.AddrPort, from netip.Addr) error {
 	if p.closed {
 		return net.ErrClosed
 	}
 	for {
-		err := unix.Sendmsg(p.fd, b, p.control(to, from, tos), p.sockaddr(to), 0)
+		err := unix.Sendmsg(p.fd, b, p.control(from), p.sockaddr(to), 0)
 		if err != unix.EINTR {
 			return err
 		}

@@ -19,27 +19,17 @@ const maxSessions = 1 << 14
 
 // Accept is what a Reflector answers in one session.
 type Accept struct {
-	SSID    uint16     // of an earlier run of the session; 0: a free one
-	Key     []byte     // empty: the unauthenticated mode, which needs Peer
-	Peer    netip.Addr // the only address that is answered; invalid: any
-	Rate    float64    // packets per second that are answered; bursts of two seconds
-	Once    bool       // answers no sequence number twice: a recorded packet is worth nothing
-	KeepTOS bool       // answers with the DSCP of the request, else without one
+	SSID uint16     // of an earlier run of the session; 0: a free one
+	Key  []byte     // empty: the unauthenticated mode, which needs Peer
+	Peer netip.Addr // the only address that is answered; invalid: any
+	Rate float64    // packets per second that are answered; bursts of two seconds
+	Once bool       // answers no sequence number twice: a recorded packet is worth nothing
 }
 
-// Counts are the packets of a session at its Reflector.
-type Counts struct {
-	Answered uint64
-	Limited  uint64 // not answered, because there were too many
-	Repeated uint64 // not answered, because their sequence number was answered before, or is too old
-	Refused  uint64 // not answered: another address, a wrong HMAC, or no request
-}
-
-// Reflector answers the packets of sessions (RFC 8762, 4.3). It counts each session's replies, so that senders can tell the direction of a loss.
+// Reflector answers the packets of sessions (RFC 8762, 4.3). It counts each session's replies: it is stateful.
 type Reflector struct {
 	conns []packetConn
 	port  int
-	most  int
 	stop  chan struct{}
 	wake  chan struct{} // capacity 1: there is a session
 	wg    sync.WaitGroup
@@ -54,7 +44,6 @@ type Reflector struct {
 // accepted is one session. The Reflector's lock guards it.
 type accepted struct {
 	Accept
-	Counts
 	key   *Key
 	limit *rate.Limiter
 	sent  uint32 // replies, which are their sequence numbers
@@ -63,9 +52,8 @@ type accepted struct {
 
 // ReflectorConfig is where a Reflector listens.
 type ReflectorConfig struct {
-	Listen   sock.Range
-	Device   string // interface or VRF
-	Sessions int    // at most; 0: maxSessions
+	Listen sock.Range
+	Device string // interface or VRF
 	// Batch is the time between two batches of replies, where the kernel notes when packets arrive: their time here is in the reply, and not a part of the
 	// delay. It saves most of the CPU time. 0: each packet is answered at once, also for senders that know nothing of that time.
 	Batch time.Duration
@@ -73,10 +61,7 @@ type ReflectorConfig struct {
 
 // OpenReflector listens for packets, and answers none until Add. It returns an error where no port is free.
 func OpenReflector(ctx context.Context, c ReflectorConfig) (*Reflector, error) {
-	r := &Reflector{most: min(c.Sessions, maxSessions), sessions: map[uint16]*accepted{}, stop: make(chan struct{}), wake: make(chan struct{}, 1)}
-	if c.Sessions <= 0 {
-		r.most = maxSessions
-	}
+	r := &Reflector{sessions: map[uint16]*accepted{}, stop: make(chan struct{}), wake: make(chan struct{}, 1)}
 	if err := c.Listen.Try(func(port int) error { return r.listen(ctx, c, port) }); err != nil {
 		return nil, err
 	}
@@ -187,8 +172,8 @@ func (r *Reflector) Add(a Accept) (ssid uint16, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.sessions) >= r.most {
-		return 0, fault.Failf("end other watches", "stamp: adding a session: this host answers %d of them, its limit", r.most)
+	if len(r.sessions) >= maxSessions {
+		return 0, fault.Failf("end other watches", "stamp: adding a session: this host answers %d of them, its limit", maxSessions)
 	}
 	if ssid = a.SSID; ssid != 0 && r.sessions[ssid] != nil {
 		return 0, fault.Failf("", "stamp: adding a session: the identifier %d is taken", ssid)
@@ -205,16 +190,11 @@ func (r *Reflector) Add(a Accept) (ssid uint16, err error) {
 	return ssid, nil
 }
 
-// Remove ends a session, and returns its counts; false where there was none.
-func (r *Reflector) Remove(ssid uint16) (Counts, bool) {
+// Remove ends a session.
+func (r *Reflector) Remove(ssid uint16) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.sessions[ssid]
-	if s == nil {
-		return Counts{}, false
-	}
 	delete(r.sessions, ssid)
-	return s.Counts, true
 }
 
 // find returns the session of a packet; nil for none.
@@ -249,31 +229,18 @@ func (r *Reflector) answer(c packetConn, b []byte, from netip.AddrPort, h sock.H
 		}
 		s.reply(m, h, now, r.estimate).Put(b, s.key)
 	}
-	tos := 0
-	if s.KeepTOS {
-		tos = max(h.TOS, 0) &^ 3 // without ECN: the reply has its own
-	}
 	r.mu.Unlock()
 	if isSent {
-		_ = c.send(b, from, h.Local, tos) // its sender counts what gets lost
+		_ = c.send(b, from, h.Local) // its sender counts what gets lost
 	}
 }
 
-// accept counts a packet, and reports whether it is answered.
+// accept reports whether a packet is answered.
 func (s *accepted) accept(b []byte, m Request, from netip.AddrPort, now time.Time) bool {
-	switch {
-	case s.Peer.IsValid() && s.Peer != from.Addr().WithZone(""), !s.key.Verify(b), s.Once && isReply(b, s.key != nil):
-		s.Refused++
-		return false
-	case s.Once && !s.seen.isNew(m.Sequence):
-		s.Repeated++
-		return false
-	case !s.limit.AllowN(now, 1):
-		s.Limited++
+	if s.Peer.IsValid() && s.Peer != from.Addr().WithZone("") || !s.key.Verify(b) || s.Once && (isReply(b, s.key != nil) || !s.seen.isNew(m.Sequence)) || !s.limit.AllowN(now, 1) {
 		return false
 	}
 	s.seen.add(m.Sequence)
-	s.Answered++
 	return true
 }
 

@@ -303,7 +303,7 @@ func (s *Sender) sendMTU(x *session, now time.Duration) {
 func (s *Sender) send(x *session, mtu int) {
 	now := s.conf.clock.now()
 	p, b := x.packet(s.buffer[:], now, mtu)
-	err := s.conn.send(b, x.To, x.From, x.TOS)
+	err := s.conn.send(b, x.To, netip.Addr{})
 	if err == nil {
 		return
 	}
@@ -352,24 +352,16 @@ func (s *Sender) take(b []byte, from netip.AddrPort, h sock.Header) {
 	if !h.At.IsZero() { // when the kernel received it: not before the last batch, whatever the wall clock says
 		at = now.before(min(max(now.wall.Sub(h.At), 0), now.mono-s.drained))
 	}
-	var suspect *session
 	for _, authenticated := range []bool{true, false} {
 		r, err := ParseReply(b, authenticated)
 		if err != nil {
 			continue
 		}
 		for _, x := range s.bySSID[r.SSID] {
-			switch {
-			case (x.key != nil) != authenticated, !authenticated && x.To != from:
-			case x.isOf(b, &r):
-				x.receive(&r, at, h.TTL)
+			if (x.key != nil) == authenticated && (authenticated || x.To == from) && x.isOf(b, &r) {
+				x.receive(&r, at)
 				return
-			default:
-				suspect = x
 			}
 		}
-	}
-	if suspect != nil {
-		suspect.tally.Refused++
 	}
 }

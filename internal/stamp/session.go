@@ -9,15 +9,11 @@ import (
 // Target is a session with a reflector that has agreed to it.
 type Target struct {
 	To       netip.AddrPort
-	From     netip.Addr // address of this host; invalid: as the route says
 	SSID     uint16
 	Key      []byte        // empty: the unauthenticated mode
 	First    uint32        // sequence number of the first packet: 0 (RFC 8762, 4.2), or above all of earlier runs for a reflector that answers each number once
 	Interval time.Duration // between packets; 0: a second
-	Size     int           // of a packet in bytes, without IP and UDP headers; 0: the smallest
-	TOS      int           // TOS byte, or traffic class
 	MTU      int           // of this host's interface: the search for the path's MTU ends there; 0: no search
-	Counts   bool          // the reflector numbers its replies (RFC 8762, 4.3: it is stateful), which tells the direction of losses
 	Bound    time.Duration // how far the two clocks may be apart; 0: as both ends say of themselves, and if they say nothing, one-way delays are not known
 }
 
@@ -43,11 +39,10 @@ type packet struct {
 	stamp     Timestamp // as sent, which no reply can guess
 	hasFailed bool      // to be sent at all
 
-	rtt, there, back  time.Duration
-	bound             time.Duration // how far the clocks may be apart, by both; 0: not known
-	isOdd             bool          // the reflector's times are impossible
-	count             uint32
-	ttlThere, ttlBack uint8
+	rtt, there, back time.Duration
+	bound            time.Duration // how far the clocks may be apart, by both; 0: not known
+	isOdd            bool          // the reflector's times are impossible
+	ttlThere         uint8
 }
 
 // moment is a time by both clocks.
@@ -70,7 +65,6 @@ type session struct {
 	ring          []packet      // the last packets, by sequence number; their number is a power of two
 	isProved      bool          // a reply has come: the other end wants the packets
 	sent, settled uint32        // packets sent, and of these those that the tally has
-	highest       uint32        // of the answered sequence numbers
 	tally         tally
 	off           time.Duration // of the clock of this host at most; 0: not known
 	mtu           mtuProbe
@@ -80,7 +74,7 @@ type session struct {
 func newSession(id string, t Target, c Config, first moment) *session {
 	s := &session{
 		id: id, Target: t, key: NewKey(t.Key), timeout: c.Timeout, span: c.Span, length: cmp.Or(c.FirstSpan, c.Span), next: first.mono,
-		sent: t.First, settled: t.First, highest: t.First,
+		sent: t.First, settled: t.First,
 	}
 	n := 64 // late replies are told from unknown ones for as long as the ring has their packets
 	for time.Duration(n)*s.Interval < 4*c.Timeout {
@@ -96,7 +90,7 @@ func (s *session) at(sequence uint32) *packet { return &s.ring[sequence&uint32(l
 
 // packet makes the next packet in b, of the size of an IP packet, or an ordinary one if that is 0.
 func (s *session) packet(b []byte, now moment, mtu int) (*packet, []byte) {
-	n := FitSize(s.Size, s.key)
+	n := SizeOf(s.key)
 	if mtu > 0 {
 		n = mtu - headers(s.To.Addr())
 	}
@@ -145,41 +139,31 @@ func (s *session) isOf(b []byte, r *Reply) bool {
 }
 
 // receive counts a reply that isOf this session.
-func (s *session) receive(r *Reply, at moment, ttl int) {
+func (s *session) receive(r *Reply, at moment) {
 	s.isProved = true
 	p := s.at(r.Of.Sequence)
 	s.tally.Bytes += int64(p.size + headers(s.To.Addr()))
 	if p.fate == waiting && at.mono-p.sent > s.timeout {
 		p.fate = lost
 	}
-	switch p.fate {
-	case answered:
-		s.tally.Duplicates++
-	case lost:
-		s.tally.Late++
-	case waiting:
-		p.answer(r, at, ttl)
-		if p.bound = s.Bound; p.bound == 0 {
-			p.bound = apart(s.off, r.Error)
-		}
-		if int32(r.Of.Sequence-s.highest) < 0 {
-			s.tally.Reordered++
-		} else {
-			s.highest = r.Of.Sequence
-		}
+	if p.fate != waiting { // another reply to it, or a late one
+		return
+	}
+	p.answer(r, at)
+	if p.bound = s.Bound; p.bound == 0 {
+		p.bound = apart(s.off, r.Error)
 	}
 }
 
 // answer notes a reply.
-func (p *packet) answer(r *Reply, at moment, ttl int) {
+func (p *packet) answer(r *Reply, at moment) {
 	came, went := r.Received.Time(r.Error), r.At.Time(r.Error)
 	all, inside := max(at.mono-p.sent, 0), went.Sub(came)
 	if p.isOdd = inside < 0 || inside > all; p.isOdd {
 		inside = 0
 	}
-	p.fate, p.count = answered, r.Sequence
+	p.fate, p.ttlThere = answered, r.SenderTTL
 	p.rtt, p.there, p.back = all-inside, came.Sub(p.wall), at.wall.Sub(went)
-	p.ttlThere, p.ttlBack = r.SenderTTL, uint8(max(ttl, 0))
 }
 
 // settle gives the tally all packets whose fate is known, in their order, and finishes summaries.
@@ -213,7 +197,6 @@ func (s *session) finish(p *packet) {
 // summarise ends the summary of a span of that length.
 func (s *session) summarise(length time.Duration) {
 	s.tally.MTU = s.mtu.found()
-	s.tally.unknown = s.tally.unknown || !s.Counts
 	s.done = append(s.done, s.tally.finish(length))
 }
 
@@ -227,29 +210,19 @@ func (s *session) tell(p *packet, now time.Duration) {
 		s.mtu.ordinary(true, now)
 	case p.fate == lost:
 		s.tally.lose(p)
-		if p.hasFailed {
-			s.tally.Unsent++
-		}
 		s.mtu.ordinary(false, now)
 	default:
 		s.tally.Void++
-		s.tally.unknown = true
 	}
 }
 
 // tellMTU is tell for a packet of the search for the MTU, which counts neither as sent nor as lost.
 func (s *session) tellMTU(p *packet, now time.Duration) {
-	switch p.fate {
-	case answered:
+	switch {
+	case p.fate == answered:
 		s.mtu.passed(p.mtu, now)
-		s.tally.count(p)
-	case lost:
-		s.tally.unknown = true
-		if !p.hasFailed {
-			s.mtu.failed(p.mtu)
-		}
-	default:
-		s.tally.unknown = true
+	case p.fate == lost && !p.hasFailed:
+		s.mtu.failed(p.mtu)
 	}
 }
 
@@ -266,7 +239,7 @@ func (s *session) abandon() {
 func (s *session) end(now time.Duration) []Summary {
 	s.abandon()
 	s.settle(now)
-	if t := &s.tally; t.Sent+t.Void+t.Late+t.Duplicates+t.Refused > 0 {
+	if t := &s.tally; t.Sent+t.Void > 0 {
 		s.summarise(s.length - max(t.end-now, 0))
 	}
 	return s.take()

@@ -22,8 +22,8 @@ func Hops(ttl uint8) (int, bool) { return sentTTL - int(ttl), ttl > 0 }
 //
 // To be woken for each packet costs far more than the packet itself. So where the kernel notes when packets arrive, they are read in batches (isPolled).
 type packetConn interface {
-	// send sends a packet from an address of this host, unless that is invalid, and with a TOS byte, unless that is 0.
-	send(b []byte, to netip.AddrPort, from netip.Addr, tos int) error
+	// send sends a packet from an address of this host, unless that is invalid.
+	send(b []byte, to netip.AddrPort, from netip.Addr) error
 	// receive returns the next packet. Without one it waits, or if the connection isPolled returns an error. After Close its error is net.ErrClosed.
 	receive(b []byte) (n int, from netip.AddrPort, h sock.Header, err error)
 	isPolled() bool
@@ -60,29 +60,24 @@ func (s *socket) local() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAdd
 // Close implements packetConn.
 func (s *socket) Close() error { return s.conn.Close() }
 
-func (s *socket) send(b []byte, to netip.AddrPort, from netip.Addr, tos int) error {
-	_, _, err := s.conn.WriteMsgUDPAddrPort(b, s.control(to, from, tos), to)
+func (s *socket) send(b []byte, to netip.AddrPort, from netip.Addr) error {
+	_, _, err := s.conn.WriteMsgUDPAddrPort(b, s.control(from), to)
 	return err
 }
 
 // control returns the control messages of a packet. They are valid until the next call.
-func (s *socket) control(to netip.AddrPort, from netip.Addr, tos int) []byte {
-	all := s.out[:0]
-	if s.plain == nil && from.IsValid() {
-		all = sock.AppendSource(all, from)
+func (s *socket) control(from netip.Addr) []byte {
+	if s.plain != nil || !from.IsValid() {
+		return nil
 	}
-	if s.plain == nil && tos > 0 {
-		all = append(all, sock.MarkControl(to.Addr().Is6(), tos)...)
-	}
-	return all
+	return sock.AppendSource(s.out[:0], from)
 }
 
 func (s *socket) receive(b []byte) (n int, from netip.AddrPort, h sock.Header, err error) {
-	n, control, flags, from, err := s.conn.ReadMsgUDPAddrPort(b, s.in)
+	n, control, _, from, err := s.conn.ReadMsgUDPAddrPort(b, s.in) // a packet that is cut is shorter than its TLV says, and has no valid reply
 	if err != nil {
 		return 0, from, h, err
 	}
-	_ = flags // a packet that is cut is shorter than its TLV says, and has no valid reply
 	return n, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), sock.ParseHeader(s.in[:control]), nil
 }
 

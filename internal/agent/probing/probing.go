@@ -309,7 +309,7 @@ func (p *Probing) begin(ctx context.Context, w *watch, x bus.Pair) error {
 	}
 	s := &sending{Pair: x, watch: w, id: strings.Join([]string{w.name, x.From, x.To}, "\n"), err: p.sender.Missing()}
 	target := stamp.Target{
-		To: to, SSID: uint16(x.SSID), Key: []byte(x.Token), Interval: time.Duration(x.IntervalNs), Counts: true, Bound: time.Duration(x.BoundNs),
+		To: to, SSID: uint16(x.SSID), Key: []byte(x.Token), Interval: time.Duration(x.IntervalNs), Bound: time.Duration(x.BoundNs),
 		First: uint32(time.Now().UnixMilli() / 10), // more than packets were ever sent in this session, also by an earlier process
 	}
 	if route, err := p.conf.Route(to.Addr().String(), ""); err == nil && route != nil {
