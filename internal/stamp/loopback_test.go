@@ -176,6 +176,8 @@ func TestReflects(t *testing.T) {
 			c.Read(got)
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for ssid, want := range map[uint16]uint32{signed: 3, once: 1, plain: 2, elsewhere: 0, slow: 4} {
 		if n := r.sessions[ssid].sent; n != want {
 			t.Errorf("session %d has %d answers, want %d", ssid, n, want)
