@@ -295,7 +295,7 @@ func (h *Hosts) Explain(ctx context.Context, p record.Pair, since time.Time) (ju
 	if doc == nil {
 		return judge.Explanation{}, err
 	}
-	why := judge.Explanation{Findings: doc.Findings}
+	why := judge.Explanation{Findings: unit.Filtered(doc.Findings, func(f measure.Finding) bool { return !f.Healthy })} // a full link is no cause of a change
 	if before := h.before(p, since); before != nil {
 		for _, c := range compare.Of([]*measure.Document{before}, []*measure.Document{doc}, compare.Options{}).Facts {
 			if !c.Minor {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/measure"
 	"thru/internal/unit"
 	"thru/internal/watch/judge"
 	"thru/internal/watch/record"
@@ -87,7 +88,11 @@ func Alarm(a record.Alarm, now time.Time, zone *time.Location) string {
 	}
 	text := fmt.Sprintf("%s: %s since %s", where, strings.Join(what, ", "), moment(a.Since, now, zone))
 	if len(a.Findings) > 0 {
-		text += "; " + a.Findings[0].Summary
+		text += "; "
+		if a.Findings[0].Confidence == measure.Possible {
+			text += "possible cause: "
+		}
+		text += a.Findings[0].Summary
 	}
 	if a.Deferred != "" {
 		text += "; not explained yet: " + a.Deferred
