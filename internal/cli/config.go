@@ -20,10 +20,10 @@ import (
 )
 
 // Flags by their names: those that mean the same in every command, so that one setting is enough, beside the options of
-// a test; and those that ask for something to be done once, which a setting would repeat.
+// a test; and those that ask for something to be done once, which a setting would repeat: of all commands, or of one.
 const (
 	everywhere = "color json all store no-store log log-level nats nkey creds tls-ca"
-	actions    = "help rotate replace remove list forget rollback aa yes script resume dry-run nats-key nats-config verify my-key overwrite write print-join restart undo"
+	actions    = "hosts.watch report.watch help rotate replace remove list forget rollback aa yes script resume dry-run nats-key nats-config verify my-key overwrite write print-join restart undo"
 )
 
 // ownVariables are those of other packages and of tests.
@@ -59,10 +59,16 @@ func settables(n *kong.Node) (all []settable) {
 	return all
 }
 
+// isAction reports whether a key stands for a flag that asks for something to be done once.
+func isAction(key string) bool {
+	all := strings.Fields(actions)
+	return slices.Contains(all, key[strings.LastIndexByte(key, '.')+1:]) || slices.Contains(all, key)
+}
+
 // settableOf returns a flag of a command with its keys; none: it is no setting.
 func settableOf(n *kong.Node, f *kong.Flag) settable {
 	x := settable{flag: f, option: optionOf(n, f)}
-	if slices.Contains(strings.Fields(actions), f.Name) {
+	if isAction(strings.ReplaceAll(n.Path(), " ", ".") + "." + f.Name) {
 		return x
 	}
 	shared := x.option != nil || slices.Contains(strings.Fields(everywhere), f.Name)
@@ -257,7 +263,7 @@ func meantKey(key string, all []settable) string {
 		}
 	}
 	switch near := fault.Nearest(key, names); {
-	case slices.Contains(strings.Fields(actions), last):
+	case isAction(key):
 		return "--" + last + " asks for something to be done once: it is only a flag"
 	case len(below) > 0:
 		return "write it below its command: " + fault.Few(below)
