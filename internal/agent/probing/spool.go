@@ -123,7 +123,7 @@ func writePage(name string, samples []bus.Numbered) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<18)) // so small that it is cheap to make anew
 	if err != nil {
 		return 0, err
 	}
