@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -28,16 +29,28 @@ const (
 	comparisonPath = "../../docs/comparison.schema.json"
 )
 
-// validJSON FILE: the file is one document that fits the schema in docs that it names. Further arguments
+// schemas are those in docs, each compiled once for all scripts: that takes most of a validation.
+type schemas struct {
+	result, comparison func() (*jsonschema.Schema, error)
+}
+
+func newSchemas() schemas {
+	once := func(path string) func() (*jsonschema.Schema, error) {
+		return sync.OnceValues(func() (*jsonschema.Schema, error) { return jsonschema.NewCompiler().Compile(path) })
+	}
+	return schemas{result: once(schemaPath), comparison: once(comparisonPath)}
+}
+
+// valid FILE: the file is one document that fits the schema in docs that it names. Further arguments
 // KEY=VALUE must match fields of its error.
-func validJSON(ts *testscript.TestScript, neg bool, args []string) {
+func (s schemas) valid(ts *testscript.TestScript, neg bool, args []string) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(ts.ReadFile(args[0])))
 	ts.Check(err)
-	path := schemaPath
+	compiled := s.result
 	if o, ok := doc.(map[string]any); ok && o["schema"] == measure.ComparedSchema {
-		path = comparisonPath
+		compiled = s.comparison
 	}
-	schema, err := jsonschema.NewCompiler().Compile(path)
+	schema, err := compiled()
 	ts.Check(err)
 	if err := schema.Validate(doc); (err != nil) != neg {
 		ts.Fatalf("%s against the schema: %v", args[0], err)
