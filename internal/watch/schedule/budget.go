@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -127,7 +128,7 @@ func within(needs []Need) error {
 	if worst.Bytes <= worst.Budget {
 		return nil
 	}
-	return fault.Usagef(fmt.Sprintf("a budget of %s a day, or %.2g of the turns or pairs of %s", unit.Size(worst.Bytes), float64(worst.Budget)/float64(worst.Bytes), worst.Name),
+	return fault.Usagef(fmt.Sprintf("a budget of %s a day, or at most %.0f%% of the TCP tests or pairs at %s", unit.Size(worst.Bytes), math.Floor(100*float64(worst.Budget)/float64(worst.Bytes)), worst.Name),
 		"schedule: the watch needs %s a day at %s, and its budget is %s", unit.Size(worst.Bytes), worst.Name, unit.Size(worst.Budget))
 }
 
