@@ -218,7 +218,7 @@ func TestAdopted(t *testing.T) {
 	portable := udp
 	portable.IO, portable.IOForced = measure.IOPortable, true
 	amount := plain
-	amount.Amount = 5_000_001
+	amount.Amount, amount.Duration = 5_000_001, int64(time.Minute) // the time is only a limit
 	for _, c := range []struct {
 		name   string
 		spec   measure.Spec
