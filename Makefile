@@ -47,8 +47,8 @@ CI_PACKAGES += mmdebstrap rpm lintian skopeo umoci runc
 endif
 # The virtual machines want an emulator too, which is large: only where CI runs them.
 ifeq ($(THRU_VMLAB),1)
-CI_PROGRAMS += qemu-system-x86_64 busybox
-CI_PACKAGES += qemu-system-x86 busybox-static
+CI_PROGRAMS += qemu-system-x86_64 busybox mmdebstrap mke2fs
+CI_PACKAGES += qemu-system-x86 busybox-static mmdebstrap e2fsprogs
 endif
 # Other systems: where they are asked for, too.
 ifeq ($(THRU_WINE),1)
@@ -127,7 +127,7 @@ tunes: ## have thru tune the badly set hosts of the lab, kill it 200 times, comp
 	cd lab/tuning && $(GO) test -tags tuning -count=1 -timeout 6h $(if $(RUN),-run '$(RUN)') $(TUNES)
 
 # A kernel of Debian is fetched once and kept in the user's cache. VMLAB_KEEP=/tmp/x keeps the documents.
-vmlab: build ## measure and tune real virtual machines under emulation: their adapters, a broken one, rings, jumbo frames, several at once; needs root, QEMU, busybox-static; 8 minutes; RUN=TestAdapters chooses
+vmlab: build ## measure and tune real virtual machines under emulation: their adapters, a broken one, rings, jumbo frames, several at once; have the package live under systemd; needs root, QEMU, busybox-static, mmdebstrap; 12 minutes; RUN=TestAdapters chooses
 	cd lab/vm && THRU_BINARY=$(abspath bin/thru) $(GO) test -tags vmlab -count=1 -timeout 20m -run '$(or $(RUN),.)'
 
 # Where wine lacks what Go needs, the tests make a library with ld.

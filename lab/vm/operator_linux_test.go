@@ -49,12 +49,8 @@ func prepare() error {
 	if program == "" {
 		return errors.New("vm: THRU_BINARY names no program (make vmlab does)")
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return err
-	}
 	begin := time.Now()
-	kernel, err := FetchKernel(context.Background(), filepath.Join(cache, "thru-vmlab"))
+	kernel, err := theKernel(context.Background())
 	if err != nil {
 		return err
 	}
@@ -64,6 +60,15 @@ func prepare() error {
 	theImage.Image, err = Build(context.Background(), kernel, program, theImage.folder)
 	fmt.Printf("image of %s in %.1f s\n", kernel.Name, time.Since(begin).Seconds())
 	return err
+}
+
+// theKernel returns the kernel in the user's cache, and fetches it there if need be.
+func theKernel(ctx context.Context) (Kernel, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return Kernel{}, err
+	}
+	return FetchKernel(ctx, filepath.Join(cache, "thru-vmlab"))
 }
 
 // operator is a user who runs thru at a host of a site.

@@ -1,0 +1,34 @@
+#!/bin/sh
+# The life of the package in a VM with systemd (TestSystemd). The console gets
+# "== STEP SECONDS" before the output of each step. A step that fails does not
+# end this: the test reads the output.
+export HOME=/root NO_COLOR=1 COLUMNS=80 SYSTEMD_COLORS=0 SYSTEMD_URLIFY=0
+step() { echo "== $1 $(cut -d. -f1 /proc/uptime)"; }
+step boot
+systemctl is-system-running --wait
+step install
+dpkg -i /root/thru_*.deb
+systemctl is-enabled thru-serve thru-control
+step serve
+systemctl start thru-serve
+systemctl is-active thru-serve
+step security
+for unit in thru-serve thru-control; do
+	systemd-analyze security --no-pager $unit | tail -n 1
+done
+step measure
+thru serve --print-join --state /var/lib/thru-serve | thru join me
+thru test me --one-way -t 1
+step reload
+systemctl reload thru-serve && echo reloaded
+thru service status
+step port-in-use
+systemctl start thru-control 2>&1
+systemctl show --property=StatusText --value thru-control
+step purge
+dpkg --purge thru
+systemctl is-active thru-serve
+step left
+find / -xdev -name 'thru*' ! -path '/root/*' ! -path '/proc/*' ! -path '/sys/*' | sort
+step end
+systemctl poweroff 2>/dev/null
