@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // queueCount is one counter of one queue.
@@ -25,7 +26,7 @@ type queueCount struct {
 // packets of the wire.
 type queueNames struct{ forms []*regexp.Regexp }
 
-// newQueueNames knows, by the drivers that have them:
+// driversQueueNames knows, by the drivers that have them:
 //
 //	rx_queue_0_packets                     ixgbe, igb, ice, hv_netvsc, virtio_net
 //	rx0_packets, rx_0_packets, rxq0_packets mlx5, mlx4, virtio_net; mana; hns3
@@ -35,7 +36,7 @@ type queueNames struct{ forms []*regexp.Regexp }
 //	rx_packets[0]                          gve
 //	rvec_0_rx_pkts                         nfp
 //	Rx Queue#0 ucast pkts rx               vmxnet3 (see driverCounters)
-func newQueueNames() queueNames {
+var driversQueueNames = unit.Once(func() queueNames {
 	const what = `(?P<what>packets|pkts|cnt|frames|bytes|drops?|dropped|discards)`
 	const direction, queue = `(?P<dir>rx|tx)`, `(?P<queue>\d{1,5})`
 	var q queueNames
@@ -53,7 +54,7 @@ func newQueueNames() queueNames {
 		q.forms = append(q.forms, regexp.MustCompile(`^`+form+`$`))
 	}
 	return q
-}
+})
 
 // read returns what a counter counts, and whether it belongs to a queue.
 func (q queueNames) read(name string) (queueCount, bool) {
@@ -81,7 +82,7 @@ func (q queueNames) read(name string) (queueCount, bool) {
 // queueCounters returns the counters of queues, receive queues first, each in
 // order. It leaves out queues without a packet counter.
 func queueCounters(driver map[string]uint64) []measure.QueueCounter {
-	return gatherQueues(driver, newQueueNames().read)
+	return gatherQueues(driver, driversQueueNames().read)
 }
 
 // gatherQueues is queueCounters with a function that parses the name of a
@@ -133,16 +134,20 @@ func add(to **uint64, n uint64) {
 // not zero. It leaves out drops by programs (XDP), errors that forward error
 // correction fixed, and values that are no counts (fcoe_last_error).
 func driverErrors(driver map[string]uint64) map[string]uint64 {
-	bad := regexp.MustCompile(`(?i)err|drop|discard|fail|crc|miss(ed|es)|no_?buf|no_mem|no_space|oob|overrun|overflow|fifo|out_of|ring full|runt|oversize|undersize|jabber|fragments|time_?out|exceeded|collision`)
-	good := regexp.MustCompile(`(?i)xdp|corrected|err_lane|last_error|pause`)
 	all := map[string]uint64{}
 	for name, n := range driver {
-		if n != 0 && bad.MatchString(name) && !good.MatchString(name) {
+		if n != 0 && badCounter().MatchString(name) && !goodCounter().MatchString(name) {
 			all[name] = n
 		}
 	}
 	return all
 }
+
+// badCounter matches names of counters of errors and drops, goodCounter those of them that are no such.
+var (
+	badCounter  = unit.Pattern(`(?i)err|drop|discard|fail|crc|miss(ed|es)|no_?buf|no_mem|no_space|oob|overrun|overflow|fifo|out_of|ring full|runt|oversize|undersize|jabber|fragments|time_?out|exceeded|collision`)
+	goodCounter = unit.Pattern(`(?i)xdp|corrected|err_lane|last_error|pause`)
+)
 
 // QueueReader reads the packet counters of each queue of one interface
 // repeatedly. It parses the names of the driver's counters once, which costs
@@ -157,7 +162,7 @@ type QueueReader struct {
 
 // Queues returns a reader of an interface's queues.
 func (h *Host) Queues(iface string) *QueueReader {
-	return &QueueReader{host: h, iface: iface, names: newQueueNames(), known: map[string]queueCount{}, other: map[string]bool{}}
+	return &QueueReader{host: h, iface: iface, names: driversQueueNames(), known: map[string]queueCount{}, other: map[string]bool{}}
 }
 
 // Read returns the counters of all queues since the driver was loaded,
