@@ -80,7 +80,21 @@ func missingOf(c *measure.Cell) []measure.NotChecked {
 
 // inWords returns the common name of a JSON key's figure; other keys stay as they are.
 func inWords(key string) string {
-	words := map[string]string{
+	if w, ok := figureWords()[key]; ok {
+		return w
+	}
+	if counter, ok := strings.CutPrefix(key, "transfer.runs.there_host."); ok {
+		return "server host: " + counter
+	}
+	return factWords().Words(key)
+}
+
+// factWords returns the rows of all facts.
+var factWords = unit.Once(measure.NewVocabulary)
+
+// figureWords maps keys of figures to their common names.
+var figureWords = unit.Once(func() map[string]string {
+	return map[string]string{
 		"bdp_bytes": "BDP", "ceiling": "ceiling", "cpu_of_each_end": "CPU of each end", "goodput_bps": "goodput",
 		"host": "counters of the host", "interface.driver": "driver counters of the interface", "jain_fairness": "fairness",
 		"mean_packet_bytes": "mean packet", "receiver_cpu": "CPU of the receiver", "receiver_memory": "memory of the receiver",
@@ -103,20 +117,13 @@ func inWords(key string) string {
 		"streams.datagrams.reordered": "datagrams out of order", "streams.datagrams.duplicates": "duplicates", "streams.datagrams.socket_drops": "drops at the socket",
 		"sender_cpu.idle_baseline": "idle load of the sender", "receiver_cpu.idle_baseline": "idle load of the receiver",
 	}
-	if w, ok := words[key]; ok {
-		return w
-	}
-	if counter, ok := strings.CutPrefix(key, "transfer.runs.there_host."); ok {
-		return "server host: " + counter
-	}
-	return measure.NewVocabulary().Words(key)
-}
+})
 
 // factGaps groups by reason what was not checked of the hosts. There are many such facts, and results depend
 // on few of them, so text only counts them.
 func factGaps(d *measure.Document) []doc.Gap {
 	var out []doc.Gap
-	v := measure.NewVocabulary()
+	v := factWords()
 	for _, p := range d.EndPoints {
 		if p.Facts == nil {
 			continue

@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/unit"
 )
 
 // Printer collects blocks and escapes all text.
@@ -245,13 +245,18 @@ func (m *Printer) Head(level int, text string) {
 // Escape makes text harmless: no element, link, table or emphasis. An underscore within a word has no effect
 // in Markdown and stays as it is.
 func Escape(s string) string {
-	s = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`, "|", `\|`, "~", `\~`,
-		"&", "&amp;", "<", "&lt;", "\n", " ", "://", ":&#8203;//", "www.", "www&#8203;.", "WWW.", "WWW&#8203;.", "@", "@&#8203;").Replace(s)
+	s = harmless().Replace(s)
 	return edge().ReplaceAllStringFunc(s, func(found string) string { return strings.ReplaceAll(found, "_", `\_`) })
 }
 
+// harmless replaces what Markdown gives a meaning.
+var harmless = unit.Once(func() *strings.Replacer {
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`, "|", `\|`, "~", `\~`,
+		"&", "&amp;", "<", "&lt;", "\n", " ", "://", ":&#8203;//", "www.", "www&#8203;.", "WWW.", "WWW&#8203;.", "@", "@&#8203;")
+})
+
 // edge matches underscores that are not between two letters or digits.
-func edge() *regexp.Regexp { return regexp.MustCompile(`(^|[^0-9A-Za-z])_+|_+([^0-9A-Za-z]|$)`) }
+var edge = unit.Pattern(`(^|[^0-9A-Za-z])_+|_+([^0-9A-Za-z]|$)`)
 
 // lineStart escapes the start of a line that would be a list or a quotation.
 func lineStart(s string) string {
