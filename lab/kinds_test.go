@@ -46,7 +46,10 @@ func TestDatagramsThroughALink(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{Rate: slow})
 	serve(t, p.B, "--no-auth")
 
-	c := udpCell(t, p, "-t", "1", "-O", "0.5", "-b", "50M")
+	var c measure.Cell
+	for try := 0; try == 0 || try < 3 && stoodStill(frame-datagram, c); try++ {
+		c = udpCell(t, p, "-t", "1", "-O", "0.5", "-b", "50M")
+	}
 	if c.Datagrams.Lost != 0 || c.Goodput == nil || !near(c.Goodput.Value, 50e6, 1) {
 		t.Errorf("at half the rate: %+v, goodput %+v", c.Datagrams, c.Goodput)
 	}
