@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,7 +50,10 @@ func TestIPerfServers(t *testing.T) {
 		if len(c.args) == 0 || c.args[0] == "-u" {
 			args = append(args, "--one-way")
 		}
-		doc := test(t, p.A, args...)
+		var doc measure.Document
+		for try := 0; try == 0 || try < 3 && slices.ContainsFunc(doc.Cells, offRate); try++ { // a busy machine sends less than it was told to
+			doc = test(t, p.A, args...)
+		}
 		for _, cell := range doc.Cells {
 			checkForeign(t, c.name, cell)
 		}
@@ -78,15 +82,24 @@ func TestIPerfWithoutRamp(t *testing.T) {
 	}
 }
 
+// foreignRate returns the rate that a cell must have: that of -b or of the link.
+func foreignRate(c measure.Cell) float64 {
+	if c.Spec.Rate > 0 {
+		return float64(c.Spec.Rate)
+	}
+	return slow * 0.956 // of MTU 1500
+}
+
+// offRate reports whether the goodput of a cell is another.
+func offRate(c measure.Cell) bool {
+	return c.Goodput == nil || !near(c.Goodput.Value, foreignRate(c), 4)
+}
+
 // checkForeign: the rate is that of the link or of -b, and both ends agree.
 func checkForeign(t *testing.T, name string, c measure.Cell) {
 	t.Helper()
-	want, within := slow*0.956, 4.0 // of MTU 1500
-	if c.Spec.Rate > 0 {
-		want, within = float64(c.Spec.Rate), 10 // a busy machine sends less than it was told to
-	}
-	if c.Goodput == nil || !near(c.Goodput.Value, want, within) {
-		t.Errorf("%s: goodput %+v, the path allows %.0f; not checked %v", name, c.Goodput, want, c.Missing)
+	if offRate(c) {
+		t.Errorf("%s: goodput %+v, the path allows %.0f; not checked %v", name, c.Goodput, foreignRate(c), c.Missing)
 	}
 	f := c.Runs[0].Flows[0]
 	if f.Sender == nil || f.Receiver == nil || f.Sender.Reported == "" && f.Receiver.Reported == "" {
