@@ -52,13 +52,14 @@ type PathRTT struct {
 
 // PathMTU is the result of a search with unfragmentable datagrams, in band (RFC 4821, RFC 8899): it needs no ICMP.
 type PathMTU struct {
-	Bytes   int   `json:"bytes"`                  // largest IP packet that arrived
-	Claimed int   `json:"claimed_bytes"`          // MTU of the sending end's interface and route
-	Local   bool  `json:"limited_here,omitempty"` // the sender's own interface stopped the search: nothing larger can leave
-	Router  *int  `json:"icmp_bytes,omitempty"`   // MTU that a router on the path reports (ICMP)
-	Silent  bool  `json:"silent,omitempty"`       // larger packets vanish without an ICMP message: a black hole
-	Jumbo   *bool `json:"jumbo,omitempty"`        // 8972 bytes of payload passed with DF (MTU 9000); absent: the interface's MTU is smaller
-	Probes  int   `json:"probes"`                 // datagrams of the search
+	Bytes      int    `json:"bytes"`                  // largest IP packet that arrived
+	Claimed    int    `json:"claimed_bytes"`          // MTU of the sending end's interface and route
+	Local      bool   `json:"limited_here,omitempty"` // the sender's own interface stopped the search: nothing larger can leave
+	Router     *int   `json:"icmp_bytes,omitempty"`   // MTU that a router on the path reports (ICMP)
+	RouterAddr string `json:"icmp_from,omitempty"`    // address of that router
+	Silent     bool   `json:"silent,omitempty"`       // larger packets vanish without an ICMP message: a black hole
+	Jumbo      *bool  `json:"jumbo,omitempty"`        // 8972 bytes of payload passed with DF (MTU 9000); absent: the interface's MTU is smaller
+	Probes     int    `json:"probes"`                 // datagrams of the search
 }
 
 // Mark is one mark of the IP header.

@@ -70,8 +70,7 @@ type socket struct {
 	peer    netip.AddrPort // destination; an answering end learns it from the first datagram
 	got     map[uint16]map[arrivalKey]arrival
 	echoes  int
-	tooBig  bool // a router has reported that a datagram was too big
-	router  int  // the smallest MTU that a router reported
+	said    routers
 	news    chan struct{}
 	stopped sync.WaitGroup
 }
@@ -186,23 +185,20 @@ func (s *socket) echo(d datagram, h sock.Header, from netip.AddrPort) {
 
 // listenToRouters stores the routers' reports about datagrams that were too big.
 func (s *socket) listenToRouters() {
-	said := sock.Read(s.conn, sock.TooBig)
+	all := sock.Read(s.conn, sock.TooBig)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, mtu := range said {
-		s.tooBig = true
-		if mtu > 0 && mtu <= maxPacket && (s.router == 0 || mtu < s.router) {
-			s.router = mtu
-		}
+	for _, r := range all {
+		s.said.add(routers{TooBig: true, Router: r.MTU, At: r.From})
 	}
 }
 
-// said returns what routers have reported so far.
-func (s *socket) said() (tooBig bool, router int) {
+// routersSaid returns what routers have reported so far.
+func (s *socket) routersSaid() routers {
 	s.listenToRouters()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.tooBig, s.router
+	return s.said
 }
 
 // target returns the destination; an answering end has none before the first datagram.

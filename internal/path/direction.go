@@ -30,8 +30,7 @@ type direction struct {
 	stopped   string      // why the probe ended early
 	unasked   string      // why nothing was sent
 	refusal   string      // error of the sender's own kernel
-	tooBig    bool        // a router has reported that a datagram was too big
-	router    int         // the MTU that it reported
+	said      routers     // by routers, to the sender
 	learned   int         // MTU that a router reported before the probe
 
 	shots   []shot // shots of the current volley
@@ -79,9 +78,7 @@ func (d *direction) take(r report, got []arrival) {
 	if r.Error != "" {
 		d.refusal = r.Error
 	}
-	if d.tooBig = d.tooBig || r.TooBig; r.Router > 0 && (d.router == 0 || r.Router < d.router) {
-		d.router = r.Router
-	}
+	d.said.add(r.routers)
 	d.sent += d.shots[0].Copies
 	arrived := map[int]bool{}
 	for _, a := range got {
@@ -188,8 +185,8 @@ func (d *direction) mtu(to *measure.DirectionFacts, silence string, add func(fac
 		add("mtu", why)
 		return
 	}
-	if !d.tooBig && d.learned > 0 { // its message to this probe was lost, or it sends few
-		d.tooBig, d.router = true, d.learned
+	if !d.said.TooBig && d.learned > 0 { // its message to this probe was lost, or it sends few
+		d.said = routers{TooBig: true, Router: d.learned}
 	}
-	to.MTU = d.search.outcome(d.tooBig, d.router)
+	to.MTU = d.search.outcome(d.said)
 }

@@ -116,8 +116,8 @@ func (s *search) local() bool { return s.passes >= s.claim || s.refused[s.fails]
 // jumboMTU carries 8972 bytes of payload (without IPv4 and ICMP or UDP headers).
 const jumboMTU = 9000
 
-// outcome returns the fact, where at least one datagram of the search arrived. tooBig and router are what ICMP messages reported to the sender.
-func (s *search) outcome(tooBig bool, router int) *measure.PathMTU {
+// outcome returns the fact, where at least one datagram of the search arrived, with what routers reported to the sender (ICMP).
+func (s *search) outcome(by routers) *measure.PathMTU {
 	m := &measure.PathMTU{Bytes: s.passes, Claimed: s.claim, Local: s.local(), Probes: s.probes}
 	if s.claim >= jumboMTU {
 		m.Jumbo = new(s.passes >= jumboMTU)
@@ -125,9 +125,12 @@ func (s *search) outcome(tooBig bool, router int) *measure.PathMTU {
 	if m.Local {
 		return m
 	}
-	if router > 0 {
-		m.Router = &router
+	if by.Router > 0 {
+		m.Router = &by.Router
 	}
-	m.Silent = !tooBig
+	if by.At.IsValid() {
+		m.RouterAddr = by.At.String()
+	}
+	m.Silent = !by.TooBig
 	return m
 }

@@ -2,6 +2,7 @@ package path
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 )
 
@@ -65,22 +66,22 @@ func TestSearchOutcome(t *testing.T) {
 	upTo := func(n int) func(int) bool { return func(size int) bool { return size <= n } }
 	above := func(n int) func(int) bool { return func(size int) bool { return size > n } }
 
-	if m := run(1500, all, none).outcome(false, 0); m.Bytes != 1500 || !m.Local || m.Silent || m.Jumbo != nil || m.Router != nil {
+	if m := run(1500, all, none).outcome(routers{}); m.Bytes != 1500 || !m.Local || m.Silent || m.Jumbo != nil || m.Router != nil {
 		t.Errorf("a healthy path: %+v", m)
 	}
-	if m := run(9000, all, none).outcome(false, 0); m.Jumbo == nil || !*m.Jumbo {
+	if m := run(9000, all, none).outcome(routers{}); m.Jumbo == nil || !*m.Jumbo {
 		t.Errorf("a healthy path for jumbo frames: %+v", m)
 	}
-	if m := run(9000, upTo(1500), none).outcome(false, 0); m.Bytes != 1500 || m.Local || !m.Silent || m.Jumbo == nil || *m.Jumbo {
+	if m := run(9000, upTo(1500), none).outcome(routers{}); m.Bytes != 1500 || m.Local || !m.Silent || m.Jumbo == nil || *m.Jumbo {
 		t.Errorf("a black hole: %+v", m)
 	}
-	if m := run(1500, upTo(1400), none).outcome(true, 1400); m.Bytes != 1400 || m.Silent || m.Router == nil || *m.Router != 1400 {
+	if m := run(1500, upTo(1400), none).outcome(routers{true, 1400, netip.MustParseAddr("10.0.0.1")}); m.RouterAddr != "10.0.0.1" || m.Bytes != 1400 || m.Silent || m.Router == nil || *m.Router != 1400 {
 		t.Errorf("a router that speaks: %+v", m)
 	}
-	if m := run(1500, upTo(1400), none).outcome(true, 0); m.Silent || m.Router != nil {
+	if m := run(1500, upTo(1400), none).outcome(routers{TooBig: true}); m.Silent || m.Router != nil {
 		t.Errorf("a router that names no MTU: %+v", m)
 	}
-	if m := run(9000, all, above(4000)).outcome(false, 0); m.Bytes != 4000 || !m.Local || m.Silent {
+	if m := run(9000, all, above(4000)).outcome(routers{}); m.Bytes != 4000 || !m.Local || m.Silent {
 		t.Errorf("an interface that takes less than was thought: %+v", m)
 	}
 }

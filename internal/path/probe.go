@@ -245,7 +245,7 @@ func (p *probe) volley(ctx context.Context, small int, settle time.Duration) boo
 		p.stop(err)
 		return false
 	}
-	own.TooBig, own.Router = p.udp.said()
+	own.routers = p.udp.routersSaid()
 	p.forward.take(own, r.Report.Got)
 	if r.Report.NoPeer {
 		p.back.unasked = "the other end sends datagrams only in reply, and none arrived there"

@@ -253,7 +253,7 @@ func (a *answerer) volley(ctx context.Context, v volley) report {
 	sent := time.Now()
 	r.Got = a.udp.await(ctx, v.Number, v.Sent, settle)
 	r.Waited = time.Since(sent).Microseconds()
-	r.TooBig, r.Router = a.udp.said()
+	r.routers = a.udp.routersSaid()
 	return r
 }
 

@@ -159,8 +159,22 @@ type report struct {
 	Error   string    `json:"error,omitempty"`   // for a datagram that its kernel refused for another reason
 	Waited  int64     `json:"waited_us"`         // how long it has waited for missing datagrams
 	NoPeer  bool      `json:"no_peer,omitempty"` // no datagram has arrived that it could answer
-	TooBig  bool      `json:"told,omitempty"`    // a router has reported that a datagram was too big
-	Router  int       `json:"router,omitempty"`  // the MTU that it reported
+	routers
+}
+
+// routers is what routers have reported to a sender.
+type routers struct {
+	TooBig bool       `json:"told,omitempty"`     // that a datagram was too big
+	Router int        `json:"router,omitempty"`   // the smallest MTU
+	At     netip.Addr `json:"router_at,omitzero"` // address of the router that reported it
+}
+
+// add adds further reports.
+func (s *routers) add(o routers) {
+	s.TooBig = s.TooBig || o.TooBig
+	if o.Router > 0 && o.Router <= maxPacket && (s.Router == 0 || o.Router < s.Router) {
+		s.Router, s.At = o.Router, o.At
+	}
 }
 
 // arrival is a received datagram.

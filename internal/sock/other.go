@@ -98,7 +98,7 @@ func ParseHeader([]byte) Header { return Header{TOS: -1, TTL: -1} }
 func MarkControl(bool, int) []byte { return nil }
 
 // TooBig returns nil: this system does not report ICMP messages.
-func TooBig(uintptr) []int { return nil }
+func TooBig(uintptr) []PacketTooBig { return nil }
 
 // ReadStack returns unknown settings.
 func ReadStack() Stack { return Stack{} }

@@ -22,3 +22,9 @@ type Stack struct {
 	WindowScaling, SACK, Timestamps, ECN *bool // a SYN requests it
 	MTUProbing                           *bool // a connection starts with a small MSS, whatever the peer allows
 }
+
+// PacketTooBig is a router's report that a datagram was too big (RFC 1191, RFC 8201).
+type PacketTooBig struct {
+	MTU  int        // of the next link; 0: it named none
+	From netip.Addr // the router; invalid: not known
+}

@@ -175,10 +175,9 @@ func putHeader(b []byte, level, kind int32, n int) {
 	h.SetLen(unix.CmsgLen(n))
 }
 
-// TooBig empties the error queue of a socket. It returns the MTUs that routers have reported since the last call (RFC 1191, RFC 8201); 0 stands for a router
-// that reported none.
-func TooBig(fd uintptr) []int {
-	var all []int
+// TooBig empties the error queue of a socket. It returns what routers have reported since the last call.
+func TooBig(fd uintptr) []PacketTooBig {
+	var all []PacketTooBig
 	p, oob := make([]byte, 1), make([]byte, 512)
 	for range 1000 { // a limit; the kernel's queue holds less
 		_, n, _, _, err := unix.Recvmsg(int(fd), p, oob, unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
@@ -188,18 +187,18 @@ func TooBig(fd uintptr) []int {
 		if err != nil {
 			break
 		}
-		if mtu, ok := parseTooBig(oob[:n]); ok {
-			all = append(all, mtu)
+		if r, ok := parseTooBig(oob[:n]); ok {
+			all = append(all, r)
 		}
 	}
 	return all
 }
 
-// parseTooBig reads struct sock_extended_err (include/uapi/linux/errqueue.h).
-func parseTooBig(oob []byte) (mtu int, ok bool) {
+// parseTooBig reads struct sock_extended_err (include/uapi/linux/errqueue.h), and the address of the router that follows it.
+func parseTooBig(oob []byte) (r PacketTooBig, ok bool) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return 0, false
+		return r, false
 	}
 	for _, m := range messages {
 		isErr := m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_RECVERR ||
@@ -210,10 +209,21 @@ func parseTooBig(oob []byte) (mtu int, ok bool) {
 		errno, origin, info := binary.NativeEndian.Uint32(m.Data), m.Data[4], binary.NativeEndian.Uint32(m.Data[8:])
 		router := origin == unix.SO_EE_ORIGIN_ICMP || origin == unix.SO_EE_ORIGIN_ICMP6
 		if router && unix.Errno(errno) == unix.EMSGSIZE {
-			return int(info), true
+			return PacketTooBig{int(info), offender(m.Data[unsafe.Sizeof(unix.SockExtendedErr{}):])}, true
 		}
 	}
-	return 0, false
+	return r, false
+}
+
+// offender reads the address of a struct sockaddr_in or sockaddr_in6.
+func offender(b []byte) (a netip.Addr) {
+	switch {
+	case len(b) >= unix.SizeofSockaddrInet4 && binary.NativeEndian.Uint16(b) == unix.AF_INET:
+		a = netip.AddrFrom4([4]byte(b[4:8]))
+	case len(b) >= unix.SizeofSockaddrInet6 && binary.NativeEndian.Uint16(b) == unix.AF_INET6:
+		a = netip.AddrFrom16([16]byte(b[8:24])).Unmap()
+	}
+	return a
 }
 
 // ReadStack reads the settings of the network namespace

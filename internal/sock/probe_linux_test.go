@@ -3,6 +3,7 @@ package sock
 import (
 	"encoding/binary"
 	"net"
+	"net/netip"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -41,10 +42,14 @@ func TestHeaders(t *testing.T) {
 
 // TestTooBig reads the ICMP errors that the kernel queues (ip(7), IP_RECVERR).
 func TestTooBig(t *testing.T) {
-	message := func(level, kind int32, errno uint32, origin byte, mtu uint32) []byte {
-		b := make([]byte, unix.CmsgSpace(16))
-		putHeader(b, level, kind, 16)
+	at4 := append(binary.NativeEndian.AppendUint16(nil, unix.AF_INET), 0, 0, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+	at6 := append(append(binary.NativeEndian.AppendUint16(nil, unix.AF_INET6), make([]byte, 6)...), netip.MustParseAddr("2001:db8::1").AsSlice()...)
+	at6 = append(at6, 0, 0, 0, 0)
+	message := func(level, kind int32, errno uint32, origin byte, mtu uint32, offender ...byte) []byte {
+		b := make([]byte, unix.CmsgSpace(16+len(offender)))
+		putHeader(b, level, kind, 16+len(offender))
 		data := b[unix.CmsgLen(0):]
+		copy(data[16:], offender)
 		binary.NativeEndian.PutUint32(data, errno)
 		data[4] = origin
 		binary.NativeEndian.PutUint32(data[8:], mtu)
@@ -54,18 +59,19 @@ func TestTooBig(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		in   []byte
-		mtu  int
+		want PacketTooBig
 		ok   bool
 	}{
-		{"a router", message(unix.IPPROTO_IP, unix.IP_RECVERR, tooBig, unix.SO_EE_ORIGIN_ICMP, 1400), 1400, true},
-		{"a router of IPv6", message(unix.IPPROTO_IPV6, unix.IPV6_RECVERR, tooBig, unix.SO_EE_ORIGIN_ICMP6, 1280), 1280, true},
-		{"this host", message(unix.IPPROTO_IP, unix.IP_RECVERR, tooBig, unix.SO_EE_ORIGIN_LOCAL, 1500), 0, false},
-		{"port unreachable", message(unix.IPPROTO_IP, unix.IP_RECVERR, uint32(unix.ECONNREFUSED), unix.SO_EE_ORIGIN_ICMP, 0), 0, false},
-		{"cut", message(unix.IPPROTO_IP, unix.IP_RECVERR, tooBig, unix.SO_EE_ORIGIN_ICMP, 1400)[:20], 0, false},
-		{"nothing", nil, 0, false},
+		{"a router", message(unix.IPPROTO_IP, unix.IP_RECVERR, tooBig, unix.SO_EE_ORIGIN_ICMP, 1400, at4...), PacketTooBig{1400, netip.MustParseAddr("192.0.2.1")}, true},
+		{"a router of IPv6", message(unix.IPPROTO_IPV6, unix.IPV6_RECVERR, tooBig, unix.SO_EE_ORIGIN_ICMP6, 1280, at6...), PacketTooBig{1280, netip.MustParseAddr("2001:db8::1")}, true},
+		{"a router without an address", message(unix.IPPROTO_IP, unix.IP_RECVERR, tooBig, unix.SO_EE_ORIGIN_ICMP, 1400, at4[:4]...), PacketTooBig{MTU: 1400}, true},
+		{"this host", message(unix.IPPROTO_IP, unix.IP_RECVERR, tooBig, unix.SO_EE_ORIGIN_LOCAL, 1500), PacketTooBig{}, false},
+		{"port unreachable", message(unix.IPPROTO_IP, unix.IP_RECVERR, uint32(unix.ECONNREFUSED), unix.SO_EE_ORIGIN_ICMP, 0), PacketTooBig{}, false},
+		{"cut", message(unix.IPPROTO_IP, unix.IP_RECVERR, tooBig, unix.SO_EE_ORIGIN_ICMP, 1400)[:20], PacketTooBig{}, false},
+		{"nothing", nil, PacketTooBig{}, false},
 	} {
-		if mtu, ok := parseTooBig(tt.in); mtu != tt.mtu || ok != tt.ok {
-			t.Errorf("%s: %d, %v", tt.name, mtu, ok)
+		if r, ok := parseTooBig(tt.in); r != tt.want || ok != tt.ok {
+			t.Errorf("%s: %+v, %v", tt.name, r, ok)
 		}
 	}
 }
