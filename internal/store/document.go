@@ -73,6 +73,7 @@ type kept struct {
 	Entry
 	content
 	labels []label
+	doc    *measure.Document
 }
 
 // newKept returns a document with its entry, without an id.
@@ -84,7 +85,7 @@ func newKept(doc *measure.Document, title string) (kept, error) {
 	if err != nil {
 		return kept{}, failed("keeping a result", unfit{err})
 	}
-	k := kept{EntryOf(doc, title), c, labelsOf(doc)}
+	k := kept{EntryOf(doc, title), c, labelsOf(doc), doc}
 	k.Bytes, k.KeptAt = int64(len(c.text)), time.Now().UTC()
 	return k, nil
 }

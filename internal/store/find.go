@@ -1,5 +1,3 @@
-//go:build linux || darwin || freebsd || windows
-
 package store
 
 import (
@@ -8,12 +6,13 @@ import (
 	"database/sql"
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 )
 
 // Find implements Store.
-func (s *database) Find(ctx context.Context, f Filter) (found []Entry, more bool, err error) {
-	err = s.read(ctx, "searching in", func(ctx context.Context) error {
+func (s *Results) Find(ctx context.Context, f Filter) (found []Entry, more bool, err error) {
+	err = s.Engine.Read(ctx, "searching in", func(ctx context.Context) error {
 		found, err = s.find(ctx, f)
 		return err
 	})
@@ -27,12 +26,12 @@ func (s *database) Find(ctx context.Context, f Filter) (found []Entry, more bool
 }
 
 // find returns one entry more than the filter's limit, where there is one.
-func (s *database) find(ctx context.Context, f Filter) ([]Entry, error) {
-	q := f.query()
+func (s *Results) find(ctx context.Context, f Filter) ([]Entry, error) {
+	q := f.query(s.Dialect)
 	if err := s.after(ctx, &q, f.Before); err != nil {
 		return nil, err
 	}
-	rows, err := s.db.QueryContext(ctx, q.sql(f.limit()), q.args...)
+	rows, err := s.DB.QueryContext(ctx, q.sql(f.limit()), q.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -56,14 +55,15 @@ func (f Filter) limit() int {
 	return cmp.Or(f.Limit, DefaultLimit)
 }
 
-// query holds SQL conditions, with the values for their question marks.
+// query holds SQL conditions, with the values for their parameters.
 type query struct {
 	conditions []string
 	args       []any
 }
 
+// and adds a condition, with a question mark for each value.
 func (q *query) and(condition string, args ...any) {
-	q.conditions = append(q.conditions, condition)
+	q.conditions = append(q.conditions, numbered(condition, len(q.args)))
 	q.args = append(q.args, args...)
 }
 
@@ -75,13 +75,23 @@ func (q *query) sql(limit int) string {
 		text += " WHERE " + strings.Join(q.conditions, " AND ")
 	}
 	q.args = append(q.args, int64(limit)+1)
-	return text + " ORDER BY started DESC, id DESC LIMIT ?"
+	return text + numbered(" ORDER BY started DESC, id DESC LIMIT ?", len(q.args)-1)
+}
+
+// numbered replaces the question marks of a statement by $1, $2 and so on, which all databases understand; before are in front of it.
+func numbered(statement string, before int) string {
+	parts := strings.Split(statement, "?")
+	var b strings.Builder
+	for i, part := range parts[:len(parts)-1] {
+		b.WriteString(part + "$" + strconv.Itoa(before+i+1))
+	}
+	return b.String() + parts[len(parts)-1]
 }
 
 // query returns a filter as SQL, without its page.
-func (f Filter) query() (q query) {
+func (f Filter) query(d Dialect) (q query) {
 	marked := func(kind, value string) {
-		q.and("n IN (SELECT result FROM marks WHERE kind = ? AND value = ?)", kind, value)
+		q.and(d.Marked, kind, value)
 	}
 	for _, h := range f.Hosts {
 		marked(hostMark, h)
@@ -118,19 +128,19 @@ func (f Filter) query() (q query) {
 		q.and("id >= ? AND id < ?", f.Prefix, f.Prefix+"~") // which sorts after all characters of an id
 	}
 	if f.Text != "" {
-		q.and("instr(words, ?) > 0", strings.ToLower(f.Text))
+		q.and(d.Contains, strings.ToLower(f.Text))
 	}
 	return q
 }
 
 // after selects what follows an id in the order. A deleted id still gives the second
 // that it began in.
-func (s *database) after(ctx context.Context, q *query, id string) error {
+func (s *Results) after(ctx context.Context, q *query, id string) error {
 	if id == "" {
 		return nil
 	}
 	var started string
-	err := s.db.QueryRowContext(ctx, "SELECT started FROM results WHERE id = ?", id).Scan(&started)
+	err := s.DB.QueryRowContext(ctx, "SELECT started FROM results WHERE id = $1", id).Scan(&started)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		q.and("id < ?", id)

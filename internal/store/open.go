@@ -51,13 +51,11 @@ func open(path string, o Options) (*database, error) {
 		return nil, err
 	}
 	s := &database{path: path, readOnly: o.ReadOnly, isThere: isThere, patience: cmp.Or(o.Patience, patience), readTime: readTime, writing: make(chan struct{}, 1)}
-	if s.zip, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)); err != nil {
-		return nil, err
-	}
 	if s.zipPack, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithEncoderDictRaw(packDictionary, []byte(vocabulary))); err != nil {
 		return nil, err
 	}
-	if s.unzip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxDocument), zstd.WithDecoderDictRaw(packDictionary, []byte(vocabulary))); err != nil {
+	s.Engine, s.Dialect = s, dialect()
+	if err = s.Prepare(zstd.WithDecoderDictRaw(packDictionary, []byte(vocabulary))); err != nil {
 		return nil, err
 	}
 	switch err = s.glance(); {
@@ -68,7 +66,7 @@ func open(path string, o Options) (*database, error) {
 		err = s.connect("rwc")
 	}
 	if err != nil && o.ReadOnly && unwritable(err) && !logged(path) {
-		s.db.Close()
+		s.DB.Close()
 		err = s.connect("ro&immutable=1") // no process writes to it, so it is read without locks
 	}
 	if err != nil {
@@ -105,23 +103,24 @@ func logged(path string) bool {
 
 // connect opens the database and migrates it to this version. Mode is SQLite's.
 func (s *database) connect(mode string) (err error) {
-	if s.db, err = sql.Open("sqlite", source(s.path)+"&mode="+mode); err != nil {
+	if s.DB, err = sql.Open("sqlite", source(s.path)+"&mode="+mode); err != nil {
 		return err
 	}
-	s.db.SetMaxOpenConns(connections)
+	s.db = s.DB
+	s.DB.SetMaxOpenConns(connections)
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
 	return patiently(ctx, func() error {
 		version, err := s.readVersion(ctx)
 		if err == nil && version > 0 {
-			err = checkTables(ctx, s.db, version)
+			err = checkTables(ctx, s.DB, version)
 		}
 		if err == nil && version == 0 && !s.isThere {
 			err = os.Chmod(s.path, 0o600) // before it has any content
 		}
 		s.version = version
 		if err == nil && version < len(steps) && (version == 0 || !s.readOnly) {
-			err = migrate(ctx, s.db, steps)
+			err = migrate(ctx, s.DB, steps)
 			s.version = len(steps)
 		}
 		if err == nil && !s.readOnly {
@@ -194,7 +193,7 @@ func (h head) foreign() bool {
 
 // readVersion returns the version of the store in the file; 0 where it is empty.
 func (s *database) readVersion(ctx context.Context) (int, error) {
-	h, err := headOf(ctx, s.db)
+	h, err := headOf(ctx, s.DB)
 	switch {
 	case err != nil:
 		return 0, err
@@ -220,11 +219,11 @@ func (s *database) journal(ctx context.Context, shared bool) error {
 	if shared {
 		wanted = "delete"
 	}
-	err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&have)
+	err := s.DB.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&have)
 	if err != nil || have == wanted {
 		return err
 	}
-	if err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode="+wanted).Scan(&have); err != nil {
+	if err := s.DB.QueryRowContext(ctx, "PRAGMA journal_mode="+wanted).Scan(&have); err != nil {
 		return err
 	}
 	if shared && have != wanted {
