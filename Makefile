@@ -26,7 +26,7 @@ SYSTEMS     := linux freebsd windows
 # The race detector needs cgo; without a C compiler test-all runs without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Packages that start nothing beside themselves (arch_test.go): no race can be in them.
-SEQUENTIAL  := . docs bench interop truth internal/cause/... internal/compare internal/doc/... internal/iperfdoc internal/measure \
+SEQUENTIAL  := . docs bench internal/access interop truth internal/cause/... internal/compare internal/doc/... internal/iperfdoc internal/measure \
 	internal/nets internal/place internal/plan/... internal/published internal/report/... internal/runs internal/stat/... \
 	internal/capture internal/capture/frame internal/capture/pcapfile internal/capture/trace internal/host/pcie internal/transfer/stage \
 	internal/watch/judge internal/watch/record internal/watch/schedule
