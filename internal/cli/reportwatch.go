@@ -12,6 +12,7 @@ import (
 	"thru/internal/library"
 	"thru/internal/report"
 	"thru/internal/store"
+	"thru/internal/unit"
 	"thru/internal/watch/record"
 )
 
@@ -32,7 +33,7 @@ func (c *reportCmd) period(ctx context.Context, e *env) error {
 		}
 	}
 	var err error
-	if p, err = c.days(ctx, time.Now()); err != nil {
+	if p, err = c.days(ctx, e, time.Now()); err != nil {
 		return err
 	}
 	if err := e.writeForms(files); err != nil {
@@ -51,7 +52,7 @@ func (c *reportCmd) period(ctx context.Context, e *env) error {
 }
 
 // days reads the stored days of the pairs.
-func (c *reportCmd) days(ctx context.Context, now time.Time) (p record.Period, err error) {
+func (c *reportCmd) days(ctx context.Context, e *env, now time.Time) (p record.Period, err error) {
 	when, err := library.ReadSpan(c.Watch, now)
 	if err != nil {
 		return p, err
@@ -61,15 +62,15 @@ func (c *reportCmd) days(ctx context.Context, now time.Time) (p record.Period, e
 		return p, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	var days []record.Summary
-	for d, err := range s.Days(ctx, store.SampleFilter{From: when.Since, To: when.Until}) {
-		if err != nil {
-			return p, err
-		}
-		if len(c.Results) == 0 || slices.Contains(c.Results, d.From) || slices.Contains(c.Results, d.To) {
-			days = append(days, d)
-		}
+	all, err := s.Days(ctx, store.SampleFilter{From: when.Since, To: when.Until})
+	if errors.Is(err, store.ErrDamaged) {
+		e.Line("warning: days are missing: " + fault.WithHint(err))
+	} else if err != nil {
+		return p, err
 	}
+	days := unit.Filtered(all, func(d record.Summary) bool {
+		return len(c.Results) == 0 || slices.Contains(c.Results, d.From) || slices.Contains(c.Results, d.To)
+	})
 	if len(days) == 0 {
 		return p, fault.Failf("a watch stores each day when it is over; thru report --watch this-month", "no stored day of a watch began in %s", fault.Short(c.Watch))
 	}

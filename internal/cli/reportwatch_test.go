@@ -36,7 +36,7 @@ func TestWatchedDays(t *testing.T) {
 	}{{"2026-10", nil, 2, 2}, {"2026-11-01", nil, 2, 1}, {"2026-10", []string{"b"}, 1, 2}, {"2026-10-30..", []string{"a"}, 2, 3}, {"2026-12", nil, 0, 0}, {"2026-10", []string{"x"}, 0, 0}} {
 		cmd := reportCmd{Watch: c.when, Results: c.names}
 		cmd.Store = file
-		p, err := cmd.days(t.Context(), midnight.AddDate(0, 1, 0))
+		p, err := cmd.days(t.Context(), &env{}, midnight.AddDate(0, 1, 0))
 		if len(p.Pairs) != c.pairs || (err != nil) != (c.pairs == 0) {
 			t.Fatalf("%s %v: %d pairs, %v", c.when, c.names, len(p.Pairs), err)
 		}

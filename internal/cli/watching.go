@@ -45,7 +45,7 @@ func openWatching(ctx context.Context, view *watchView, what toWatch, folder str
 	}
 	x.id, x.closing = state.Watch, append(x.closing, state.unlock)
 	view.metrics, view.errors = metrics.NewSet(), map[record.Pair]string{}
-	if view.log, err = view.archive.WatchLog(state.name()); err != nil {
+	if view.log, err = view.archive.WatchLog(); err != nil {
 		return nil, err
 	}
 	x.closing = append(x.closing, func() {

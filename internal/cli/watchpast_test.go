@@ -20,7 +20,7 @@ func TestPastDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.db")
 	pair := record.Pair{From: "a", To: "b"}
 	archive := library.Archive{Path: path}
-	log, err := archive.WatchLog("x")
+	log, err := archive.WatchLog()
 	if err != nil {
 		t.Fatal(err)
 	}

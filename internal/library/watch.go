@@ -15,7 +15,7 @@ import (
 const (
 	keepSamples = 14 * 24 * time.Hour
 	keepHours   = 5 * 365 * 24 * time.Hour
-	pruneEvery  = 6 * time.Hour
+	pruneEvery  = time.Minute
 )
 
 // keepTime bounds how long a watch waits for its store: meanwhile it measures nothing.
@@ -27,23 +27,22 @@ const mostLate = 72_000
 // WatchLog is the store of a watch, open as long as it runs. Its methods may run at the same time.
 type WatchLog struct {
 	store store.Store // nil: nothing is stored
-	name  string
 
 	mu     sync.Mutex
 	late   []record.Sample // not stored yet
 	pruned time.Time
 }
 
-// WatchLog opens the store for the watch of a name, such as its plan's. With Off nothing is stored.
-func (a Archive) WatchLog(name string) (*WatchLog, error) {
+// WatchLog opens the store for a watch. With Off nothing is stored.
+func (a Archive) WatchLog() (*WatchLog, error) {
 	if a.Off {
-		return &WatchLog{name: name}, nil
+		return new(WatchLog), nil
 	}
 	s, err := a.Open(store.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return &WatchLog{store: s, name: name}, nil
+	return &WatchLog{store: s}, nil
 }
 
 // within calls do with a store and a time limit.
@@ -94,20 +93,6 @@ func (l *WatchLog) Past(ctx context.Context, f store.SampleFilter) iter.Seq2[rec
 		return func(func(record.Sample, error) bool) {}
 	}
 	return l.store.Samples(ctx, f)
-}
-
-// State returns what the last run has stored with SetState; nil: nothing.
-func (l *WatchLog) State() (state []byte, err error) {
-	err = l.within(func(ctx context.Context) error {
-		state, err = l.store.WatchState(ctx, l.name)
-		return err
-	})
-	return state, err
-}
-
-// SetState stores what the next run goes on with.
-func (l *WatchLog) SetState(state []byte) error {
-	return l.within(func(ctx context.Context) error { return l.store.PutWatchState(ctx, l.name, state) })
 }
 
 // Close stores what waits, and closes the store.

@@ -17,7 +17,6 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/store"
-	"thru/internal/watch/record"
 )
 
 // limit bounds each step of a test; no test asserts speed.
@@ -30,7 +29,7 @@ type contract struct {
 	Open  func(t *testing.T) store.Store
 	Again func(t *testing.T) store.Store
 	// Hours returns the stored summaries, in order.
-	Hours func(testing.TB, store.Store) []record.Hour
+	Hours func(testing.TB, store.Store) []store.Hour
 }
 
 // run tests the contract that every store must fulfil.
@@ -53,7 +52,6 @@ func (x contract) run(t *testing.T) {
 	t.Run("samples again", x.samplesAgain)
 	t.Run("samples pruned", x.samplesPruned)
 	t.Run("unfit samples", x.unfitSamples)
-	t.Run("state of a watch", x.watchState)
 	t.Run("export and import", x.exported)
 	t.Run("hostile lines", x.hostileLines)
 }

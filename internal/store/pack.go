@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
+	"thru/internal/stat"
 	"thru/internal/watch/record"
 )
 
@@ -88,6 +90,12 @@ func (p pack) samples(of series) ([]record.Sample, error) {
 	if len(p.Length) != n || len(p.Which) != n {
 		return nil, errColumns
 	}
+	rests := make([]record.Sample, len(p.Rest))
+	for i, text := range p.Rest {
+		if err := json.Unmarshal(text, &rests[i]); err != nil {
+			return nil, err
+		}
+	}
 	all := make([]record.Sample, n)
 	begin, length := sums(sums(p.Begin)), sums(p.Length)
 	for i, place := range p.Which {
@@ -95,9 +103,7 @@ func (p pack) samples(of series) ([]record.Sample, error) {
 			return nil, errColumns
 		}
 		x := &all[i]
-		if err := json.Unmarshal(p.Rest[place], x); err != nil {
-			return nil, err
-		}
+		*x = rests[place]
 		x.Pair, x.Layer, x.Begin, x.Seconds = of.Pair, of.Layer, time.UnixMilli(begin[i]).UTC(), float64(length[i])/1000
 		x.ID = record.SampleID(x.Pair, x.Layer, x.Begin)
 	}
@@ -200,29 +206,30 @@ func sums(differences []int64) []int64 {
 	return all
 }
 
-// Parts of a metric in an hour, which is packed as a sample, and what stands for its turns by state.
+// Parts of a metric in the summary of an hour, which is packed as a sample, and what stands for its turns by state.
 const (
-	countPart  = "count"
-	minPart    = "min"
-	medianPart = "median"
-	meanPart   = "mean"
-	maxPart    = "max"
-	turnsOf    = "turns:"
+	countPart = "count"
+	meanPart  = "mean"
+	turnsOf   = "turns:"
 )
 
-// asSample returns an hour in the form in which it is packed.
-func asSample(h record.Hour) record.Sample {
-	x := record.Sample{Pair: h.Pair, Layer: h.Layer, Begin: h.Begin, Values: map[record.Metric]float64{}}
-	set := func(name, part string, v float64) { x.Values[record.Metric(name+" "+part)] = v }
-	for state, n := range h.Turns {
-		set(turnsOf+string(state), countPart, float64(n))
+// sumOf returns the summary of the samples of an hour: turns by state, and parts of each metric.
+func sumOf(samples []record.Sample) record.Sample {
+	first := samples[0]
+	sum := record.Sample{Pair: first.Pair, Layer: first.Layer, Begin: first.Begin.Truncate(time.Hour), Values: map[record.Metric]float64{}}
+	values := map[record.Metric][]float64{}
+	for _, x := range samples {
+		sum.Values[record.Metric(turnsOf+string(x.State)+" "+countPart)]++
+		for m, v := range x.Values {
+			values[m] = append(values[m], v)
+		}
 	}
-	for m, r := range h.Values {
-		set(string(m), countPart, float64(r.Count))
-		set(string(m), minPart, r.Min)
-		set(string(m), medianPart, r.Median)
-		set(string(m), meanPart, r.Mean)
-		set(string(m), maxPart, r.Max)
+	for m, all := range values {
+		slices.Sort(all)
+		n := len(all)
+		for part, v := range map[string]float64{countPart: float64(n), "min": all[0], "median": (all[(n-1)/2] + all[n/2]) / 2, meanPart: stat.Mean(all), "max": all[n-1]} {
+			sum.Values[m+record.Metric(" "+part)] = v
+		}
 	}
-	return x
+	return sum
 }

@@ -9,112 +9,103 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"math"
+	"slices"
 	"time"
 
 	"thru/internal/watch/record"
 )
 
-// late is how long after its end an hour is packed, for samples that come late. Later ones cost a new pack.
-const late = 5 * time.Minute
+// mostPruned bounds the packs of one PruneSamples, so that it takes a second at most; the next one goes on.
+const mostPruned = 1000
 
-// hourOf and dayOf count from 1970.
+// hourOf counts from 1970.
 func hourOf(t time.Time) int64 { return t.Unix() / 3600 }
-func dayOf(t time.Time) int64  { return t.Unix() / 86400 }
 
-// shift makes room for a series in a key: hour<<shift + series.
+// shift makes room for a series in a key: hour<<shift + series, day<<shift + series.
 const shift = 32
+
+// querier is a database or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// eachRow calls take for each row.
+func eachRow(ctx context.Context, q querier, take func(*sql.Rows) error, text string, args ...any) error {
+	rows, err := q.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := take(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// column returns the numbers of a column.
+func column(ctx context.Context, q querier, text string, args ...any) (all []int64, err error) {
+	err = eachRow(ctx, q, func(r *sql.Rows) error {
+		var n int64
+		err := r.Scan(&n)
+		all = append(all, n)
+		return err
+	}, text, args...)
+	return all, err
+}
 
 // PutSamples implements Watches.
 func (s *database) PutSamples(ctx context.Context, samples []record.Sample) error {
-	var fit []record.Sample
+	type hour struct {
+		series
+		n int64
+	}
+	hours := map[hour][]record.Sample{}
 	var troubles []error
-	var newest time.Time
 	for _, x := range samples {
 		x, err := stored(x)
 		if err != nil {
 			troubles = append(troubles, failed("keeping a sample", unfit{err}))
 			continue
 		}
-		fit = append(fit, x)
-		if x.Begin.After(newest) {
-			newest = x.Begin
-		}
+		at := hour{series{x.Pair, x.Layer}, hourOf(x.Begin)}
+		hours[at] = append(hours[at], x)
 	}
-	if len(fit) == 0 {
-		return partly(troubles)
-	}
-	if now := time.Now(); newest.After(now) {
-		newest = now // the clock of a host may be wrong
-	}
-	open, due := hourOf(newest.Add(-late)), false
-	err := s.write(ctx, "keeping samples in", func(tx *sql.Tx) error {
-		if err := s.insertSamples(ctx, tx, fit); err != nil {
-			return err
-		}
-		return tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM samples WHERE hour < ?)", open).Scan(&due)
-	})
-	if err != nil {
-		return err
-	}
-	if due { // in another transaction: trouble with other hours does not keep new samples out
+	if len(hours) > 0 {
 		var damage error
-		err := s.write(ctx, "packing samples in", func(tx *sql.Tx) (err error) {
-			damage, err = s.packHours(ctx, tx, open)
-			return err
+		err := s.write(ctx, "keeping samples in", func(tx *sql.Tx) error {
+			damage = nil
+			for at, some := range hours {
+				n, err := numberOf(ctx, tx, at.series)
+				if err == nil {
+					err = s.addTo(ctx, tx, "packs", at.n<<shift+n, at.series, some)
+				}
+				if err != nil && !errors.Is(err, ErrDamaged) {
+					return err
+				}
+				damage = cmp.Or(damage, err)
+			}
+			return nil
 		})
-		if err = cmp.Or(err, explain("packing samples in", s.path, damage)); err != nil {
-			troubles = append(troubles, err)
+		if err != nil {
+			return err
+		}
+		if damage != nil {
+			troubles = append(troubles, explain("keeping samples in", s.path, damage))
 		}
 	}
-	return partly(troubles)
-}
-
-// partly returns the error of troubles beside which all samples were stored.
-func partly(troubles []error) error {
 	if len(troubles) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", errors.Join(troubles...), ErrPartly)
 }
 
-func (s *database) insertSamples(ctx context.Context, tx *sql.Tx, samples []record.Sample) error {
-	add, err := tx.PrepareContext(ctx, "INSERT OR IGNORE INTO samples (hour, series, begin_ms, zstd) VALUES (?, ?, ?, ?)")
-	if err != nil {
-		return err
-	}
-	defer add.Close()
-	of, err := s.named(ctx, tx, SampleFilter{})
-	if err != nil {
-		return err
-	}
-	numbers := make(map[series]int64, len(of.of))
-	for n, x := range of.of {
-		numbers[x] = n
-	}
-	for _, x := range samples {
-		key := series{x.Pair, x.Layer}
-		n, known := numbers[key]
-		if !known {
-			if n, err = numberOf(ctx, tx, key); err != nil {
-				return err
-			}
-			numbers[key] = n
-		}
-		zipped, err := s.pack(x)
-		if err == nil {
-			_, err = add.ExecContext(ctx, hourOf(x.Begin), n, x.Begin.UnixMilli(), zipped)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // numberOf returns the number of a series, which may be new.
 func numberOf(ctx context.Context, tx *sql.Tx, of series) (n int64, err error) {
-	const known = "SELECT n FROM series WHERE source = ? AND target = ? AND layer = ?"
-	err = tx.QueryRowContext(ctx, known, of.From, of.To, string(of.Layer)).Scan(&n)
+	err = tx.QueryRowContext(ctx, "SELECT n FROM series WHERE source = ? AND target = ? AND layer = ?", of.From, of.To, string(of.Layer)).Scan(&n)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return n, err
 	}
@@ -125,94 +116,121 @@ func numberOf(ctx context.Context, tx *sql.Tx, of series) (n int64, err error) {
 	return r.LastInsertId()
 }
 
-// packHours packs the samples of all hours before one, and sums them up. It passes over what cannot be read, which the damage names.
-func (s *database) packHours(ctx context.Context, tx *sql.Tx, before int64) (damage, err error) {
-	of, err := s.named(ctx, tx, SampleFilter{})
-	if err != nil {
-		return nil, err
-	}
-	hours, err := column(ctx, tx, "SELECT DISTINCT hour FROM samples WHERE hour < ? ORDER BY 1", before)
-	if err != nil {
-		return nil, err
-	}
-	for _, hour := range hours {
-		due, err := column(ctx, tx, "SELECT DISTINCT series FROM samples WHERE hour = ?", hour)
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range due {
-			err := s.packHour(ctx, tx, hour, n, of.of[n])
-			if err != nil && !errors.Is(err, ErrDamaged) {
-				return nil, err
-			}
-			damage = cmp.Or(damage, err)
-		}
-	}
-	_, err = tx.ExecContext(ctx, "DELETE FROM samples WHERE hour < ?", before)
-	return damage, err
-}
-
-// packHour adds samples to the pack of an hour. The summary of an hour whose pack was removed, or is damaged, is final. With ErrDamaged it has
-// packed what can be read.
-func (s *database) packHour(ctx context.Context, tx *sql.Tx, hour, n int64, of series) error {
-	all, packed, damage := s.hour(ctx, tx, hour, names{map[int64]series{n: of}, only([]int64{n})})
-	if damage != nil && !errors.Is(damage, ErrDamaged) || len(all) == 0 {
-		return damage
-	}
-	day := hour / 24
-	sums, err := s.packed(ctx, tx, "hours", day<<shift+n, of)
-	if err != nil && !errors.Is(err, ErrDamaged) {
-		return err
-	}
-	damage = cmp.Or(damage, err)
-	sum, before := asSample(record.SumUp(all)), -1
-	for i, x := range sums {
-		if x.Begin.Equal(sum.Begin) {
-			before = i
-		}
-	}
-	switch {
-	case before < 0:
-		sums = inOrder(append(sums, sum))
-	case !packed:
-		return damage
-	default:
-		sums[before] = sum
-	}
-	if err := s.putPack(ctx, tx, "packs", hour<<shift+n, n, all); err != nil {
-		return err
-	}
-	return cmp.Or(s.putPack(ctx, tx, "hours", day<<shift+n, n, sums), damage)
-}
-
-// packed returns the samples of a pack; none where there is none.
-func (s *database) packed(ctx context.Context, q querier, table string, key int64, of series) ([]record.Sample, error) {
+// addTo adds samples to the pack with a key, but those that it has. A damaged pack is lost: with ErrDamaged it has only the new ones.
+func (s *database) addTo(ctx context.Context, tx *sql.Tx, table string, key int64, of series, some []record.Sample) error {
+	var old []record.Sample
 	var zipped []byte
-	err := q.QueryRowContext(ctx, "SELECT zstd FROM "+table+" WHERE n = ?", key).Scan(&zipped)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	err := tx.QueryRowContext(ctx, "SELECT zstd FROM "+table+" WHERE n = ?", key).Scan(&zipped)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.unpack(zipped, of)
-}
-
-func (s *database) putPack(ctx context.Context, tx *sql.Tx, table string, key, n int64, samples []record.Sample) error {
-	zipped, err := s.pack(samples...)
+	var damage error
 	if err == nil {
-		_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO "+table+" (n, series, zstd) VALUES (?, ?, ?)", key, n, zipped)
+		old, damage = s.unpack(zipped, of)
 	}
-	return err
-}
-
-func (s *database) pack(samples ...record.Sample) ([]byte, error) {
-	p, err := newPack(samples)
+	all := inOrder(append(old, some...))
+	if damage == nil && len(all) == len(old) {
+		return nil
+	}
+	p, err := newPack(all)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	text, err := json.Marshal(p)
-	return s.zipPack.EncodeAll(text, nil), err
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO "+table+" (n, series, zstd) VALUES (?, ?, ?)", key, key&(1<<shift-1), s.zipPack.EncodeAll(text, nil))
+	return cmp.Or(err, damage)
+}
+
+// unpack returns the samples of a pack, which may be of foreign origin.
+func (s *database) unpack(zipped []byte, of series) (all []record.Sample, err error) {
+	var p pack
+	if err = s.decode(zipped, &p); err == nil {
+		all, err = p.samples(of)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return all, nil
+}
+
+// decode reads compressed JSON.
+func (s *database) decode(zipped []byte, to any) error {
+	text, err := s.unzip.DecodeAll(zipped, nil)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, to)
+}
+
+// inOrder sorts samples by time, and keeps the first of those that are one.
+func inOrder(all []record.Sample) []record.Sample {
+	compare := func(a, b record.Sample) int {
+		return cmp.Or(a.Begin.Compare(b.Begin), a.Pair.Compare(b.Pair), cmp.Compare(a.Layer, b.Layer))
+	}
+	slices.SortStableFunc(all, compare)
+	return slices.CompactFunc(all, func(a, b record.Sample) bool { return compare(a, b) == 0 })
+}
+
+// ofSeries selects the series of a filter.
+const ofSeries = " ?1 IN ('', source) AND ?2 IN ('', target) AND ?3 IN ('', layer)"
+
+// ofHours selects their packs from one key to another. The index has no samples in it, so it is quick to search.
+const ofHours = " FROM series AS s CROSS JOIN packs AS p INDEXED BY packs_by_series ON p.series = s.n WHERE p.n >= ?4 AND p.n < ?5 AND" + ofSeries
+
+// Samples implements Watches.
+func (s *database) Samples(ctx context.Context, f SampleFilter) iter.Seq2[record.Sample, error] {
+	return func(yield func(record.Sample, error) bool) {
+		if s.version < watchVersion {
+			return
+		}
+		from, to := max(0, hourOf(f.From)), int64(math.MaxInt32)
+		if !f.To.IsZero() {
+			to = hourOf(f.To) + 1
+		}
+		var hours []int64
+		err := s.read(ctx, "searching in", func(ctx context.Context) (err error) {
+			hours, err = column(ctx, s.db, "SELECT DISTINCT p.n >> 32"+ofHours+" ORDER BY 1", f.Pair.From, f.Pair.To, string(f.Layer), from<<shift, to<<shift)
+			return err
+		})
+		if err != nil {
+			yield(record.Sample{}, err)
+			return
+		}
+		for _, hour := range hours { // one after the other, so that no lock is held between them
+			var all []record.Sample
+			err := s.read(ctx, "reading samples in", func(ctx context.Context) (err error) {
+				all, err = s.hour(ctx, f, hour)
+				return err
+			})
+			if err != nil && (!yield(record.Sample{}, err) || !errors.Is(err, ErrDamaged)) {
+				return
+			}
+			for _, x := range all {
+				if f.within(x.Begin) && !yield(x, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// hour returns the samples of an hour. With ErrDamaged it returns those that can be read.
+func (s *database) hour(ctx context.Context, f SampleFilter, hour int64) (all []record.Sample, err error) {
+	var damage error
+	err = eachRow(ctx, s.db, func(r *sql.Rows) error {
+		var of series
+		var zipped []byte
+		if err := r.Scan(&of.From, &of.To, &of.Layer, &zipped); err != nil {
+			return err
+		}
+		some, err := s.unpack(zipped, of)
+		all, damage = append(all, some...), cmp.Or(damage, err)
+		return nil
+	}, "SELECT source, target, layer, zstd"+ofHours, f.Pair.From, f.Pair.To, string(f.Layer), hour<<shift, (hour+1)<<shift)
+	return inOrder(all), cmp.Or(err, damage)
 }
 
 // PruneSamples implements Watches.
@@ -220,11 +238,7 @@ func (s *database) PruneSamples(ctx context.Context, now time.Time, raw, hours t
 	var damage error
 	err := s.write(ctx, "pruning samples in", func(tx *sql.Tx) (err error) {
 		if raw > 0 {
-			before := hourOf(now.Add(-raw))
-			if damage, err = s.packHours(ctx, tx, before); err != nil { // so that they are summed up
-				return err
-			}
-			if _, err := tx.ExecContext(ctx, "DELETE FROM packs WHERE n < ?", before<<shift); err != nil {
+			if damage, err = s.sumUp(ctx, tx, hourOf(now.Add(-raw))<<shift); err != nil {
 				return err
 			}
 		}
@@ -232,13 +246,42 @@ func (s *database) PruneSamples(ctx context.Context, now time.Time, raw, hours t
 			return nil
 		}
 		end := now.Add(-hours)
-		if _, err := tx.ExecContext(ctx, "DELETE FROM hours WHERE n < ?", dayOf(end)<<shift); err != nil {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM hours WHERE n < ?", hourOf(end)/24<<shift); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "DELETE FROM days WHERE begin_ms < ?", end.UnixMilli())
 		return err
 	})
 	return cmp.Or(err, explain("pruning samples in", s.path, damage))
+}
+
+// sumUp puts summaries in place of the oldest packs below a key. It passes over what cannot be read, which the damage names.
+func (s *database) sumUp(ctx context.Context, tx *sql.Tx, before int64) (damage, err error) {
+	keys, err := column(ctx, tx, "SELECT n FROM packs WHERE n < ? ORDER BY n LIMIT ?", before, mostPruned)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		var of series
+		var zipped []byte
+		err := tx.QueryRowContext(ctx, "SELECT source, target, layer, zstd FROM packs AS p JOIN series AS s ON s.n = p.series WHERE p.n = ?", key).Scan(&of.From, &of.To, &of.Layer, &zipped)
+		if err != nil {
+			return nil, err
+		}
+		all, broken := s.unpack(zipped, of)
+		if len(all) > 0 {
+			number := key & (1<<shift - 1)
+			broken = s.addTo(ctx, tx, "hours", hourOf(all[0].Begin)/24<<shift+number, of, []record.Sample{sumOf(all)})
+		}
+		if broken != nil && !errors.Is(broken, ErrDamaged) {
+			return nil, broken
+		}
+		damage = cmp.Or(damage, broken)
+		if _, err := tx.ExecContext(ctx, "DELETE FROM packs WHERE n = ?", key); err != nil {
+			return nil, err
+		}
+	}
+	return damage, nil
 }
 
 // PutDay implements Watches.
@@ -257,10 +300,31 @@ func (s *database) PutDay(ctx context.Context, day record.Summary) error {
 	})
 }
 
-// PutWatchState implements Watches.
-func (s *database) PutWatchState(ctx context.Context, watch string, state []byte) error {
-	return s.write(ctx, "keeping the state of a watch in", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO watches (name, zstd) VALUES (?, ?)", watch, s.zip.EncodeAll(state, nil))
-		return err
+// Days implements Watches.
+func (s *database) Days(ctx context.Context, f SampleFilter) (all []record.Summary, err error) {
+	if s.version < watchVersion {
+		return nil, nil
+	}
+	from, to := f.From.UnixMilli(), int64(math.MaxInt64)
+	if !f.To.IsZero() {
+		to = f.To.UnixMilli()
+	}
+	var damage error
+	err = s.read(ctx, "reading days in", func(ctx context.Context) error {
+		all, damage = nil, nil
+		return eachRow(ctx, s.db, func(r *sql.Rows) error {
+			var zipped []byte
+			if err := r.Scan(&zipped); err != nil {
+				return err
+			}
+			var day record.Summary
+			if err := s.decode(zipped, &day); err != nil {
+				damage = fmt.Errorf("%w: %w", ErrDamaged, err)
+				return nil
+			}
+			all = append(all, day)
+			return nil
+		}, "SELECT zstd FROM days JOIN series AS s ON s.n = series WHERE begin_ms >= ?4 AND begin_ms < ?5 AND"+ofSeries+" ORDER BY begin_ms, s.n", f.Pair.From, f.Pair.To, "", from, to)
 	})
+	return all, cmp.Or(err, explain("reading days in", s.path, damage))
 }

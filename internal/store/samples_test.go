@@ -66,14 +66,14 @@ func TestPruneBesideSamples(t *testing.T) {
 		putMinutes(t, s, p, 0, 10)
 	}
 	for i := range 20 { // the index has the names too
-		if err := s.PutWatchState(within(t), noise(i, 5_000), []byte(noise(1, 50_000))); err != nil {
-			t.Fatal(err)
-		}
+		x := sampled(1, i)[0]
+		x.From, x.Error = noise(i, 5_000), noise(i, 50_000)
+		putSamples(t, s, x)
 	}
 	if n, err := s.Prune(within(t), store.Retention{Bytes: results.Bytes + 10_000}); n != 0 || err != nil {
 		t.Errorf("%d results are removed for the size of samples, %v", n, err)
 	}
-	if got := samples(t, s, store.SampleFilter{Layer: record.Probe}); len(got) != 400 {
+	if got := samples(t, s, store.SampleFilter{Layer: record.Probe}); len(got) != 420 {
 		t.Errorf("%d samples are left", len(got))
 	}
 }
@@ -102,34 +102,31 @@ func TestDamagedPack(t *testing.T) {
 		t.Error("later hours have no samples")
 	}
 	late := sampled(1, 5)[0]
-	late.Begin = late.Begin.Add(time.Second)
 	if err := s.PutSamples(within(t), append(sampled(1, 200), late)); !errors.Is(err, store.ErrPartly) || fault.Hint(err) == "" {
 		t.Errorf("a late sample of that hour: %v", err)
 	}
-	if got := samples(t, s, store.SampleFilter{Layer: record.Probe, From: midnight().Add(200 * time.Minute)}); len(got) != 1 {
-		t.Errorf("a sample beside it: %v", got)
+	if got := samples(t, s, store.SampleFilter{Layer: record.Probe, To: midnight().Add(time.Hour)}); len(got) != 1 {
+		t.Errorf("the damaged hour has %d samples", len(got))
 	}
-	begins := func() (all []time.Time) {
-		for _, h := range store.Hours(t, s) {
-			if h.Layer == record.Probe {
-				all = append(all, h.Begin)
-			}
-		}
-		return all
+	putMinutes(t, s, 1, 201, 430)
+	damage := func(table string) {
+		execute(t, raw(t, path), "UPDATE "+table+" SET zstd = x'00112233' WHERE n = (SELECT min(n) FROM "+table+")")
 	}
-	putMinutes(t, s, 1, 201, 310)
-	if got := begins(); len(got) != 5 {
-		t.Errorf("hours after the damage: %v", got)
+	prune := func(age time.Duration) error {
+		return s.PruneSamples(within(t), midnight().Add(8*time.Hour), age, 0)
 	}
-	execute(t, raw(t, path), "UPDATE hours SET zstd = x'00112233' WHERE n = (SELECT min(n) FROM hours)")
-	if err := s.PutSamples(within(t), sampled(1, 370)); !errors.Is(err, store.ErrPartly) || fault.Hint(err) == "" {
+	damage("packs")
+	if err := prune(6 * time.Hour); !errors.Is(err, store.ErrDamaged) || fault.Hint(err) == "" {
+		t.Errorf("pruning a damaged pack: %v", err)
+	}
+	if n := len(store.Hours(t, s)); n == 0 {
+		t.Error("beside a damaged pack nothing is summed up")
+	}
+	damage("hours")
+	if err := prune(5 * time.Hour); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("damaged hours: %v", err)
 	}
-	putMinutes(t, s, 1, 371, 430)
-	if got := begins(); len(got) != 2 {
-		t.Errorf("hours after their damage: %v", got)
-	}
-	if err := s.PruneSamples(within(t), midnight().Add(8*time.Hour), time.Hour, 0); err != nil {
+	if err := prune(time.Hour); err != nil {
 		t.Error(err)
 	}
 	if got := samples(t, s, store.SampleFilter{Layer: record.Probe}); len(got) != 10 {

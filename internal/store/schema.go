@@ -54,15 +54,6 @@ CREATE TABLE series (
 	UNIQUE (source, target, layer)
 );
 
--- Samples that no pack has yet.
-CREATE TABLE samples (
-	hour     INTEGER NOT NULL, -- since 1970
-	series   INTEGER NOT NULL REFERENCES series (n),
-	begin_ms INTEGER NOT NULL, -- since 1970
-	zstd     BLOB NOT NULL,    -- as in packs
-	PRIMARY KEY (hour, series, begin_ms)
-) WITHOUT ROWID;
-
 -- Samples of an hour.
 CREATE TABLE packs (
 	n      INTEGER PRIMARY KEY, -- hour * 2^32 + series: in the order in which they are written and removed
@@ -85,12 +76,6 @@ CREATE TABLE days (
 	series   INTEGER NOT NULL REFERENCES series (n),
 	zstd     BLOB NOT NULL, -- its JSON, compressed
 	PRIMARY KEY (begin_ms, series)
-);
-
--- What the next run of a watch goes on with.
-CREATE TABLE watches (
-	name TEXT PRIMARY KEY,
-	zstd BLOB NOT NULL
 );
 `}
 

@@ -34,7 +34,7 @@ func dialect() Dialect {
 		Contains: "instr(words, ?) > 0",
 		Used: `SELECT (page_count - freelist_count) * page_size - (
 			SELECT coalesce(sum(pgsize) - count(*) * max(page_size), 0) FROM dbstat, pragma_page_size WHERE aggregate = TRUE AND name IN
-				(SELECT name FROM sqlite_schema WHERE tbl_name IN ('series', 'samples', 'packs', 'hours', 'days', 'watches'))
+				(SELECT name FROM sqlite_schema WHERE tbl_name IN ('series', 'packs', 'hours', 'days'))
 			) FROM pragma_page_count, pragma_freelist_count, pragma_page_size`,
 		Size: "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 	}

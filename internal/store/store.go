@@ -15,8 +15,8 @@
 //
 // # Samples of watches
 //
-// Samples are stored as they come. When an hour is over, those of a pair and layer become one pack of columns (pack.go), which takes a tenth,
-// and a summary of the hour, which stays when the pack is removed (PruneSamples). A sample that comes late makes a new pack.
+// The samples of an hour of a pair and layer are one pack of columns (pack.go), which takes a tenth of them. When it is removed, a summary of the hour
+// stays (PruneSamples).
 //
 // On a network file system there is no write-ahead log: SQLite's needs memory that all writers share, which two machines do not have. There it
 // uses the rollback journal, with locks of the file system alone (netfs_linux.go).

@@ -18,16 +18,13 @@ type Watches interface {
 	PutSamples(ctx context.Context, samples []record.Sample) error
 	// Samples returns samples in the order of their begin. It holds no lock while its caller works. After ErrDamaged the samples that can be read follow.
 	Samples(ctx context.Context, f SampleFilter) iter.Seq2[record.Sample, error]
-	// PruneSamples removes samples that are older than raw, and the summaries of hours and days that are older than hours; 0 removes none.
+	// PruneSamples puts summaries of hours in place of samples that are older than raw, some at a time, and removes the summaries of hours and days that are
+	// older than hours; 0 removes none.
 	PruneSamples(ctx context.Context, now time.Time, raw, hours time.Duration) error
 	// PutDay stores the final summary of a day of a pair. The same day again replaces it.
 	PutDay(ctx context.Context, day record.Summary) error
-	// Days returns summaries of days in order.
-	Days(ctx context.Context, f SampleFilter) iter.Seq2[record.Summary, error]
-	// PutWatchState stores what the next run of a watch goes on with, in place of what was stored.
-	PutWatchState(ctx context.Context, watch string, state []byte) error
-	// WatchState returns what PutWatchState stored last; nil: nothing.
-	WatchState(ctx context.Context, watch string) ([]byte, error)
+	// Days returns summaries of days in order. With ErrDamaged it returns those that can be read.
+	Days(ctx context.Context, f SampleFilter) ([]record.Summary, error)
 }
 
 // SampleFilter selects samples and days; a zero field is no condition. All conditions must hold.
@@ -36,7 +33,6 @@ type SampleFilter struct {
 	Layer record.Layer // days have none
 	From  time.Time    // began then or later
 	To    time.Time    // began before
-	Limit int          // at most so many, the oldest
 }
 
 // within reports whether a begin is in the filter's time.

@@ -141,7 +141,6 @@ func (x contract) samples(t *testing.T) {
 		"layer": {store.SampleFilter{Pair: of(1), Layer: record.Train}, 26 * 4}, "layer of all": {store.SampleFilter{Layer: record.TCP}, 14},
 		"time":  {store.SampleFilter{Pair: of(1), Layer: record.Probe, From: at(90), To: at(150)}, 60},
 		"begin": {store.SampleFilter{Pair: of(1), Layer: record.Probe, To: at(1)}, 1}, "later": {store.SampleFilter{From: at(26 * 60)}, 0},
-		"limit": {store.SampleFilter{From: at(61), Limit: 7}, 7},
 	} {
 		got := samples(t, s, c.f)
 		if len(got) != c.want {
@@ -179,15 +178,21 @@ func (x contract) samplesAgain(t *testing.T) {
 	putSamples(t, s, other)
 	near(t, samples(t, s, store.SampleFilter{}), all)
 
+	all = samples(t, s, store.SampleFilter{})
+	if err := s.PruneSamples(within(t), midnight().Add(6*time.Hour), time.Hour, 0); err != nil {
+		t.Fatal(err)
+	}
 	hours := x.Hours(t, s)
 	for _, h := range hours {
-		want := record.SumUp(samples(t, s, store.SampleFilter{Pair: h.Pair, Layer: h.Layer, From: h.Begin, To: h.Begin.Add(time.Hour)}))
-		if d := cmp.Diff(want, h, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(a)+500 })); d != "" {
+		of := slices.DeleteFunc(slices.Clone(all), func(s record.Sample) bool {
+			return s.Pair != h.Pair || s.Layer != h.Layer || !s.Begin.Truncate(time.Hour).Equal(h.Begin)
+		})
+		if d := cmp.Diff(store.SumUp(of), h, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(a)+500 })); d != "" {
 			t.Errorf("hour (-of its samples +stored):\n%s", d)
 		}
 	}
-	hours = slices.DeleteFunc(hours, func(h record.Hour) bool { return h.Layer != record.Probe })
-	if len(hours) != 4 || hours[2].Turns[record.Up] != 60 || hours[2].Values[record.RTTMin].Count != 60 {
+	hours = slices.DeleteFunc(hours, func(h store.Hour) bool { return h.Layer != record.Probe })
+	if len(hours) != 5 || hours[2].Turns[record.Up] != 60 || hours[2].Values[record.RTTMin].Count != 60 {
 		t.Errorf("hours: %+v", hours)
 	}
 }
@@ -196,7 +201,6 @@ func (x contract) samplesPruned(t *testing.T) {
 	s := x.Open(t)
 	putMinutes(t, s, 1, 0, 72*60+10)
 	now := midnight().Add(72 * time.Hour)
-	want := x.Hours(t, s)
 	prune := func(raw, hours time.Duration) {
 		t.Helper()
 		if err := s.PruneSamples(within(t), now, raw, hours); err != nil {
@@ -208,10 +212,22 @@ func (x contract) samplesPruned(t *testing.T) {
 	if got := samples(t, s, store.SampleFilter{Layer: record.Probe}); len(got) != 24*60+10 {
 		t.Errorf("%d samples are left", len(got))
 	}
+	want := x.Hours(t, s)
+	if len(want) == 0 {
+		t.Error("no hour is summed up")
+	}
 	putSamples(t, s, sampled(1, 100)...) // of an hour whose samples were removed
-	putMinutes(t, s, 1, 72*60+10, 74*60)
-	if d := cmp.Diff(want, x.Hours(t, s)[:len(want)]); d != "" {
+	prune(24*time.Hour, 0)
+	if d := cmp.Diff(want, x.Hours(t, s)); d != "" {
 		t.Errorf("hours before and after their samples were removed:\n%s", d)
+	}
+	days := func(f store.SampleFilter) []record.Summary {
+		t.Helper()
+		all, err := s.Days(within(t), f)
+		if err != nil {
+			t.Error(err)
+		}
+		return all
 	}
 	day := record.Summary{Pair: record.Pair{From: "host-1", To: "db"}, Begin: midnight(), End: midnight().Add(24 * time.Hour), Turns: 5}
 	day.Add(record.RTTMedian, 5)
@@ -223,18 +239,18 @@ func (x contract) samplesPruned(t *testing.T) {
 		}
 	}
 	for _, f := range []store.SampleFilter{{}, {Pair: day.Pair}, {From: day.Begin, To: later.End}} {
-		if d := cmp.Diff([]record.Summary{day, later}, collect(t, s.Days(within(t), f))); d != "" {
+		if d := cmp.Diff([]record.Summary{day, later}, days(f)); d != "" {
 			t.Errorf("days of %+v:\n%s", f, d)
 		}
 	}
-	if got := collect(t, s.Days(within(t), store.SampleFilter{From: later.Begin})); len(got) != 1 {
+	if got := days(store.SampleFilter{From: later.Begin}); len(got) != 1 {
 		t.Errorf("days from the second: %+v", got)
 	}
 	prune(0, 48*time.Hour)
 	if got := x.Hours(t, s); !got[0].Begin.Equal(midnight().Add(24 * time.Hour)) {
 		t.Errorf("the first hour is %v", got[0].Begin)
 	}
-	if got := collect(t, s.Days(within(t), store.SampleFilter{})); len(got) != 1 || !got[0].Begin.Equal(later.Begin) {
+	if got := days(store.SampleFilter{}); len(got) != 1 || !got[0].Begin.Equal(later.Begin) {
 		t.Errorf("days that are left: %+v", got)
 	}
 }
@@ -260,7 +276,7 @@ func (x contract) unfitSamples(t *testing.T) {
 	}
 	cancelled, cancel := context.WithCancel(within(t))
 	cancel()
-	errs := map[string]error{"put": s.PutSamples(cancelled, sampled(1, 130)), "prune": s.PruneSamples(cancelled, midnight(), 1, 1), "state": s.PutWatchState(cancelled, "", nil)}
+	errs := map[string]error{"put": s.PutSamples(cancelled, sampled(1, 130)), "prune": s.PruneSamples(cancelled, midnight(), 1, 1)}
 	for _, err := range s.Samples(cancelled, store.SampleFilter{}) {
 		errs["samples"] = err
 	}
@@ -268,22 +284,5 @@ func (x contract) unfitSamples(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-func (x contract) watchState(t *testing.T) {
-	s := x.Open(t)
-	for _, want := range []string{"", `{"a":1}`, `{}`} {
-		if want != "" {
-			if err := s.PutWatchState(within(t), "plan.yaml", []byte(want)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got, err := s.WatchState(within(t), "plan.yaml"); err != nil || string(got) != want || (got == nil) != (want == "") {
-			t.Errorf("state %q, %v; want %q", got, err, want)
-		}
-	}
-	if got, err := s.WatchState(within(t), "another"); got != nil || err != nil {
-		t.Errorf("the state of another watch: %q, %v", got, err)
 	}
 }
