@@ -49,6 +49,7 @@ type Fleet struct {
 	mu      sync.Mutex
 	clients map[string]*Client // by agent
 	names   map[string]string  // of agents
+	shares  bool               // its operators share their runs
 	broken  *time.Timer        // ends the fleet if the bus stays unreachable; nil while connected
 }
 
@@ -93,12 +94,13 @@ func DialFleet(ctx context.Context, c FleetConfig) (*Fleet, error) {
 // their ids.
 func (f *Fleet) Hosts(ctx context.Context) ([]Host, error) {
 	var all []Host
+	shares := false
 	for after := ""; ; {
 		page, err := Call(ctx, f.registry, listHosts, HostsRequest{After: after})
 		if err != nil {
 			return nil, f.registryError(err)
 		}
-		all = append(all, page.Hosts...)
+		all, shares = append(all, page.Hosts...), page.Shares
 		if !page.More || len(page.Hosts) == 0 || page.Hosts[len(page.Hosts)-1].ID <= after {
 			break
 		}
@@ -106,6 +108,7 @@ func (f *Fleet) Hosts(ctx context.Context) ([]Host, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.shares = shares
 	for _, h := range all {
 		f.names[h.ID] = h.Name
 	}

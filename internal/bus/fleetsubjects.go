@@ -16,6 +16,7 @@ const (
 	wordAlive = "alive" // of the agent's keepalive to a client
 	wordLeave = "leave" // of its last message to a client
 	wordReply = "r"     // before the number of a reply
+	wordOwn   = "own"   // in place of a run: replies of JetStream
 
 	headerNumber = "Thru-Number" // number of an event that must not be lost, from 1 for each login
 	headerLogin  = "Thru-Login"  // in a reply: changes when the agent has ended the client's sessions meanwhile
@@ -130,6 +131,23 @@ func operatorMay(key string) allowed {
 		publish:   []string{"thru.to.*." + key + ".>", "thru.alive." + key + ".*", "thru.registry." + key + ".>"},
 		subscribe: []string{"thru.re." + key + ".>"},
 	}
+}
+
+// operatorShares returns the permissions of an operator of a NATS cluster: also to share runs.
+func operatorShares(key string) allowed {
+	may := operatorMay(key)
+	may.publish = append(may.publish, runSubject+">", leaseSubject+">",
+		"$JS.API.STREAM.INFO."+streamRuns, "$JS.API.STREAM.MSG.GET."+streamRuns, "$JS.API.STREAM.INFO."+streamLeases, "$JS.API.STREAM.MSG.GET."+streamLeases)
+	return may
+}
+
+// controllerShares returns the permissions of a registry of a NATS cluster: also to share names.
+func controllerShares(key string) allowed {
+	may := controllerMay(key)
+	may.publish = append(may.publish, nameSubject+">", "$JS.API.STREAM.CREATE."+streamNames, "$JS.API.STREAM.CREATE."+streamLeases,
+		"$JS.API.STREAM.CREATE."+streamRuns, "$JS.API.STREAM.INFO."+streamNames, "$JS.API.STREAM.MSG.GET."+streamNames)
+	may.subscribe = append(may.subscribe, "thru.re."+key+".>", ackSubject(key, wordHere), nameSubject+">")
+	return may
 }
 
 // controllerMay returns the permissions of a registry: to receive presence and results, and answer operators.

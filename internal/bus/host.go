@@ -151,8 +151,9 @@ type HostsRequest struct {
 
 // HostsReply is a page of hosts.
 type HostsReply struct {
-	Hosts []Host `json:"hosts"`
-	More  bool   `json:"more,omitempty"`
+	Hosts  []Host `json:"hosts"`
+	More   bool   `json:"more,omitempty"`
+	Shares bool   `json:"shares_runs,omitempty"` // the cluster has JetStream: operators can share their runs
 }
 
 // ForgetRequest asks a registry to forget the host that has a name.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"sync"
 	"time"
@@ -76,13 +77,7 @@ func (b *NameBook) Claim(name, key string, labels map[string]string, now time.Ti
 		b.names[name], b.unsaved = pin{key, now, labels}, true
 		return "", nil
 	}
-	previous := ""
-	for n, p := range b.names {
-		if p.Key == key {
-			previous = n
-			break
-		}
-	}
+	previous := b.named(key)
 	if previous == "" && len(b.names) >= maxHosts {
 		return "the controller has no room for more names; remove old ones: thru hosts CONTROLLER --forget NAME", nil
 	}
@@ -96,6 +91,47 @@ func (b *NameBook) Claim(name, key string, labels map[string]string, now time.Ti
 		return "", err
 	}
 	return "", nil
+}
+
+// bind gives a name to the owner that the controllers of a cluster have agreed on.
+func (b *NameBook) bind(name string, owner pin) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if previous := b.named(owner.Key); previous != name {
+		delete(b.names, previous)
+	}
+	b.names[name], b.unsaved = owner, true
+}
+
+// owner returns the key that has a name, or "".
+func (b *NameBook) owner(name string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.names[name].Key
+}
+
+// nameOf returns the name that a key has, or "".
+func (b *NameBook) nameOf(key string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.named(key)
+}
+
+// named is nameOf for a caller that holds the lock.
+func (b *NameBook) named(key string) string {
+	for n, p := range b.names {
+		if p.Key == key {
+			return n
+		}
+	}
+	return ""
+}
+
+// pins returns a copy of all names and their owners.
+func (b *NameBook) pins() map[string]pin {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.names)
 }
 
 // Forget releases a name, and returns the key that had it.

@@ -157,7 +157,7 @@ func NATSUsers(agents, operators, controllers []string) string {
 		name string
 		keys []string
 		may  func(string) allowed
-	}{{"agent", agents, agentMay}, {"operator", operators, operatorMay}, {"controller", controllers, controllerMay}} {
+	}{{"agent", agents, agentMay}, {"operator", operators, operatorShares}, {"controller", controllers, controllerShares}} {
 		for _, key := range kind.keys {
 			may := kind.may(key)
 			fmt.Fprintf(&b, "    # %s\n    { nkey: %s, permissions: {\n", kind.name, key)
@@ -168,8 +168,23 @@ func NATSUsers(agents, operators, controllers []string) string {
 	return b.String()
 }
 
+// quoted lists subjects, in lines of some 120 characters.
 func quoted(list []string) string {
-	return `"` + strings.Join(list, `", "`) + `"`
+	var b strings.Builder
+	line := 0
+	for i, subject := range list {
+		switch {
+		case i == 0:
+		case line+len(subject) > 120:
+			b.WriteString(",\n        ")
+			line = 0
+		default:
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%q", subject)
+		line += len(subject) + 4
+	}
+	return b.String()
 }
 
 // reconnectDelay returns the wait before the next round of attempts: short at first,

@@ -59,12 +59,20 @@ type Registry struct {
 	hosts     map[string]*entry // by id
 	forgotten map[string]bool   // ids that were just forgotten
 	logins    map[string]*login // of operators
+	shared    *sharedNames      // nil: this controller keeps the names alone
+	alone     error             // why
+
+	claims chan struct{} // one slot for each claim of a shared name
+	tried  chan struct{} // closed after the first attempt to share
+	twin   twin          // of this process
+	lost   chan struct{} // closed when another controller with this key has begun
 }
 
 // entry is a host as it was last heard.
 type entry struct {
 	Host
 	answered time.Time     // last message about its name
+	claiming bool          // a claim of its name is under way
 	rights   *rate.Limiter // of its presence messages
 
 	instance string // of the process that sent the last presence
@@ -76,7 +84,10 @@ func OpenRegistry(ctx context.Context, c RegistryConfig) (*Registry, error) {
 	if c.Book == nil {
 		c.Book = &NameBook{names: map[string]pin{}}
 	}
-	r := &Registry{conf: c, closed: make(chan struct{}), hosts: map[string]*entry{}, forgotten: map[string]bool{}, logins: map[string]*login{}, stop: func() {}}
+	r := &Registry{
+		conf: c, closed: make(chan struct{}), hosts: map[string]*entry{}, forgotten: map[string]bool{}, logins: map[string]*login{}, stop: func() {},
+		claims: make(chan struct{}, claimsAtOnce), tried: make(chan struct{}), lost: make(chan struct{}), twin: twin{newID(), time.Now().UnixNano()},
+	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	if err := r.connect(ctx); err != nil {
 		r.cancel()
@@ -89,6 +100,9 @@ func OpenRegistry(ctx context.Context, c RegistryConfig) (*Registry, error) {
 		return nil, err
 	}
 	r.wg.Go(r.watch)
+	if c.NATS != nil {
+		return r, r.join(ctx)
+	}
 	return r, nil
 }
 
@@ -178,9 +192,13 @@ func (r *Registry) here(m *nats.Msg) {
 	if err != nil {
 		return
 	}
+	r.claim(id, p, func(refused string, err error) { r.settle(id, p, m.Data, now, refused, err) })
+}
+
+// settle lists a host whose name was granted or refused. The caller holds naming.
+func (r *Registry) settle(id string, p Presence, message []byte, now time.Time, refused string, err error) {
 	h := p.host(id, now)
-	h.Refused, err = r.conf.Book.Claim(p.Name, id, p.Labels, now)
-	if err != nil {
+	if h.Refused = refused; err != nil {
 		h.Refused = "the controller cannot store its name: " + err.Error()
 	}
 	r.mu.Lock()
@@ -190,7 +208,7 @@ func (r *Registry) here(m *nats.Msg) {
 		return
 	}
 	if e.instance != "" && e.instance != p.Instance && r.conf.Hub != nil {
-		r.nc.Publish(ackSubject(id, wordHere), m.Data) // the older of the two leaves
+		r.nc.Publish(ackSubject(id, wordHere), message) // the older of the two leaves
 	}
 	e.instance = p.Instance
 	letIn := h.Refused == "" && e.Refused != ""
@@ -272,6 +290,24 @@ const forgetTime = time.Second
 // Forget releases a name, so that another agent may have it; the host that had it is
 // no longer listed, unless it is heard again.
 func (r *Registry) Forget(name string) error {
+	r.mu.Lock()
+	shared := r.shared
+	r.mu.Unlock()
+	if shared != nil {
+		freed, err := shared.release(r.ctx, name, "")
+		if err != nil {
+			return fmt.Errorf("bus: forgetting %s: %w", name, err)
+		}
+		if freed {
+			r.forget(name) // this controller may not know it, or has heard of it meanwhile
+			return nil
+		}
+	}
+	return r.forget(name)
+}
+
+// forget is Forget at this controller alone.
+func (r *Registry) forget(name string) error {
 	r.naming.Lock()
 	defer r.naming.Unlock()
 	key, err := r.conf.Book.Forget(name)
@@ -302,7 +338,7 @@ func (r *Registry) answerHosts(_ context.Context, _ string, q HostsRequest) (Hos
 	})
 	page := all[from:]
 	more := len(page) > hostsPage
-	return HostsReply{Hosts: page[:min(len(page), hostsPage)], More: more}, nil
+	return HostsReply{Hosts: page[:min(len(page), hostsPage)], More: more, Shares: r.Alone() == nil}, nil
 }
 
 func (r *Registry) answerForget(_ context.Context, _ string, q ForgetRequest) (Empty, error) {
@@ -355,15 +391,18 @@ func (r *Registry) alive(m *nats.Msg) {
 
 // watch removes lost operators, and stores when hosts were last seen.
 func (r *Registry) watch() {
-	tick, keep := time.NewTicker(time.Second), time.NewTicker(time.Minute)
+	tick, keep, here := time.NewTicker(time.Second), time.NewTicker(time.Minute), time.NewTicker(presenceEvery)
 	defer tick.Stop()
 	defer keep.Stop()
+	defer here.Stop()
 	for {
 		select {
 		case <-tick.C:
 			r.endSilent(leaseTime)
 			r.answers.long.expire()
 			r.intake.expire()
+		case <-here.C:
+			r.show()
 		case <-keep.C:
 			r.conf.Book.Save() // a full disk loses only when hosts were last seen
 		case <-r.ctx.Done():

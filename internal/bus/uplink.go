@@ -94,7 +94,7 @@ func (t *uplink) viaNATS(ctx context.Context, w access) error {
 	}
 	t.id, t.where = id, w.nats.URL
 	t.explain = func(err error) error { return w.nats.explain(id.pub, err) }
-	t.options = append(login, nats.Secure(secure), nats.SetCustomDialer(natsDialer{ctx, dial, t.seen}),
+	t.options = append(login, nats.Secure(secure), nats.CustomInboxPrefix("thru.re."+id.pub+"."+wordOwn), nats.SetCustomDialer(natsDialer{ctx, dial, t.seen}),
 		func(o *nats.Options) error { o.Url, o.Servers = servers[0], servers; return nil })
 	return nil
 }

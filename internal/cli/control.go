@@ -115,6 +115,8 @@ func (c *controlCmd) control(ctx context.Context, e *env) error {
 		return err
 	}
 	defer registry.Close()
+	ctx, end := s.among(ctx, registry)
+	defer end()
 	w := &fleetWatch{env: e, cmd: &watchCmd{What: []string{c.Watch}, TCP: planfile.Auto, Port: bus.DefaultPort}, events: events, state: state.Dir()}
 	stop, err := offer(c.Metrics, func() []metrics.Family { return fleetFamilies(e.Version, registry.Hosts(), keep.Stored()) }, w.families)
 	if err != nil {
@@ -139,7 +141,24 @@ func (c *controlCmd) control(ctx context.Context, e *env) error {
 		return w.reload(ctx)
 	})()
 	roll{events: events}.follow(ctx, registry.Hosts, w.follow)
-	return nil
+	return registry.Err()
+}
+
+// among warns where the controllers of a cluster share nothing. The context ends when another controller
+// with this key joins.
+func (s *controlling) among(ctx context.Context, r *bus.Registry) (context.Context, func()) {
+	if err := r.Alone(); s.NATS != "" && err != nil {
+		s.Warnings = append(s.Warnings, "other controllers do not learn which names this one binds, and nobody takes runs over: "+fault.WithHint(err))
+	}
+	ctx, end := context.WithCancel(ctx)
+	go func() {
+		defer end()
+		select {
+		case <-r.Lost():
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, end
 }
 
 // fits refuses flags that do not go together.
