@@ -11,6 +11,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/store"
+	"thru/internal/store/postgres"
 	"thru/internal/watch/record"
 )
 
@@ -26,7 +27,7 @@ const (
 func child(path string) int {
 	first, _ := strconv.Atoi(os.Getenv(childFirst))
 	count, _ := strconv.Atoi(os.Getenv(childCount))
-	s, err := store.Open(path, store.Options{})
+	s, err := openAny(path)
 	for i := 0; err == nil && (count == 0 || i < count); i++ {
 		err = work(s, first+i)
 	}
@@ -38,6 +39,14 @@ func child(path string) int {
 		return 1
 	}
 	return 0
+}
+
+// openAny opens a file, or an archive by its URL.
+func openAny(path string) (store.Store, error) {
+	if postgres.Is(path) {
+		return postgres.Open(path, store.Options{})
+	}
+	return store.Open(path, store.Options{})
 }
 
 // work stores a document, and deletes every fifth one again. It stores samples of seven minutes, so that hours are packed now and then.
