@@ -38,8 +38,8 @@ ARM64       := ./internal/sock ./internal/measure ./internal/engine/worker ./int
 	./internal/capture/pcapfile ./internal/capture/trace ./internal/host ./internal/host/pcie ./internal/path
 ARM64_SKIP  := TestArrival|TestDiagFinds|TestTimelineOfA|TestRateIsHeldEitherDirection|TestContract/tcp/lean|TestContract/.*/.*/many_streams|TestAdopted/udp|TestLoopback$$|TestLook$$|TestQueuesOfLoopback|TestInterfacesAsIPSays|OfANamespace
 # Package archives and programs of Debian that the lab and the browser tests use.
-CI_PROGRAMS := systemd-analyze ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind zsh fish mandoc prometheus promtool prometheus-alertmanager amtool victoria-metrics
-CI_PACKAGES := systemd iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind zsh fish mandoc prometheus prometheus-alertmanager victoria-metrics
+CI_PROGRAMS := systemd-analyze ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind zsh fish mandoc prometheus promtool prometheus-alertmanager amtool victoria-metrics pg_lsclusters
+CI_PACKAGES := systemd iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind zsh fish mandoc prometheus prometheus-alertmanager victoria-metrics postgresql
 # The tests of packages: only where CI runs them.
 ifeq ($(THRU_PACKAGES),1)
 CI_PROGRAMS += mmdebstrap rpm lintian skopeo umoci runc
@@ -222,11 +222,13 @@ release-check: ## build the committed sources in two folders, and compare the re
 packages: ## install, upgrade, run and remove the packages of linux/amd64 in a clean Debian, and run the image; needs root, mmdebstrap, rpm, lintian, umoci, runc; RUN=TestImage chooses
 	cd release && $(GO) test -tags packages -count=1 -v -timeout 20m -run '$(or $(RUN),.)' .
 
+# Tests start the servers that they need; the packages start none (invoke-rc.d(8), policy-rc.d).
 ci-deps: ## install what the lab needs (Debian, root); for machines that may be changed
 	@missing=; for p in $(CI_PROGRAMS); do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
 	/usr/bin/python3 -c 'import pandas' 2>/dev/null || missing="$$missing pandas"; \
 	if [ -z "$$missing" ]; then echo "nothing to install"; exit 0; fi; \
 	echo "missing:$$missing"; \
+	policy=/usr/sbin/policy-rc.d; [ -e $$policy ] || { trap "rm -f $$policy" EXIT; printf '#!/bin/sh\nexit 101\n' >$$policy; chmod +x $$policy; }; \
 	apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(CI_PACKAGES)
 
 clean: ## remove what the other targets built

@@ -59,7 +59,7 @@ var impure = []string{"os", "os/exec", "os/signal", "os/user", "net", "syscall",
 const dataPlane = "worker"
 
 // testKits are packages that only tests import; the rules of tests apply to them.
-var testKits = []string{"engine/enginetest", "bus/bustest", "transfer/transfertest", "hypervisor/hypervisortest"}
+var testKits = []string{"engine/enginetest", "bus/bustest", "transfer/transfertest", "hypervisor/hypervisortest", "store/postgres/postgrestest"}
 
 // allowed lists exceptions to a rule by "rule: file", each with its reason.
 var allowed = map[string]string{

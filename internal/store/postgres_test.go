@@ -13,7 +13,6 @@ import (
 	"thru/internal/store"
 	"thru/internal/store/postgres"
 	"thru/internal/store/postgres/postgrestest"
-	"thru/internal/watch/record"
 )
 
 // archive makes an empty archive and returns its URL.
@@ -49,15 +48,14 @@ func TestPostgres(t *testing.T) {
 	}.run(t)
 }
 
-// hoursOf returns a reader of the hours that are over.
-func hoursOf(server *postgrestest.Server, url *string) func(testing.TB, store.Store) []record.Hour {
-	return func(t testing.TB, _ store.Store) (all []record.Hour) {
+// hoursOf returns a reader of the stored hours.
+func hoursOf(server *postgrestest.Server, url *string) func(testing.TB, store.Store) []store.Hour {
+	return func(t testing.TB, _ store.Store) (all []store.Hour) {
 		t.Helper()
 		const query = `SELECT jsonb_build_object('from', source, 'to', target, 'layer', layer, 'begin', begin_at, 'turns', turns, 'values', nullif(ranges, '{}'))
-			FROM (SELECT * FROM thru_store.hours UNION ALL SELECT * FROM thru_store.sums) AS h
-			JOIN thru_store.series ON n = series WHERE begin_at < (SELECT date_trunc('hour', max(begin_at), 'UTC') FROM thru_store.samples) ORDER BY begin_at, layer`
+			FROM thru_store.hours JOIN thru_store.series ON n = series ORDER BY begin_at, layer`
 		for _, line := range server.Exec(t, database(*url), query) {
-			var h record.Hour
+			var h store.Hour
 			if err := json.Unmarshal([]byte(line), &h); err != nil {
 				t.Fatal(err)
 			}

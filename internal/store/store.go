@@ -11,7 +11,8 @@
 //     compressed JSON; with it are an Entry, made from it in one place (entry.go), and its search keys. Find reads no document.
 //  3. An id is the time when the result began and the beginning of the SHA-256 of its JSON (document.go). So the same result is stored once,
 //     wherever it comes from: an export that is imported on another machine has the same id there.
-//  4. contract_test.go tests the contract of every Store.
+//  4. A team has one archive instead (package postgres). What both do in the same way is in Results (results.go).
+//  5. contract_test.go tests the contract of every Store.
 //
 // # Samples of watches
 //

@@ -16,7 +16,6 @@ import (
 	"thru/internal/store"
 	"thru/internal/store/postgres"
 	"thru/internal/store/postgres/postgrestest"
-	"thru/internal/watch/record"
 )
 
 // archive makes an archive in a new database, and returns the database's name.
@@ -264,10 +263,4 @@ func TestReadOnly(t *testing.T) {
 	if e, err := s.Entry(t.Context(), id); err != nil || e.Title != "the answer" {
 		t.Errorf("%+v, %v", e, err)
 	}
-}
-
-// sample returns a turn of a pair.
-func sample(minute int) record.Sample {
-	return record.Sample{Pair: record.Pair{From: "local", To: "db"}, Layer: record.Probe, Begin: time.Date(2026, 11, 22, 20, minute, 0, 0, time.UTC), Seconds: 60,
-		State: record.Up, Values: map[record.Metric]float64{record.RTTMedian: 250_000, record.LossRatio: 0.25}}
 }

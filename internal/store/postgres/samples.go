@@ -59,15 +59,11 @@ type place struct {
 // Samples implements store.Watches.
 func (s *archive) Samples(ctx context.Context, f store.SampleFilter) iter.Seq2[record.Sample, error] {
 	return func(yield func(record.Sample, error) bool) {
-		after, left := place{f.From, -1}, f.Limit
+		after := place{f.From, -1}
 		for {
-			most := atATime
-			if f.Limit > 0 {
-				most = min(most, left)
-			}
 			var page []record.Sample
 			err := s.Read(ctx, "reading samples in", func(ctx context.Context) (err error) {
-				page, after, err = s.page(ctx, f, after, most)
+				page, after, err = s.page(ctx, f, after)
 				return err
 			})
 			if err != nil {
@@ -79,7 +75,7 @@ func (s *archive) Samples(ctx context.Context, f store.SampleFilter) iter.Seq2[r
 					return
 				}
 			}
-			if left -= len(page); len(page) < most || left == 0 {
+			if len(page) < atATime {
 				return
 			}
 		}
@@ -94,11 +90,11 @@ func until(f store.SampleFilter) any {
 	return f.To
 }
 
-// page returns at most some samples after a place, and the place of the last one.
-func (s *archive) page(ctx context.Context, f store.SampleFilter, after place, most int) (all []record.Sample, last place, err error) {
+// page returns the next samples after a place, and the place of the last one.
+func (s *archive) page(ctx context.Context, f store.SampleFilter, after place) (all []record.Sample, last place, err error) {
 	rows, err := s.DB.QueryContext(ctx, `SELECT begin_at, series, source, target, layer, sample FROM samples JOIN series ON n = series
 		WHERE $1 IN ('', source) AND $2 IN ('', target) AND $3 IN ('', layer) AND (begin_at, series) > ($4, $5) AND ($6::timestamptz IS NULL OR begin_at < $6)
-		ORDER BY begin_at, series LIMIT $7`, f.Pair.From, f.Pair.To, string(f.Layer), after.begin, after.series, until(f), most)
+		ORDER BY begin_at, series LIMIT $7`, f.Pair.From, f.Pair.To, string(f.Layer), after.begin, after.series, until(f), atATime)
 	if err != nil {
 		return nil, after, err
 	}
@@ -154,4 +150,30 @@ func (s *archive) PutDay(ctx context.Context, day record.Summary) error {
 			ON CONFLICT (begin_at, series) DO UPDATE SET day = excluded.day`, day.From, day.To, day.Begin, text)
 		return err
 	})
+}
+
+// Days implements store.Watches.
+func (s *archive) Days(ctx context.Context, f store.SampleFilter) (all []record.Summary, err error) {
+	err = s.Read(ctx, "reading days in", func(ctx context.Context) error {
+		all = nil
+		rows, err := s.DB.QueryContext(ctx, `SELECT day FROM days JOIN series ON n = series WHERE $1 IN ('', source) AND $2 IN ('', target)
+			AND begin_at >= $3 AND ($4::timestamptz IS NULL OR begin_at < $4) ORDER BY begin_at, series`, f.Pair.From, f.Pair.To, f.From, until(f))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var text []byte
+			var day record.Summary
+			if err := rows.Scan(&text); err != nil {
+				return err
+			}
+			if err := json.Unmarshal(text, &day); err != nil {
+				return fmt.Errorf("%w: %w", store.ErrDamaged, err)
+			}
+			all = append(all, day)
+		}
+		return rows.Err()
+	})
+	return all, err
 }

@@ -119,12 +119,6 @@ CREATE TABLE days (
 	PRIMARY KEY (begin_at, series)
 );
 
--- What the next run of a watch goes on with.
-CREATE TABLE watches (
-	name  text PRIMARY KEY,
-	state bytea NOT NULL
-);
-
 -- Hours of the samples that are there.
 CREATE VIEW sums AS
 	WITH turns AS (
