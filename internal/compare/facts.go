@@ -67,6 +67,7 @@ func factChanges(a, b *side, e ends, pairs []matched) (all []measure.FactChange)
 			}
 		}
 		all = append(all, versionChanges(a, b, was, name)...)
+		all = append(all, placementChanges(a, b, was, name)...)
 		if i, k := strings.Join(before, ", "), strings.Join(after, ", "); i != k && i != "" && k != "" {
 			all = append(all, measure.FactChange{Of: name, Fact: "end_points.route.interface", Name: "interface that the traffic takes", Before: i, After: k})
 		}
@@ -82,6 +83,24 @@ func versionChanges(a, b *side, was, name string) (all []measure.FactChange) {
 	}
 	if x.Speaks != y.Speaks {
 		all = append(all, measure.FactChange{Of: name, Fact: "end_points.program", Name: "program", Before: cmp.Or(x.Speaks, "thru"), After: cmp.Or(y.Speaks, "thru")})
+	}
+	return all
+}
+
+// placementChanges compares where hypervisors run an end point: a machine that was moved (vMotion, live migration) has another host.
+func placementChanges(a, b *side, was, name string) (all []measure.FactChange) {
+	x, y := measure.Value(a.last().EndPoint(was)).Placement, measure.Value(b.last().EndPoint(name)).Placement
+	if x == nil || y == nil || x.Guest == "" || y.Guest == "" {
+		return nil
+	}
+	facts := measure.NewVocabulary()
+	for _, c := range []measure.FactChange{
+		{Fact: "end_points.placement.host_name", Before: x.HostName, After: y.HostName}, {Fact: "end_points.placement.network", Before: x.Network, After: y.Network},
+	} {
+		if c.Before != c.After && c.Before != "" && c.After != "" {
+			c.Of, c.Name = name, facts[c.Fact].Title
+			all = append(all, c)
+		}
 	}
 	return all
 }

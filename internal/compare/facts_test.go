@@ -45,6 +45,9 @@ func TestFactChanges(t *testing.T) {
 			peer(d).NotChecked = []measure.NotChecked{{Fact: "interfaces.eth0.rps", Why: "no root"}}
 		}, ""},
 		{"another machine", func(d *measure.Document) { peer(d).Hostname = new("host-c") }, "peer machine: host-peer -> host-c"},
+		{"moved by its hypervisor", func(d *measure.Document) { d.EndPoints[1].Placement.HostName = "esx2" }, "peer host of the virtual machine: esx1 -> esx2"},
+		{"in another network", func(d *measure.Document) { d.EndPoints[1].Placement.Network = "storage" }, "peer network of the virtual machine: lan -> storage"},
+		{"no hypervisor answers", func(d *measure.Document) { d.EndPoints[1].Placement = nil }, ""},
 		{"thru there", func(d *measure.Document) { d.EndPoints[1].Thru = "1.1" }, "peer thru: 1.0 -> 1.1"},
 		{"the traffic takes another interface, which is there before too", func(d *measure.Document) {
 			d.Cells[0].Runs[0].Flows[0].Receiver.Route.Interface = "eth1"
@@ -67,6 +70,7 @@ func TestFactChanges(t *testing.T) {
 		before, after := result("local", "peer", 10, 1e9), result("local", "peer", 10, 1e9)
 		for _, d := range []*measure.Document{before, after} {
 			d.EndPoints[1].Thru = "1.0"
+			d.EndPoints[1].Placement = &measure.Placement{Guest: "vm-1", HostName: "esx1", Network: "lan"}
 			peer(d).CPU = &measure.Processors{Governors: []string{"performance"}}
 			peer(d).Sysctls["net.ipv4.tcp_congestion_control"] = "cubic"
 			peer(d).Interfaces[0].RPS = map[string]string{"rx-0": "0-3"}

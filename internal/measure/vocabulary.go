@@ -33,6 +33,7 @@ func (f FactRow) Is(t FactTrait) bool { return f.Trait&t != 0 }
 func factRows() []FactRow {
 	rows := []FactRow{
 		{"paths.mtu", "path MTU", 2, 0}, {"interfaces.speed_bps", "speed", 3, 0}, {"interfaces.duplex", "duplex", 3, 0},
+		{"end_points.placement.host_name", "host of the virtual machine", 1, 0}, {"end_points.placement.network", "network of the virtual machine", 3, 0},
 		{"end_points.route.interface", "interface that the traffic takes", 2, 0}, {"paths.gateway", "next hop", 4, 0},
 		{"paths.hops", "routers on the path", 4, 0}, {"paths.silent", "larger packets are dropped silently", 3, 0},
 		{"paths.seen_as", "own address behind NAT", 6, 0}, {"paths.ways", "paths of source ports", 6, 0},
