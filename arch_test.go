@@ -24,7 +24,7 @@ var layers = map[string]int{
 	"sock": 1, "host": 1, "engine": 1, "bus": 1, "audit": 1, "path": 1, "capture": 1, "tune": 1, "store": 1, "transfer": 1, "disk": 1, "hypervisor": 1, "stamp": 1,
 	"plan": 2, "published": 2, "cause": 2, "compare": 2, "doc": 2, "report": 2, "iperfdoc": 2, "place": 2,
 	"agent": 3, "control": 3, "node": 3, "remote": 3, "runs": 3, "library": 3, "service": 3,
-	"watch": 3, "watch/record": 0, "watch/alert": 1, "watch/metrics": 1, "watch/judge": 2, "watch/schedule": 2,
+	"watch": 3, "watch/why": 2, "watch/record": 0, "watch/alert": 1, "watch/metrics": 1, "watch/judge": 2, "watch/schedule": 2,
 	"cli": 4,
 }
 

@@ -160,6 +160,15 @@ func (f hypervisorFlags) onto(e *env, d remote.Dialer) remote.Dialer {
 	return d
 }
 
+// connects returns what connects hypervisors again and again, and asks for a password once; nil: there are none.
+func (f hypervisorFlags) connects(e *env, d remote.Dialer, urls []string) func(context.Context) ([]hypervisor.Source, func(), error) {
+	if len(urls) == 0 {
+		return nil
+	}
+	d = f.onto(e, d)
+	return func(ctx context.Context) ([]hypervisor.Source, func(), error) { return d.Hypervisors(ctx, urls) }
+}
+
 // above connects the ends of a pair and their hypervisors.
 func (f hypervisorFlags) above(ctx context.Context, e *env, d remote.Dialer, name string) (remote.Pair, func(), error) {
 	ends, closeEnds, err := d.Pair(ctx, name)

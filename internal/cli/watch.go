@@ -14,6 +14,7 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/hypervisor"
 	"thru/internal/library"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
@@ -45,6 +46,7 @@ type watchCmd struct {
 	JSON    bool          `group:"Output" name:"json" help:"Print a JSON document for each sample and event, in a line of its own (schema thru.watch/1)."`
 	State   string        `group:"Output" name:"state" type:"path" placeholder:"DIR" help:"Folder for what the next run goes on with (default: thru in the user's state folder)."`
 	Port    int           `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end points."`
+	hypervisorFlags
 	storeFlags
 	asked
 }
@@ -136,6 +138,8 @@ type toWatch struct {
 	check   []string     // names that no plan has checked
 	at      map[string]string
 	connect func(ctx context.Context, name string) (*control.EndPoint, func(), error)
+
+	hypervisors func(ctx context.Context) ([]hypervisor.Source, func(), error) // nil: there are none
 }
 
 // what reads what to watch.
@@ -151,7 +155,7 @@ func (c *watchCmd) what(ctx context.Context, e *env) (t toWatch, err error) {
 		return t, err
 	}
 	d := remote.Dialer{Network: e.network, Port: c.Port, Family: t.traffic.Family}
-	t.wish, t.check = c.wish(t.traffic), c.What
+	t.wish, t.check, t.hypervisors = c.wish(t.traffic), c.What, c.connects(e, d, c.Hypervisor)
 	t.keys = planfile.Watch{Probes: t.wish.ProbeEvery, TCP: t.wish.TCPPerDay, Time: t.traffic.Duration, Budget: c.Budget, Load: planfile.DefaultLoad}
 	t.seed = seedOf(t.wish)
 	t.connect = func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
@@ -208,6 +212,7 @@ func (c *watchCmd) planned(ctx context.Context, e *env, file *planfile.File, fle
 		t.at[x.Name] = p.EndPoints[i].At + " " + x.DataAddr
 	}
 	d := remote.Dialer{Network: e.network, Port: c.Port, Family: t.traffic.Family}
+	t.hypervisors = c.connects(e, d, slices.Concat(c.Hypervisor, p.Hypervisors))
 	t.connect = func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
 		i := slices.IndexFunc(p.EndPoints, func(x plan.EndPoint) bool { return x.Name == name })
 		if i < 0 { // local

@@ -76,7 +76,7 @@ func openWatching(ctx context.Context, view *watchView, what toWatch, folder str
 // hostsOf returns the hosts of a plan, not opened.
 func (x *watching) hostsOf(what toWatch) watch.Hosts {
 	return watch.Hosts{
-		Version: x.view.Version, Traffic: what.traffic, Link: what.traffic.Link, Bar: what.keys.Load, Archive: x.view.archive.Keep, Connect: what.connect, At: what.at,
+		Version: x.view.Version, Traffic: what.traffic, Link: what.traffic.Link, Bar: what.keys.Load, Archive: x.view.archive.Keep, Connect: what.connect, At: what.at, Hypervisors: what.hypervisors,
 		Paths: what.wish.Paths, ProbeEvery: what.wish.ProbeEvery, Watch: x.id, Seed: x.now.seed, Warn: x.view.warn,
 	}
 }

@@ -49,6 +49,7 @@ func (r *Runner) findGuests(ctx context.Context, doc *measure.Document, routes m
 		return
 	}
 	b := &hypervisorRun{hypervisorLimits: cmp.Or(r.hypervisorLimits, usualLimits())}
+	b.inventory = cmp.Or(r.PlaceWithin, b.inventory)
 	b.ctx, b.stop = context.WithCancel(ctx)
 	for _, e := range doc.EndPoints {
 		b.subjects = append(b.subjects, place.Of(e, routes[e.Name], r.Ends[e.Name].reachedAt()))
@@ -233,7 +234,7 @@ func relate(doc *measure.Document, at map[string]place.Placed, all []measure.Inv
 // watchGuests starts to read the counters of the guests and hosts found.
 func (r *Runner) watchGuests(ctx context.Context, doc *measure.Document) {
 	b := r.hypervisorRun
-	if b == nil || ctx.Err() != nil {
+	if b == nil || ctx.Err() != nil || r.PlaceWithin > 0 {
 		return
 	}
 	b.began = time.Now()

@@ -108,6 +108,7 @@ type Runner struct {
 	// hosts. Run adds the host placements to the document, with counters over the
 	// time of the runs. A source that fails costs a warning.
 	Hypervisors []hypervisor.Source
+	PlaceWithin time.Duration // 0: as above; else only the placements, if a source reports them within this time
 
 	// Before holds the results of an interrupted run of the same plan: those runs
 	// are not repeated. Saved receives the document after each step.

@@ -12,7 +12,7 @@ import (
 var packages = strings.Fields(`access advise agent alert audit bus bustest capture cause change cli clients compare console control diagnose disk engine enginetest esx fault frame ftp
 	gate host hypervisor hypervisortest iperf2 iperf3 iperfdoc judge knob kvm library live loopback manpage measure metrics native nfs node option own
 	path pcapfile pcie place plan planfile platform postgres postgrestest probing published pump record remote report rsync runner runs schedule servers service session settings
-	sftp shell smb sock stage stamp stat store support token trace transfer transfertest tree tune unit vsphere watch web worker`)
+	sftp shell smb sock stage stamp stat store support token trace transfer transfertest tree tune unit vsphere watch web why worker`)
 
 // ours matches the name of a package at the beginning of an error or of a part of it.
 var ours = sync.OnceValue(func() *regexp.Regexp {

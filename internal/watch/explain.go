@@ -11,12 +11,18 @@ import (
 	"thru/internal/watch/schedule"
 )
 
-// asked is an alarm that is to be explained.
+// asked is a change that is to be explained.
 type asked struct {
-	id    string
-	pair  record.Pair
-	since time.Time
-	from  time.Time // other traffic was in the way: not before
+	id   string // of its alarm
+	what Unexplained
+	from time.Time // other traffic was in the way: not before
+}
+
+// Unexplained is what an explanation is for.
+type Unexplained struct {
+	record.Pair
+	Since   time.Time
+	Changes []record.Change // of the alarm, with the last one of the route
 }
 
 // explained is the answer.
@@ -32,18 +38,18 @@ func (w *Watch) explainNext(ctx context.Context) {
 		return
 	}
 	now := time.Now()
-	i := slices.IndexFunc(w.asked, func(a asked) bool { return !now.Before(a.from) && w.free(w.path(a.pair).Uses) })
+	i := slices.IndexFunc(w.asked, func(a asked) bool { return !now.Before(a.from) && w.free(w.paths[a.what.Pair].Uses) })
 	if i < 0 {
 		return // the next tick calls again
 	}
 	a := w.asked[i]
-	path := w.path(a.pair)
+	path := w.paths[a.what.Pair]
 	w.asked = slices.Delete(w.asked, i, i+1)
 	if lasts := func(x record.Alarm) bool { return x.ID == a.id }; !a.from.IsZero() && !slices.ContainsFunc(w.judge.Alarms(), lasts) {
 		return
 	}
 	if !w.ledger.spend(now, path.Uses, w.Wish.ExplainBytes(path)) {
-		w.Warn(fmt.Errorf("watch: %s -> %s is not explained: the budget of the day is used", a.pair.From, a.pair.To))
+		w.Warn(fmt.Errorf("watch: %s -> %s is not explained: the budget of the day is used", a.what.From, a.what.To))
 		w.judge.Explained(a.id, judge.Explanation{})
 		return
 	}
@@ -54,9 +60,9 @@ func (w *Watch) explainNext(ctx context.Context) {
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, explainTime)
 		defer cancel()
-		why, err := fleet.Explain(ctx, a.pair, a.since)
+		why, err := fleet.Explain(ctx, a.what)
 		if err != nil {
-			w.Warn(fmt.Errorf("watch: explaining %s -> %s: %w", a.pair.From, a.pair.To, err))
+			w.Warn(fmt.Errorf("watch: explaining %s -> %s: %w", a.what.From, a.what.To, err))
 		}
 		w.why <- explained{a, why, path.Uses}
 	}()
@@ -71,14 +77,11 @@ func (w *Watch) explain(x explained) {
 	}
 	if x.why.Deferred != "" {
 		now := time.Now()
-		w.ledger.spend(now, x.uses, -w.Wish.ExplainBytes(w.path(x.of.pair)))
+		w.ledger.spend(now, x.uses, -w.Wish.ExplainBytes(w.paths[x.of.what.Pair]))
 		x.of.from = now.Add(deferredPause)
 		w.asked = append(w.asked, x.of)
 	}
 }
-
-// path returns what the plan says of a pair.
-func (w *Watch) path(p record.Pair) schedule.Path { return w.paths[p] }
 
 // ledger counts the bytes of a day.
 type ledger struct {

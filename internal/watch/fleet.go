@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"thru/internal/compare"
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/hypervisor"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/stat"
@@ -18,6 +21,7 @@ import (
 	"thru/internal/watch/judge"
 	"thru/internal/watch/record"
 	"thru/internal/watch/schedule"
+	"thru/internal/watch/why"
 )
 
 // Command is the command in the documents of a watch.
@@ -47,6 +51,8 @@ type Hosts struct {
 	Warn       func(error)     // receives that an agent dropped samples
 	Seed       uint64          // spreads the probes of a sender over their interval
 
+	Hypervisors func(ctx context.Context) (all []hypervisor.Source, end func(), _ error) // connects those that may run the end points; nil: there are none
+
 	At map[string]string // where the plan has the end points: one that has moved is connected again
 	*pool
 }
@@ -56,6 +62,7 @@ type pool struct {
 	mu    sync.Mutex
 	hosts map[string]*host
 	past  map[record.Pair][]*measure.Document // the last TCP turns, without samples: their facts
+	above hypervisors
 }
 
 // Open returns the hosts, with what the hosts of the plan before have; nil: there was none.
@@ -88,6 +95,7 @@ func (h *Hosts) Close() {
 		}
 	}
 	clear(h.hosts)
+	h.above.end(0)
 }
 
 // end returns a connected end point. A lost connection is made again.
@@ -122,8 +130,11 @@ func (h *Hosts) end(ctx context.Context, name string) (*control.EndPoint, error)
 	return x.end, x.err
 }
 
-// Check connects end points, and returns an error for names that can never be connected. Those that are away are none: they may come.
+// Check connects end points and hypervisors, and returns an error for names that can never be connected. Those that are away are none: they may come.
 func (h *Hosts) Check(ctx context.Context, names []string) error {
+	if _, err := h.sources(ctx); err != nil {
+		return err
+	}
 	errs := make([]error, len(names))
 	unit.AtMost(len(names), atOnce, func(i int) {
 		if _, err := h.end(ctx, names[i]); fault.Code(err) == fault.Usage {
@@ -166,7 +177,11 @@ func (h *Hosts) Turn(ctx context.Context, t schedule.Task) record.Sample {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	queue := &impatient{leave: cancel}
-	r := control.Runner{Version: h.Version, Ends: ends, Link: h.link(), Watch: queue}
+	above, err := h.sources(context.WithoutCancel(ctx))
+	if err != nil {
+		h.Warn(fmt.Errorf("watch: connecting hypervisors: %w", err))
+	}
+	r := control.Runner{Version: h.Version, Ends: ends, Link: h.link(), Watch: queue, Hypervisors: above, PlaceWithin: placeTime}
 	doc, err := r.Run(ctx, plan.Plan{Command: Command, Steps: steps, Repeat: plan.Repeat{Max: 1}})
 	switch {
 	case queue.waited.Load():
@@ -207,17 +222,13 @@ func (h *Hosts) remember(p record.Pair, doc *measure.Document) {
 	h.past[p] = all[max(0, len(all)-remembered):]
 }
 
-// before returns the last turn of a pair before a time, else the oldest that is remembered; nil: none is.
-func (h *Hosts) before(p record.Pair, at time.Time) *measure.Document {
+// from returns the turns of a pair from the last one before a time, else all that are remembered.
+func (h *Hosts) from(p record.Pair, at time.Time) []*measure.Document {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := h.past[p]
-	for i := len(all) - 1; i >= 0; i-- {
-		if i == 0 || all[i].StartedAt.Before(at) {
-			return all[i]
-		}
-	}
-	return nil
+	before := unit.CountFunc(all, func(d *measure.Document) bool { return d.StartedAt.Before(at) })
+	return slices.Clone(all[max(0, before-1):])
 }
 
 // link returns the stated rate of the paths.
@@ -271,8 +282,10 @@ func tcpSample(t schedule.Task, begin time.Time, c *measure.Cell) record.Sample 
 	return s
 }
 
-// Explain implements Fleet: it runs the experiments of thru explain, and compares the facts of the hosts with those of the turn before.
-func (h *Hosts) Explain(ctx context.Context, p record.Pair, since time.Time) (judge.Explanation, error) {
+// Explain implements Fleet: it runs the experiments of thru explain, and compares the facts of the hosts with those of the turn before. What causes
+// a changed packet size or delay comes first, unless the rate changed too.
+func (h *Hosts) Explain(ctx context.Context, what Unexplained) (judge.Explanation, error) {
+	p := what.Pair
 	ends, err := h.ends(ctx, p)
 	if err != nil {
 		return judge.Explanation{}, err
@@ -290,20 +303,49 @@ func (h *Hosts) Explain(ctx context.Context, p record.Pair, since time.Time) (ju
 	if err != nil {
 		return judge.Explanation{}, err
 	}
-	runner := control.Runner{Version: h.Version, Ends: ends, Link: h.link()}
+	above, err := h.sources(context.WithoutCancel(ctx))
+	if err != nil {
+		h.Warn(fmt.Errorf("watch: connecting hypervisors: %w", err))
+	}
+	runner := control.Runner{Version: h.Version, Ends: ends, Link: h.link(), Hypervisors: above}
 	doc, err := runner.Explain(ctx, made, control.Probing{Family: r.Family}, explainBudget)
 	if doc == nil {
 		return judge.Explanation{}, err
 	}
-	why := judge.Explanation{Findings: unit.Filtered(doc.Findings, func(f measure.Finding) bool { return !f.Healthy })} // a full link is no cause of a change
-	if before := h.before(p, since); before != nil {
-		for _, c := range compare.Of([]*measure.Document{before}, []*measure.Document{doc}, compare.Options{}).Facts {
-			if !c.Minor {
-				why.Facts = append(why.Facts, record.FactChange{Host: c.Of, Fact: c.Fact, Before: c.Before, After: c.After, Since: since})
-			}
-		}
+	limits := unit.Filtered(doc.Findings, func(f measure.Finding) bool { return !f.Healthy }) // a full link is no cause of a change
+	var path *measure.Path
+	if len(doc.Paths) > 0 {
+		path = &doc.Paths[0]
+	}
+	found := slices.Concat(why.Findings(what.Changes, path), limits)
+	if slices.ContainsFunc(what.Changes, func(c record.Change) bool { return c.Metric.Layer() == record.TCP }) {
+		found = slices.Concat(limits, why.Findings(what.Changes, path))
 	}
 	id, kerr := h.Archive(doc)
-	why.Result = id
-	return why, errors.Join(err, kerr)
+	return judge.Explanation{Findings: found, Facts: h.changedFacts(p, what.Since, doc), Result: id}, errors.Join(err, kerr)
+}
+
+// changedFacts returns the facts that are not those of before a time, each with the first turn that shows it.
+func (h *Hosts) changedFacts(p record.Pair, since time.Time, doc *measure.Document) (all []record.FactChange) {
+	past := h.from(p, since)
+	if len(past) == 0 {
+		return nil
+	}
+	for _, now := range append(past[1:], doc) {
+		facts := compare.Of(past[:1], []*measure.Document{now}, compare.Options{}).Facts
+		var found []record.FactChange
+		for _, c := range facts {
+			f := record.FactChange{Host: c.Of, Fact: c.Fact, Name: c.Name, Before: c.Before, After: c.After, Since: now.StartedAt}
+			for _, x := range all { // seen before, and not changed since
+				if x.Host == f.Host && x.Fact == f.Fact && x.After == f.After {
+					f.Since = x.Since
+				}
+			}
+			if !c.Minor {
+				found = append(found, f)
+			}
+		}
+		all = found
+	}
+	return all
 }

@@ -96,12 +96,12 @@ func (f *loaded) Turn(ctx context.Context, t schedule.Task) record.Sample {
 	return f.fakeFleet.Turn(ctx, t)
 }
 
-func (f *loaded) Explain(ctx context.Context, p record.Pair, at time.Time) (judge.Explanation, error) {
+func (f *loaded) Explain(ctx context.Context, x Unexplained) (judge.Explanation, error) {
 	f.asked = append(f.asked, time.Now())
 	if time.Now().Before(f.until) {
 		return judge.Explanation{Deferred: "busy"}, nil
 	}
-	return f.fakeFleet.Explain(ctx, p, at)
+	return f.fakeFleet.Explain(ctx, x)
 }
 
 // TestDeferred: turns under load are deferred one by one, without a burst after it, and are no change. An alarm comes without its cause, which follows.

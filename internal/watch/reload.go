@@ -91,6 +91,7 @@ func (w *Watch) forget() {
 			w.report(w.judge.Forget(s.Pair, time.Now()))
 		}
 	}
-	w.asked = unit.Filtered(w.asked, func(a asked) bool { return w.watches(a.pair) })
+	w.asked = unit.Filtered(w.asked, func(a asked) bool { return w.watches(a.what.Pair) })
+	maps.DeleteFunc(w.routes, func(p record.Pair, _ record.Change) bool { return !w.watches(p) })
 	maps.DeleteFunc(w.series.detectors, func(k key, _ detector) bool { return !w.watches(k.Pair) })
 }

@@ -29,8 +29,8 @@ type Fleet interface {
 	// Probes returns the next summaries of probes, each pair's in the order of their time, and whether there are more. Those of the last call
 	// are stored by then.
 	Probes(ctx context.Context) (samples []record.Sample, more bool)
-	// Explain finds out why a pair has changed, and what has changed at its hosts since the time.
-	Explain(ctx context.Context, p record.Pair, since time.Time) (judge.Explanation, error)
+	// Explain finds out why a pair has changed, and what has changed at its hosts since then.
+	Explain(ctx context.Context, what Unexplained) (judge.Explanation, error)
 }
 
 // Config is what a watch needs to run.
@@ -76,6 +76,7 @@ type Watch struct {
 	paths    map[record.Pair]schedule.Path
 	judge    *judge.Judge
 	series   *series
+	routes   map[record.Pair]record.Change // the last ones
 	ledger   ledger
 	inUse    map[string]bool
 	done     chan finished
@@ -104,7 +105,7 @@ type fetched struct {
 
 // New returns a watch that does not run yet. It fails if the budget is too small, or a turn does not fit beside the others.
 func New(c Config) (*Watch, error) {
-	w := &Watch{Config: c, series: newSeries(), inUse: map[string]bool{}, calls: make(chan func())}
+	w := &Watch{Config: c, series: newSeries(), routes: map[record.Pair]record.Change{}, inUse: map[string]bool{}, calls: make(chan func())}
 	set, err := w.prepare(c.Wish, c.Judge, c.Fleet)
 	if err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func New(c Config) (*Watch, error) {
 			if err != nil {
 				return nil, fmt.Errorf("watch: reading the samples of the last run: %w", err)
 			}
-			w.series.take(s)
+			w.changesOf(s)
 		}
 	}
 	return w, nil
@@ -292,17 +293,33 @@ func (w *Watch) take(samples ...record.Sample) {
 	w.news = true
 	for _, s := range samples {
 		w.report(w.judge.Take(s))
-		for _, c := range w.series.take(s) {
+		for _, c := range w.changesOf(s) {
 			w.report(w.judge.Changed(c))
 		}
 	}
+}
+
+// changesOf returns the changes that a sample shows. It notes that of the route, which is neither better nor worse.
+func (w *Watch) changesOf(s record.Sample) []record.Change {
+	found := w.series.take(s)
+	for _, c := range found {
+		if c.Metric == record.Hops {
+			w.routes[c.Pair] = c
+		}
+	}
+	return found
 }
 
 // report passes events on, and asks for the explanations that they want.
 func (w *Watch) report(events []record.Event) {
 	for _, e := range events {
 		if e.Kind == record.Suspected && e.Alarm.Kind != record.KindOutage { // nothing passes that could be measured
-			w.asked = append(w.asked, asked{id: e.Alarm.ID, pair: e.Alarm.Pairs[0], since: e.Alarm.Since})
+			x := Unexplained{Pair: e.Alarm.Pairs[0], Since: e.Alarm.Since}
+			x.Changes = unit.Filtered(e.Alarm.Changes, func(c record.Change) bool { return c.Pair == x.Pair })
+			if c, changed := w.routes[x.Pair]; changed {
+				x.Changes = append(x.Changes, c)
+			}
+			w.asked = append(w.asked, asked{id: e.Alarm.ID, what: x})
 		}
 		w.Report(e)
 	}

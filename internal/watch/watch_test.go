@@ -69,8 +69,8 @@ func (f *fakeFleet) Probes(context.Context) (all []record.Sample, more bool) {
 	return all, false
 }
 
-func (f *fakeFleet) Explain(_ context.Context, p record.Pair, _ time.Time) (judge.Explanation, error) {
-	f.explained = append(f.explained, p)
+func (f *fakeFleet) Explain(_ context.Context, x Unexplained) (judge.Explanation, error) {
+	f.explained = append(f.explained, x.Pair)
 	time.Sleep(40 * time.Second)
 	return judge.Explanation{Findings: []measure.Finding{{Cause: "loss"}}, Result: "r1"}, nil
 }

@@ -102,7 +102,7 @@ func Alarm(a record.Alarm, now time.Time, zone *time.Location) string {
 			text += fmt.Sprintf("; %d more facts changed", len(a.Facts)-i)
 			break
 		}
-		text += fmt.Sprintf("; %s at %s: %s -> %s", f.Fact, f.Host, f.Before, f.After)
+		text += fmt.Sprintf("; %s at %s: %s -> %s, seen %s", cmp.Or(f.Name, f.Fact), f.Host, f.Before, f.After, moment(f.Since, now, zone))
 	}
 	return text
 }

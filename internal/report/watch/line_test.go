@@ -18,7 +18,7 @@ var (
 
 func TestLine(t *testing.T) {
 	alarm := record.Alarm{Kind: record.KindChange, Pairs: []record.Pair{ab}, Since: now.Add(-time.Hour), Changes: []record.Change{drop},
-		Findings: []measure.Finding{{Summary: "packets are lost"}}, Facts: []record.FactChange{{Host: "b", Fact: "mtu", Before: "9000", After: "1500"}}}
+		Findings: []measure.Finding{{Summary: "packets are lost"}}, Facts: []record.FactChange{{Host: "b", Fact: "interfaces[eth0].mtu_bytes", Name: "MTU of eth0", Before: "9000", After: "1500", Since: now.Add(-30 * time.Minute)}}}
 	unsure := record.Alarm{Kind: record.KindChange, Pairs: []record.Pair{ab}, Since: now, Changes: []record.Change{drop}, Findings: []measure.Finding{{Summary: "packets are lost", Confidence: measure.Possible}}}
 	waits := record.Alarm{Kind: record.KindChange, Pairs: []record.Pair{ab}, Since: now, Changes: []record.Change{drop}, Deferred: "b receives 500 Mb/s of other traffic"}
 	host := record.Alarm{Kind: record.KindOutage, Host: "b", Pairs: []record.Pair{ab, {From: "c", To: "b"}}, Since: now.Add(-24 * time.Hour)}
@@ -26,12 +26,12 @@ func TestLine(t *testing.T) {
 	for want, e := range map[string]record.Event{
 		"a -> b is up":                         {Kind: record.StateChanged, Pair: &ab, State: record.Up},
 		"a -> b is down: no packet comes back": {Kind: record.StateChanged, Pair: &ab, State: record.Down, Reason: record.NoAnswer, Before: record.Up},
-		"a -> b carries packets again, after 36 s (11:59:24 to 12:00:00)":                                                             {Kind: record.OutageEnded, Outage: &record.Outage{Pair: ab, Begin: now.Add(-36 * time.Second), End: now}},
-		"ALARM a -> b: goodput -12.8% (940 Mb/s -> 820 Mb/s) since 11:00:00; packets are lost; mtu at b: 9000 -> 1500":                {Kind: record.AlarmRaised, Alarm: &alarm},
-		"ALARM a -> b: goodput -12.8% (940 Mb/s -> 820 Mb/s) since 12:00:00; possible cause: packets are lost":                        {Kind: record.AlarmRaised, Alarm: &unsure},
-		"ALARM a -> b: goodput -12.8% (940 Mb/s -> 820 Mb/s) since 12:00:00; not explained yet: b receives 500 Mb/s of other traffic": {Kind: record.AlarmRaised, Alarm: &waits},
-		"over: b (2 pairs): down since 2026-04-30 12:00":                                                                              {Kind: record.AlarmOver, Alarm: &host},
-		"ALARM wan (1 pair): misses goodput >= 9G, 99% of days, flapping since 12:00:00":                                              {Kind: record.AlarmUpdated, Alarm: &goal},
+		"a -> b carries packets again, after 36 s (11:59:24 to 12:00:00)":                                                                     {Kind: record.OutageEnded, Outage: &record.Outage{Pair: ab, Begin: now.Add(-36 * time.Second), End: now}},
+		"ALARM a -> b: goodput -12.8% (940 Mb/s -> 820 Mb/s) since 11:00:00; packets are lost; MTU of eth0 at b: 9000 -> 1500, seen 11:30:00": {Kind: record.AlarmRaised, Alarm: &alarm},
+		"ALARM a -> b: goodput -12.8% (940 Mb/s -> 820 Mb/s) since 12:00:00; possible cause: packets are lost":                                {Kind: record.AlarmRaised, Alarm: &unsure},
+		"ALARM a -> b: goodput -12.8% (940 Mb/s -> 820 Mb/s) since 12:00:00; not explained yet: b receives 500 Mb/s of other traffic":         {Kind: record.AlarmRaised, Alarm: &waits},
+		"over: b (2 pairs): down since 2026-04-30 12:00":                                                                                      {Kind: record.AlarmOver, Alarm: &host},
+		"ALARM wan (1 pair): misses goodput >= 9G, 99% of days, flapping since 12:00:00":                                                      {Kind: record.AlarmUpdated, Alarm: &goal},
 		"": {Kind: record.Suspected, Alarm: &alarm},
 	} {
 		e.At = now

@@ -6,6 +6,7 @@ package alert
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -177,7 +178,7 @@ func (m Mail) Send(ctx context.Context, x Message) error {
 		fmt.Fprintf(&b, "\n%s: %s\n", f.Cause, f.Summary)
 	}
 	for _, f := range x.Alarm.Facts {
-		fmt.Fprintf(&b, "\nchanged at %s: %s was %s, is %s\n", f.Host, f.Fact, f.Before, f.After)
+		fmt.Fprintf(&b, "\nchanged at %s: %s was %s, is %s\n", f.Host, cmp.Or(f.Name, f.Fact), f.Before, f.After)
 	}
 	fmt.Fprintf(&b, "\nsince %s\n", x.Alarm.Since.Format(time.RFC1123))
 	if x.Alarm.Link != "" {

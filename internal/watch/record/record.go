@@ -170,10 +170,11 @@ type Change struct {
 // FactChange is a fact of a host that is not what it was.
 type FactChange struct {
 	Host   string    `json:"host"`
-	Fact   string    `json:"fact"` // a key of measure's table of facts
+	Fact   string    `json:"fact"`           // a key of measure's table of facts
+	Name   string    `json:"name,omitempty"` // for people: "MTU of eth0"
 	Before string    `json:"before"`
 	After  string    `json:"after"`
-	Since  time.Time `json:"since"`
+	Since  time.Time `json:"since"` // of the first turn that shows it
 }
 
 // Outage is a time in which a pair was down. End is zero while it lasts.
