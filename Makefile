@@ -122,8 +122,8 @@ faults: ## have thru explain every fault of the lab, and healthy paths; needs ro
 captures: ## have thru explain captures of the lab's faults, taken by tcpdump around iperf3; needs root; RUN=TestCaptures/loss chooses
 	cd lab/faults && $(GO) test -tags faults -count=1 -timeout 60m -run '$(or $(RUN),TestCaptures)' $(if $(KEEP),-keep $(abspath $(KEEP))) $(FAULTS)
 
-watches: build ## change paths of the lab that thru watch knows, and see what its alarms say; needs root; 8 minutes; RUN='TestWatchNamesChanges/MTU' chooses
-	THRU_BINARY=$(abspath bin/thru) $(GO) test -tags watches -count=1 -v -parallel 4 -timeout 20m ./lab -run '$(or $(RUN),TestWatchNamesChanges)'
+watches: build ## change paths of the lab that thru watch knows, and see what its alarms say; needs root; 15 minutes; RUN='TestWatchNamesChanges/MTU' chooses
+	THRU_BINARY=$(abspath bin/thru) $(GO) test -tags watches -count=1 -v -parallel 4 -timeout 20m ./lab -run '$(or $(RUN),TestWatchNames)'
 
 # RUN='TestCases/^long_small-receive$$' chooses (TUNES=-names lists them), RUN=TestKilled and RUN=TestAA are the others; TUNES='-kills 40 -seed 7' passes flags on.
 tunes: ## have thru tune the badly set hosts of the lab, kill it 200 times, compare a path with itself; needs root; hours
