@@ -125,7 +125,7 @@ func newPost(c AttachConfig, h Handler) (*Post, error) {
 	if c.State == nil && c.Join != nil {
 		return nil, errors.New("bus: joining a fleet: an agent needs its state")
 	}
-	t, err := access{c.Join, c.NATS, c.Device, c.LocalAddr}.uplink(PrivilegeAgent, func() (identity, error) { return c.State.identity() })
+	t, err := uplinkConfig{c.Join, c.NATS, c.Device, c.LocalAddr}.uplink(func() (identity, error) { return c.State.identity() }, PrivilegeAgent)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +267,7 @@ func (p *Post) request(m *nats.Msg) {
 	if x.kept.seen(m.Reply, func(old *nats.Msg) { p.nc.PublishMsg(old) }) {
 		return
 	}
-	p.answers.begin(x.login, request{verb, m.Reply, m.Header.Get(headerPatience), m.Data})
+	p.answers.begin(x.login, request{verb, m.Reply, m.Header.Get(headerPatience), m.Data, m.Header.Values(headerMay)})
 }
 
 // send publishes a reply, and keeps it in case the client does not receive it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +46,7 @@ type request struct {
 	verb, reply string // reply is the reply subject
 	patience    string // header, in milliseconds
 	body        []byte
+	may         []string // header of the controller; nil: it does not limit the privileges
 }
 
 // begin answers a request in its own goroutine, within the limits of its login.
@@ -61,6 +63,9 @@ func (d *dispatcher) begin(l *login, q request) {
 	go func() {
 		defer l.done()
 		ctx, cancel := context.WithTimeout(context.WithValue(l.ctx, loginKey{}, l), patience(q.patience))
+		if len(q.may) > 0 {
+			ctx = context.WithValue(ctx, mayKey{}, strings.Split(q.may[0], ","))
+		}
 		defer cancel()
 		body, err := guard(ctx, q.verb, l.client, q.body, a)
 		d.reply(l.client, q, body, err)

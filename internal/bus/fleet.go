@@ -22,7 +22,7 @@ const longAtOnce = 32
 
 // FleetConfig names the fleet that an operator connects to.
 type FleetConfig struct {
-	Join      *Join       // of `thru control`, for PrivilegeOperate; or
+	Join      *Join       // of `thru control`, for PrivilegeOperate or PrivilegeUser; or
 	NATS      *NATSConfig // an external bus
 	Version   string      // of this thru
 	Device    string      // device or VRF to dial from (Linux)
@@ -35,6 +35,7 @@ type Fleet struct {
 	uplink   *uplink
 	nc       *nats.Conn
 	owner    operatorID
+	to       func(agent string, o operatorID, verb string) string // subject of a request
 	version  string
 	registry *Client
 
@@ -56,13 +57,16 @@ type Fleet struct {
 // DialFleet connects to a fleet. Errors wrap one of the Err values of this package
 // and carry a hint.
 func DialFleet(ctx context.Context, c FleetConfig) (*Fleet, error) {
-	t, err := access{c.Join, c.NATS, c.Device, c.LocalAddr}.uplink(PrivilegeOperate, newIdentity)
+	t, err := uplinkConfig{c.Join, c.NATS, c.Device, c.LocalAddr}.uplink(newIdentity, PrivilegeOperate, PrivilegeUser, loginOIDC)
 	if err != nil {
 		return nil, err
 	}
 	f := &Fleet{
-		uplink: t, owner: operatorID{t.id.pub, newID()}, version: c.Version, closed: make(chan struct{}),
+		uplink: t, owner: operatorID{t.id.pub, newID()}, to: toSubject, version: c.Version, closed: make(chan struct{}),
 		clients: map[string]*Client{}, names: map[string]string{}, long: make(chan struct{}, longAtOnce),
+	}
+	if c.Join != nil && c.Join.Privilege != PrivilegeOperate {
+		f.to = askSubject
 	}
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
 	stop := context.AfterFunc(ctx, t.cancel)

@@ -56,7 +56,7 @@ func (r *fleetRoute) ask(ctx context.Context, q Question, header nats.Header, bo
 		}
 	}
 	number, replies := r.expect()
-	m := &nats.Msg{Subject: toSubject(r.agent, r.fleet.owner, q.Verb), Reply: reSubject(r.fleet.owner, r.agent, wordReply+"."+number), Header: header, Data: body}
+	m := &nats.Msg{Subject: r.fleet.to(r.agent, r.fleet.owner, q.Verb), Reply: reSubject(r.fleet.owner, r.agent, wordReply+"."+number), Header: header, Data: body}
 	began, wait := time.Now(), time.Duration(0)
 	var nobody error
 	for {
@@ -208,7 +208,7 @@ func (r *fleetRoute) event(m *nats.Msg) {
 
 // again requests the events after a number.
 func (r *fleetRoute) again(after uint64) {
-	r.fleet.nc.Publish(toSubject(r.agent, r.fleet.owner, verbAgain), jsonOf(againRequest{after}))
+	r.fleet.nc.Publish(r.fleet.to(r.agent, r.fleet.owner, verbAgain), jsonOf(againRequest{after}))
 }
 
 // alive handles a keepalive.
@@ -282,7 +282,7 @@ func (r *fleetRoute) cut() {
 // end implements route: it tells the agent to end what belongs to the client.
 func (r *fleetRoute) end() {
 	if r.agent != tokenRegistry && validKey(r.agent) {
-		r.fleet.nc.Publish(toSubject(r.agent, r.fleet.owner, verbBye), nil)
+		r.fleet.nc.Publish(r.fleet.to(r.agent, r.fleet.owner, verbBye), nil)
 	}
 	r.cut()
 }

@@ -19,6 +19,7 @@ const (
 	wordOwn   = "own"   // in place of a run: replies of JetStream
 
 	headerNumber = "Thru-Number" // number of an event that must not be lost, from 1 for each login
+	headerMay    = "Thru-May"    // from the controller: the privileges of the user, with commas; an agent grants no others
 	headerLogin  = "Thru-Login"  // in a reply: changes when the agent has ended the client's sessions meanwhile
 
 	tokenRegistry = "registry" // in place of an agent's key
@@ -39,6 +40,7 @@ const (
 // "OPERATOR-RUN".
 //
 //	thru.to.AGENT.OPERATOR.RUN.VERB    operator to agent: requests
+//	thru.ask.AGENT.OPERATOR.RUN.VERB   user to a controller, which passes it on as the one above if the user may
 //	thru.re.OPERATOR.RUN.AGENT.>       agent to operator: replies, events, keepalives
 //	thru.alive.OPERATOR.RUN            operator to all agents: renews its leases
 //	thru.here.AGENT                    agent to controllers: presence
@@ -52,6 +54,14 @@ func toSubject(agent string, o operatorID, verb string) string {
 		return fmt.Sprintf("thru.registry.%s.%s", o, verb)
 	}
 	return fmt.Sprintf("thru.to.%s.%s.%s", agent, o, verb)
+}
+
+// askSubject returns the subject of a user's request, which the controller judges.
+func askSubject(agent string, o operatorID, verb string) string {
+	if agent == tokenRegistry {
+		return toSubject(agent, o, verb)
+	}
+	return fmt.Sprintf("thru.ask.%s.%s.%s", agent, o, verb)
 }
 
 func reSubject(o operatorID, agent, rest string) string {
@@ -147,6 +157,20 @@ func controllerShares(key string) allowed {
 	may.publish = append(may.publish, nameSubject+">", "$JS.API.STREAM.CREATE."+streamNames, "$JS.API.STREAM.CREATE."+streamLeases,
 		"$JS.API.STREAM.CREATE."+streamRuns, "$JS.API.STREAM.INFO."+streamNames, "$JS.API.STREAM.MSG.GET."+streamNames)
 	may.subscribe = append(may.subscribe, "thru.re."+key+".>", ackSubject(key, wordHere), nameSubject+">")
+	return may
+}
+
+// userMay returns the permissions of a user: as those of an operator, but the controller passes the requests on.
+func userMay(key string) allowed {
+	may := operatorMay(key)
+	may.publish[0] = "thru.ask.*." + key + ".>"
+	return may
+}
+
+// loginMay returns the permissions of a user that a provider has named: to ask for a token.
+func loginMay(key string) allowed {
+	may := operatorMay(key)
+	may.publish = []string{toSubject(tokenRegistry, operatorID{key, "*"}, newSession.name)}
 	return may
 }
 

@@ -33,6 +33,7 @@ const (
 
 	PrivilegeAgent   = "agent"   // at a controller: to be a host of its fleet
 	PrivilegeOperate = "operate" // at a controller: to run tests over its fleet
+	PrivilegeUser    = "user"    // at a controller: what the role of one user permits; the secret is a token, or comes by a login
 )
 
 // Privileges returns those that an agent can be configured to allow besides measuring.
@@ -91,6 +92,13 @@ type Join struct {
 	CertSHA256 [32]byte // of the agent's certificate (DER)
 	Secret     Secret   // empty for an agent without authentication
 	Privilege  string   // PrivilegeMeasure, one of Privileges, or a set of them (Together)
+	OIDC       *OIDC    // PrivilegeUser, by a login: where; nil: by the token
+}
+
+// OIDC names a client at a provider of OpenID Connect.
+type OIDC struct {
+	Issuer string // URL
+	Client string // id
 }
 
 // joinDoc is the JSON in a join string; its keys are short for a short paste.
@@ -101,13 +109,19 @@ type joinDoc struct {
 	Cert      []byte   `json:"h"`
 	Secret    string   `json:"s,omitempty"`
 	Privilege string   `json:"p"`
+	Issuer    string   `json:"i,omitempty"`
+	Client    string   `json:"o,omitempty"`
 }
 
 // String returns the join string, secret included: "thru1." and base64url
 // (RFC 4648, section 5) of a JSON document and the first four bytes of its
 // SHA-256. Formatting a Join with fmt yields Redacted instead.
 func (j Join) String() string {
-	b, err := json.Marshal(joinDoc{j.Name, j.Control, j.Data, j.CertSHA256[:], string(j.Secret), j.Privilege})
+	at := OIDC{}
+	if j.OIDC != nil {
+		at = *j.OIDC
+	}
+	b, err := json.Marshal(joinDoc{j.Name, j.Control, j.Data, j.CertSHA256[:], string(j.Secret), j.Privilege, at.Issuer, at.Client})
 	if err != nil {
 		return "" // strings and bytes always marshal
 	}
@@ -190,7 +204,10 @@ func (d joinDoc) join() (Join, error) {
 	if copy(j.CertSHA256[:], d.Cert) != len(d.Cert) || len(d.Cert) != len(j.CertSHA256) {
 		return Join{}, fault.Usagef(joinAgain, "bus: the join string has no certificate")
 	}
-	known := []string{PrivilegeMeasure, PrivilegeAgent, PrivilegeOperate}
+	if d.Issuer != "" {
+		j.OIDC = &OIDC{d.Issuer, d.Client}
+	}
+	known := []string{PrivilegeMeasure, PrivilegeAgent, PrivilegeOperate, PrivilegeUser}
 	if !slices.Contains(known, d.Privilege) && len(splitPrivileges(d.Privilege)) == 0 {
 		return Join{}, fault.Usagef("upgrade thru here, or get a join string for measuring", "bus: this thru does not know the privilege of the join string")
 	}
@@ -210,7 +227,7 @@ func (d joinDoc) check() error {
 			return err
 		}
 	}
-	for _, s := range append([]string{d.Name, d.Secret}, d.Data...) {
+	for _, s := range append([]string{d.Name, d.Secret, d.Issuer, d.Client}, d.Data...) {
 		if len(s) > 256 || !plain(s) {
 			return errors.New("a part of it is not valid")
 		}

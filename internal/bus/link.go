@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"thru/internal/access"
 )
 
 // link is one connection of a client: outer is the client's side, inner the
@@ -29,8 +31,9 @@ type link struct {
 	pace  *rate.Limiter // of the bytes that the client sends; limited once the client is known
 	done  chan struct{} // closed by close
 	once  sync.Once
-	owner string // of a member of a fleet: its key; guarded by Server.mu
-	agent bool   // the member is an agent; guarded by Server.mu
+	owner string       // of a member of a fleet: its key; guarded by Server.mu
+	agent bool         // the member is an agent; guarded by Server.mu
+	given access.Given // of a user or an operator: what it may; guarded by Server.mu
 }
 
 // newLink reads the server's greeting, which has the connection number that the

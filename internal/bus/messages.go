@@ -40,7 +40,7 @@ import (
 // Wire is the version of the messages. Equal majors work together.
 const (
 	WireMajor = 2
-	WireMinor = 1
+	WireMinor = 2
 )
 
 // DefaultPort is the control port of `thru serve`.

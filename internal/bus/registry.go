@@ -13,6 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"golang.org/x/time/rate"
+
+	"thru/internal/access"
 )
 
 // Bounds of a registry.
@@ -93,7 +95,7 @@ func OpenRegistry(ctx context.Context, c RegistryConfig) (*Registry, error) {
 		r.cancel()
 		return nil, err
 	}
-	r.answers = newDispatcher([]Answerer{On(listHosts, r.answerHosts), On(forgetHost, r.answerForget)}, nil, r.nc.PublishMsg)
+	r.answers = newDispatcher([]Answerer{On(listHosts, r.answerHosts), On(forgetHost, r.answerForget), On(listTokens, r.answerTokens), On(addToken, r.answerToken), On(revokeToken, r.answerRevoke), On(newSession, r.answerSession)}, nil, r.nc.PublishMsg)
 	r.intake = newIntake(r)
 	if err := r.listen(); err != nil {
 		r.Close()
@@ -120,12 +122,13 @@ func (r *Registry) connect(ctx context.Context) (err error) {
 		}
 		s := r.conf.Hub.server
 		r.key = id.pub
-		if r.nc, err = s.connect(common...); err != nil {
+		// Without echo, overhear hears operators, and not what ask passes on.
+		if r.nc, err = s.connect(append(common, nats.NoEcho())...); err != nil {
 			return fmt.Errorf("bus: connecting the registry to its hub: %w", err)
 		}
 		return nil
 	}
-	t, err := access{nats: r.conf.NATS}.uplink("", nil)
+	t, err := uplinkConfig{nats: r.conf.NATS}.uplink(nil)
 	if err != nil {
 		return err
 	}
@@ -152,6 +155,13 @@ func (r *Registry) listen() error {
 	} {
 		if err != nil {
 			return fmt.Errorf("bus: starting the registry: %w", err)
+		}
+	}
+	if r.conf.Hub != nil && r.conf.Hub.users != nil {
+		for _, err := range []error{each("thru.ask.*.*.*.*", r.ask), each("thru.to.*.*.*.*", r.overhear), r.nc.Flush()} {
+			if err != nil {
+				return fmt.Errorf("bus: starting the registry: %w", err)
+			}
 		}
 	}
 	if err := r.nc.LastError(); errors.Is(err, nats.ErrPermissionViolation) {
@@ -328,8 +338,12 @@ func (r *Registry) forget(name string) error {
 	return nil
 }
 
-func (r *Registry) answerHosts(_ context.Context, _ string, q HostsRequest) (HostsReply, error) {
-	all := r.Hosts()
+func (r *Registry) answerHosts(_ context.Context, client string, q HostsRequest) (HostsReply, error) {
+	user, err := r.whoOf(client)
+	if err != nil {
+		return HostsReply{}, err
+	}
+	all := slices.DeleteFunc(r.Hosts(), func(h Host) bool { return !user.given.Labels.Fit(h.Labels) })
 	from, _ := slices.BinarySearchFunc(all, q.After, func(h Host, id string) int {
 		if h.ID <= id {
 			return -1
@@ -341,7 +355,11 @@ func (r *Registry) answerHosts(_ context.Context, _ string, q HostsRequest) (Hos
 	return HostsReply{Hosts: page[:min(len(page), hostsPage)], More: more, Shares: r.Alone() == nil}, nil
 }
 
-func (r *Registry) answerForget(_ context.Context, _ string, q ForgetRequest) (Empty, error) {
+func (r *Registry) answerForget(_ context.Context, client string, q ForgetRequest) (Empty, error) {
+	m, err := r.may(client, access.Forget)
+	if err := r.audit(m, forgetHost.name, []string{q.Name}, err); err != nil {
+		return Empty{}, err
+	}
 	return Empty{}, r.Forget(q.Name)
 }
 
@@ -360,7 +378,7 @@ func (r *Registry) request(m *nats.Msg) {
 		r.answers.refuse(m.Reply, errFull)
 		return
 	}
-	r.answers.begin(l, request{t[4], m.Reply, m.Header.Get(headerPatience), m.Data})
+	r.answers.begin(l, request{t[4], m.Reply, m.Header.Get(headerPatience), m.Data, nil})
 }
 
 // login returns an operator, and creates it at its first request.

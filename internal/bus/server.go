@@ -103,6 +103,7 @@ type front struct {
 	handshakes  int
 	subs        int   // of a connection
 	pingsOut    int   // unanswered pings that end a connection
+	line        int32 // bytes of a line of the NATS protocol
 	pending     int64 // bytes that may wait to be sent on a connection; 0: NATS's default
 }
 
@@ -110,7 +111,7 @@ type front struct {
 func agentFront() front {
 	return front{
 		auth:        func(s *Server) nats.Authentication { return agentAuth{s} },
-		connections: maxConnections, handshakes: maxHandshakes, subs: maxSubs, pingsOut: pingsForever,
+		connections: maxConnections, handshakes: maxHandshakes, subs: maxSubs, pingsOut: pingsForever, line: maxControlLine,
 	}
 }
 
@@ -151,7 +152,7 @@ func (s *Server) options() *nats.Options {
 	return &nats.Options{
 		ServerName: "thru-" + s.state.Load().ID,
 		DontListen: true, NoLog: true, NoSigs: true, NoSystemAccount: true,
-		MaxPayload: payloadBytes, MaxControlLine: maxControlLine, MaxSubs: s.front.subs, MaxPending: s.front.pending,
+		MaxPayload: payloadBytes, MaxControlLine: s.front.line, MaxSubs: s.front.subs, MaxPending: s.front.pending,
 		PingInterval: pingEvery, MaxPingsOut: s.front.pingsOut,
 		AuthTimeout: handshakeTime.Seconds(), WriteDeadline: writeTime,
 		CustomClientAuthentication: s.front.auth(s), AlwaysEnableNonce: true,

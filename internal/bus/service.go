@@ -96,9 +96,12 @@ func (v *Service) request(verb string) micro.HandlerFunc {
 		if l == nil || !strings.HasPrefix(r.Reply(), inbox(client)+".") {
 			return
 		}
-		v.answers.begin(l, request{verb, r.Reply(), r.Headers().Get(headerPatience), r.Data()})
+		v.answers.begin(l, request{verb, r.Reply(), r.Headers().Get(headerPatience), r.Data(), nil})
 	}
 }
+
+// mayKey is the context key of the privileges to which the controller limits a request.
+type mayKey struct{}
 
 // loginKey is the context key of the login that made a request.
 type loginKey struct{}
@@ -137,7 +140,8 @@ func Granted(ctx context.Context) []string {
 	case l.own:
 		return append([]string{PrivilegeMeasure}, Privileges()...)
 	}
-	return slices.Clone(l.privileges)
+	may, limited := ctx.Value(mayKey{}).([]string)
+	return slices.DeleteFunc(slices.Clone(l.privileges), func(p string) bool { return limited && !slices.Contains(may, p) })
 }
 
 // Allows reports whether the client that makes a request has a privilege.

@@ -27,17 +27,17 @@ type uplink struct {
 	cancel  context.CancelFunc // ends an attempt to connect
 }
 
-// access selects the bus: one of join and nats is set.
-type access struct {
+// uplinkConfig selects the bus: one of join and nats is set.
+type uplinkConfig struct {
 	join   *Join
 	nats   *NATSConfig
 	device string // to send from (Linux)
 	source string // address to send from
 }
 
-// uplink prepares to connect. A join string must be for the privilege; its bearer is
+// uplink prepares to connect. A join string must be for one of the privileges; its bearer is
 // identified by the key given, or by a new one.
-func (w access) uplink(privilege string, key func() (identity, error)) (*uplink, error) {
+func (w uplinkConfig) uplink(key func() (identity, error), privileges ...string) (*uplink, error) {
 	if (w.join == nil) == (w.nats == nil) {
 		return nil, errors.New("bus: reaching a fleet: either a join string or a NATS server is needed")
 	}
@@ -45,7 +45,7 @@ func (w access) uplink(privilege string, key func() (identity, error)) (*uplink,
 	t := &uplink{seen: &lastError{}, cancel: cancel}
 	var err error
 	if w.join != nil {
-		err = t.viaHub(ctx, w, privilege, key)
+		err = t.viaHub(ctx, w, key, privileges)
 	} else {
 		err = t.viaNATS(ctx, w)
 	}
@@ -56,10 +56,10 @@ func (w access) uplink(privilege string, key func() (identity, error)) (*uplink,
 	return t, nil
 }
 
-func (t *uplink) viaHub(ctx context.Context, w access, privilege string, key func() (identity, error)) (err error) {
-	if w.join.Privilege != privilege {
+func (t *uplink) viaHub(ctx context.Context, w uplinkConfig, key func() (identity, error), privileges []string) (err error) {
+	if !slices.Contains(privileges, w.join.Privilege) {
 		return fault.Usagef("get the right one from `thru control`: it prints one for agents (`thru serve`), one to operate (run tests)",
-			"bus: the join string grants %q, but %q is needed here", w.join.Privilege, privilege)
+			"bus: the join string grants %q, but %q is needed here", w.join.Privilege, privileges[0])
 	}
 	if t.id, err = key(); err != nil {
 		return err
@@ -67,15 +67,15 @@ func (t *uplink) viaHub(ctx context.Context, w access, privilege string, key fun
 	conf := DialConfig{Addrs: w.join.Control, Secret: w.join.Secret, Pin: w.join.Pin, Timeout: dialTime, Device: w.device, LocalAddr: w.source}
 	t.where = w.join.Name
 	t.where = cmp.Or(t.where, w.join.Control[0])
-	t.explain = func(err error) error { return hubError(t.where, err) }
+	t.explain = func(err error) error { return hubError(t.where, w.join, err) }
 	t.options = []nats.Option{
 		nats.SetCustomDialer(hubDialer{ctx, conf, t.seen}), nats.SkipHostLookup(), nats.IgnoreDiscoveredServers(),
-		nats.UserInfo(privilege, string(w.join.Secret)), nats.Nkey(t.id.pub, t.id.signFor(w.join.CertSHA256)),
+		nats.UserInfo(w.join.Privilege, string(w.join.Secret)), nats.Nkey(t.id.pub, t.id.signFor(w.join.CertSHA256)),
 	}
 	return nil
 }
 
-func (t *uplink) viaNATS(ctx context.Context, w access) error {
+func (t *uplink) viaNATS(ctx context.Context, w uplinkConfig) error {
 	id, login, err := w.nats.login()
 	if err != nil {
 		return err
@@ -142,11 +142,16 @@ func (d hubDialer) Dial(string, string) (net.Conn, error) {
 }
 
 // hubError explains why a hub rejects a login.
-func hubError(where string, err error) error {
+func hubError(where string, j *Join, err error) error {
 	var hinted *fault.Error
+	user := errors.Is(err, nats.ErrAuthorization) && (j.Privilege == PrivilegeUser || j.Privilege == loginOIDC)
 	switch {
 	case errors.As(err, &hinted): // the text for an agent fits a controller too
 		return &fault.Error{Code: hinted.Code, Hint: strings.ReplaceAll(hinted.Hint, "thru serve", "thru control"), Err: err}
+	case user && j.OIDC != nil:
+		return fault.Failf("log in again: thru login NAME; what you may is configured there (thru control --oidc-role)", "bus: the controller %s does not accept your login: it has expired or was revoked, or none of your groups has a role: %w", where, ErrSecret)
+	case user:
+		return fault.Failf("ask an administrator for a new one, and run `thru join NAME --replace` here", "bus: your token for the controller %s is not valid: it has expired or was revoked: %w", where, ErrSecret)
 	case errors.Is(err, nats.ErrAuthorization):
 		return fault.Failf("get a new one from `thru control`, and run `thru join NAME --replace` here",
 			"bus: the join string of the controller %s is not valid: %w", where, ErrSecret)
