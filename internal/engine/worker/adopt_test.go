@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -213,10 +214,10 @@ func TestAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	plain := measure.Spec{From: "a", To: "b", Engine: "test", Protocol: measure.TCP, Streams: 2, Duration: int64(300 * time.Millisecond), Interval: int64(100 * time.Millisecond), NoRamp: true}
+	plain := measure.Spec{From: "a", To: "b", Engine: "test", Protocol: measure.TCP, Streams: 2, Duration: int64(briefly), Interval: int64(measure.MinInterval), NoRamp: true}
 	udp := plain
 	// So slow that even a receiver that is not scheduled finds everything in its buffer.
-	udp.Protocol, udp.Rate, udp.Length.Send = measure.UDP, 2e6, 1000
+	udp.Protocol, udp.Rate, udp.Length.Send, udp.Duration = measure.UDP, 2e6, 1000, int64(300*time.Millisecond)
 	portable := udp
 	portable.IO, portable.IOForced = measure.IOPortable, true
 	amount := plain
@@ -241,13 +242,16 @@ func TestAdopted(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			lead := c.task
 			lead.End.Sends = c.sender
-			s, r := adopts(t, p, c.spec, lead, c.task, c.ramp)
-			a, b := finished(t, s), finished(t, r)
+			var a, b measure.Evidence
+			inOneOfSome(t, func() error { // where the end has a signal, a receiver stops after 30 ms without a byte
+				s, r := adopts(t, p, c.spec, lead, c.task, c.ramp)
+				if a, b = finished(t, s), finished(t, r); c.sender && a.TotalBytes != b.TotalBytes {
+					return fmt.Errorf("sent %d bytes in all, received %d", a.TotalBytes, b.TotalBytes)
+				}
+				return moved(a, b)
+			})
 			if a.Bytes <= 0 || b.Bytes <= 0 || b.TotalBytes > a.TotalBytes {
 				t.Errorf("sent %d of %d bytes, received %d of %d", a.Bytes, a.TotalBytes, b.Bytes, b.TotalBytes)
-			}
-			if c.sender && a.TotalBytes != b.TotalBytes {
-				t.Errorf("sent %d bytes in all, received %d", a.TotalBytes, b.TotalBytes)
 			}
 			if want := c.spec.Amount; want > 0 && (a.Bytes != want || b.Bytes != want) {
 				t.Errorf("sent %d and received %d of an amount of %d in the measured time", a.Bytes, b.Bytes, want)

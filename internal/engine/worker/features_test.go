@@ -40,11 +40,7 @@ func run(t *testing.T, spec measure.Spec, a, b Engine, through func(target strin
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sender.Close() })
-	ramp := 100 * time.Millisecond
-	if spec.Amount > 0 {
-		ramp = 0
-	}
-	start(t, ramp, sender, receiver)
+	start(t, rampOf(spec), sender, receiver)
 	enginetest.Finish(t, sender)
 	enginetest.Finish(t, receiver)
 	return sender.Evidence(), receiver.Evidence()

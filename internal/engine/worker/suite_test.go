@@ -30,10 +30,11 @@ type suite struct {
 
 // runTCP runs the contract.
 func (s suite) runTCP(t *testing.T) {
-	t.Run("forward", func(t *testing.T) { s.moves(t, 1, true) })
-	t.Run("reverse", func(t *testing.T) { s.moves(t, 1, false) })
-	t.Run("streams", func(t *testing.T) { s.moves(t, 4, true) })
-	t.Run("many streams", func(t *testing.T) { s.moves(t, 64, false) })
+	t.Run("forward", func(t *testing.T) { s.moves(t, 1, true, measure.Pair{}) })
+	t.Run("reverse", func(t *testing.T) { s.moves(t, 1, false, measure.Pair{}) })
+	t.Run("streams", func(t *testing.T) { s.moves(t, 4, true, measure.Pair{}) })
+	// Small windows: 64 large ones may take longer to drain than the engine waits.
+	t.Run("many streams", func(t *testing.T) { s.moves(t, 64, false, measure.Pair{Send: 128 << 10, Recv: 128 << 10}) })
 	t.Run("closes at any time", func(t *testing.T) { s.closes(t, s.spec(2)) })
 	t.Run("peer dies", s.peerDies)
 	t.Run("rate is held", s.rateHeld)
@@ -48,11 +49,18 @@ func (s suite) runTCP(t *testing.T) {
 	}
 }
 
+// What most tests measure, and the ramp before it: the shortest time that has live figures. Loopback at its full rate uses
+// two CPUs.
+const (
+	briefly = measure.MinInterval
+	ramp    = 30 * time.Millisecond
+)
+
 // spec returns a short test of this suite.
 func (s suite) spec(streams int) measure.Spec {
 	return measure.Spec{
 		From: "a", To: "b", Engine: s.Engine.Name(), Protocol: measure.TCP, IO: s.IO, Streams: streams,
-		Duration: int64(300 * time.Millisecond), Interval: int64(100 * time.Millisecond), IOForced: s.IO != "",
+		Duration: int64(briefly), Interval: int64(measure.MinInterval), IOForced: s.IO != "",
 	}
 }
 
@@ -107,14 +115,16 @@ func start(t *testing.T, ramp time.Duration, sender, receiver engine.Session) {
 	}
 }
 
-func (s suite) moves(t *testing.T, streams int, dialFrom bool) {
-	sender, receiver := s.pair(t, s.spec(streams), dialFrom)
-	start(t, 100*time.Millisecond, sender, receiver)
-	checkTimeline(t, "sender", enginetest.Finish(t, sender))
-	checkTimeline(t, "receiver", enginetest.Finish(t, receiver))
-	a, b := sender.Evidence(), receiver.Evidence()
-	checkEvidence(t, a, streams)
-	checkEvidence(t, b, streams)
+func (s suite) moves(t *testing.T, streams int, dialFrom bool, window measure.Pair) {
+	spec := s.spec(streams)
+	spec.Window = window
+	var a, b measure.Evidence
+	inOneOfSome(t, func() error {
+		a, b = s.run(t, spec, dialFrom)
+		return moved(a, b)
+	})
+	checkEvidence(t, a, spec)
+	checkEvidence(t, b, spec)
 	if a.TotalBytes != b.TotalBytes {
 		t.Errorf("sent %d bytes in all, received %d", a.TotalBytes, b.TotalBytes)
 	}
@@ -135,6 +145,16 @@ func (s suite) moves(t *testing.T, streams int, dialFrom bool) {
 	}
 }
 
+// moved returns an error if no data passed in the measured time: all threads of an end may wait for a CPU that long.
+func moved(es ...measure.Evidence) error {
+	for _, e := range es {
+		if e.Bytes == 0 {
+			return fmt.Errorf("%s: 0 bytes in the measured time", e.EndPoint)
+		}
+	}
+	return nil
+}
+
 // checkTimeline: one Mark, then one Finish, then Done as the last.
 func checkTimeline(t *testing.T, who string, us []engine.Update) {
 	t.Helper()
@@ -153,15 +173,15 @@ func checkTimeline(t *testing.T, who string, us []engine.Update) {
 	}
 }
 
-func checkEvidence(t *testing.T, e measure.Evidence, streams int) {
+func checkEvidence(t *testing.T, e measure.Evidence, spec measure.Spec) {
 	t.Helper()
-	if len(e.Streams) != streams {
-		t.Fatalf("%s: %d streams of %d", e.EndPoint, len(e.Streams), streams)
+	if len(e.Streams) != spec.Streams {
+		t.Fatalf("%s: %d streams of %d", e.EndPoint, len(e.Streams), spec.Streams)
 	}
 	if e.Bytes <= 0 || e.TotalBytes < e.Bytes || e.IO == "" || e.Error != "" {
 		t.Errorf("%s: bytes %d of %d, path %q, error %q", e.EndPoint, e.Bytes, e.TotalBytes, e.IO, e.Error)
 	}
-	if asked := int64(300 * time.Millisecond); e.MeasuredNs < asked || len(e.Bins) != 1 || e.MeasuredNs != e.Bins[0].Span {
+	if e.MeasuredNs < spec.Duration || len(e.Bins) != 1 || e.MeasuredNs != e.Bins[0].Span {
 		t.Errorf("%s: measured %v in %d bins", e.EndPoint, time.Duration(e.MeasuredNs), len(e.Bins))
 	}
 	var bins, parts int64
@@ -176,8 +196,8 @@ func checkEvidence(t *testing.T, e measure.Evidence, streams int) {
 	if bins != e.Bytes || parts != e.Bytes {
 		t.Errorf("%s: %d bytes, but %d in its bins and %d in its streams", e.EndPoint, e.Bytes, bins, parts)
 	}
-	if len(seen) != streams {
-		t.Errorf("%s: %d streams share %d connections", e.EndPoint, streams, len(seen))
+	if len(seen) != spec.Streams {
+		t.Errorf("%s: %d streams share %d connections", e.EndPoint, spec.Streams, len(seen))
 	}
 }
 
@@ -208,8 +228,10 @@ func (s suite) peerDies(t *testing.T) {
 		if senderDies {
 			dies, lives = sender, receiver
 		}
-		for range 4 {
-			<-lives.Updates()
+		for u := range lives.Updates() {
+			if u.Kind == engine.Progress && !u.Ramp && u.Bytes > 0 {
+				break
+			}
 		}
 		if p, err := os.FindProcess(dies.Process()); err != nil || p.Kill() != nil {
 			t.Fatalf("cannot kill process %d", dies.Process())
@@ -228,6 +250,7 @@ func (s suite) peerDies(t *testing.T) {
 func (s suite) rateHeld(t *testing.T) {
 	const rate = 80e6 // 10 MB/s: 3 MB in the measured 0.3 s
 	spec := s.spec(4)
+	spec.Duration = int64(300 * time.Millisecond)
 	spec.Length = measure.Pair{Send: 8 << 10, Recv: 8 << 10}
 	spec.MaxRate = rate
 	inOneOfSome(t, func() error {
@@ -264,11 +287,11 @@ func (s suite) confined(t *testing.T) {
 	first, last := unit.List(allowed[:1]), unit.List(allowed[len(allowed)-1:])
 	spec.SenderCPUs, spec.ReceiverCPUs = first, last
 	sender, receiver := s.pair(t, spec, true)
-	start(t, 100*time.Millisecond, sender, receiver)
+	start(t, ramp, sender, receiver)
 	enginetest.Finish(t, sender)
 	enginetest.Finish(t, receiver)
-	if a, b := sender.Evidence(), receiver.Evidence(); a.CPUs != first || b.CPUs != last || b.Bytes == 0 {
-		t.Errorf("confined to %q and %q, want %q and %q; %d bytes", a.CPUs, b.CPUs, first, last, b.Bytes)
+	if a, b := sender.Evidence(), receiver.Evidence(); a.CPUs != first || b.CPUs != last || b.TotalBytes == 0 {
+		t.Errorf("confined to %q and %q, want %q and %q; %d bytes", a.CPUs, b.CPUs, first, last, b.TotalBytes)
 	}
 	spec.SenderCPUs = strconv.Itoa(unit.MaxCPU)
 	s.refuses(t, spec)
