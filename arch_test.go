@@ -30,25 +30,26 @@ var layers = map[string]int{
 
 // beside lists the allowed imports within a layer; there are no others.
 var beside = map[string][]string{
-	"access":       {"fault"}, // hints
-	"audit":        {"bus"},   // private files, and its signer
-	"bus":          {"sock"},
-	"stat":         {"measure", "unit"},         // figures over evidence, with units in their warnings
-	"cause/knob":   {"measure", "unit", "stat"}, // it sets their settings, lists CPUs in values, and needs what shows that a knob is in force
-	"watch/record": {"measure"},                 // findings and reasons of alarms
-	"engine":       {"sock", "host"},
-	"path":         {"sock", "host"},
-	"stamp":        {"sock"},
-	"transfer":     {"sock", "host", "bus"},                                                           // the sockets' options, what a transfer costs this host, and the agent that moves files
-	"disk":         {"host"},                                                                          // it knows the device of a file
-	"hypervisor":   {"host"},                                                                          // its parsers and platforms read hosts
-	"tune":         {"host"},                                                                          // it asks drivers, and knows the interrupts of an interface
-	"report":       {"published", "plan", "compare", "doc", "place", "watch/judge", "watch/schedule"}, // plan: what a dry run lists; doc: what a report is made of; place: what stands out in an inventory; watch: how pairs are now, and what a watch costs
-	"watch":        {"control"},                                                                       // runs turns and explanations
-	"node":         {"agent", "control", "library"},                                                   // node creates agents, and runs the tests of its callers
-	"library":      {"control", "runs"},                                                               // the cache of paths, and the format of results
-	"remote":       {"agent", "control", "node"},                                                      // the agent of this process, and control's end points
-	"plan":         {"place"},                                                                         // it fills the rungs of a ladder in a plan file
+	"access":        {"fault"}, // hints
+	"audit":         {"bus"},   // private files, and its signer
+	"bus":           {"sock"},
+	"stat":          {"measure", "unit"},         // figures over evidence, with units in their warnings
+	"cause/knob":    {"measure", "unit", "stat"}, // it sets their settings, lists CPUs in values, and needs what shows that a knob is in force
+	"watch/record":  {"measure"},                 // findings and reasons of alarms
+	"engine":        {"sock", "host"},
+	"path":          {"sock", "host"},
+	"stamp":         {"sock"},
+	"watch/metrics": {"watch/alert"},                                                                   // that posts JSON
+	"transfer":      {"sock", "host", "bus"},                                                           // the sockets' options, what a transfer costs this host, and the agent that moves files
+	"disk":          {"host"},                                                                          // it knows the device of a file
+	"hypervisor":    {"host"},                                                                          // its parsers and platforms read hosts
+	"tune":          {"host"},                                                                          // it asks drivers, and knows the interrupts of an interface
+	"report":        {"published", "plan", "compare", "doc", "place", "watch/judge", "watch/schedule"}, // plan: what a dry run lists; doc: what a report is made of; place: what stands out in an inventory; watch: how pairs are now, and what a watch costs
+	"watch":         {"control"},                                                                       // runs turns and explanations
+	"node":          {"agent", "control", "library"},                                                   // node creates agents, and runs the tests of its callers
+	"library":       {"control", "runs"},                                                               // the cache of paths, and the format of results
+	"remote":        {"agent", "control", "node"},                                                      // the agent of this process, and control's end points
+	"plan":          {"place"},                                                                         // it fills the rungs of a ladder in a plan file
 }
 
 // impure lists the parts of the standard library with access to the world outside the process, forbidden in

@@ -18,7 +18,7 @@ type ReflectRequest struct {
 	LeaseNs    int64  `json:"lease_ns"`
 	From       string `json:"from"` // names of the pair, as in the plan
 	To         string `json:"to"`
-	IntervalNs int64  `json:"interval_ns"` // between two packets
+	IntervalNs int64  `json:"interval_ns"` // between two packets; 0: the pair is answered no more
 }
 
 // ReflectReply says where the packets must go.

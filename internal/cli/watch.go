@@ -9,6 +9,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"thru/internal/cli/console"
@@ -16,6 +17,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/hypervisor"
 	"thru/internal/library"
+	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
 	"thru/internal/plan/planfile"
@@ -23,6 +25,7 @@ import (
 	words "thru/internal/report/watch"
 	"thru/internal/unit"
 	"thru/internal/watch"
+	"thru/internal/watch/alert"
 	"thru/internal/watch/judge"
 	"thru/internal/watch/metrics"
 	"thru/internal/watch/record"
@@ -155,9 +158,20 @@ func (c *watchCmd) what(ctx context.Context, e *env) (t toWatch, err error) {
 		return t, err
 	}
 	d := remote.Dialer{Network: e.network, Port: c.Port, Family: t.traffic.Family}
-	t.wish, t.check, t.hypervisors = c.wish(t.traffic), c.What, c.connects(e, d, c.Hypervisor)
-	t.keys = planfile.Watch{Probes: t.wish.ProbeEvery, TCP: t.wish.TCPPerDay, Time: t.traffic.Duration, Budget: c.Budget, Load: planfile.DefaultLoad}
-	t.seed = seedOf(t.wish)
+	t.check, t.hypervisors = c.What, c.connects(e, d, c.Hypervisor)
+	t.keys = planfile.Watch{Probes: time.Second, TCP: c.TCP, Time: t.traffic.Duration, Budget: c.Budget, Load: planfile.DefaultLoad}
+	if t.traffic.Link.RateBps == 0 && c.TCP == planfile.Auto {
+		t.keys.TCP = 0
+	}
+	p, names := plan.Plan{Link: t.traffic.Link}, c.What
+	if len(names) == 0 {
+		names = []string{control.Local}
+	}
+	for _, name := range names {
+		p.Steps = append(p.Steps, plan.Step{Specs: []measure.Spec{{From: control.Local, To: name}, {From: name, To: control.Local}}})
+	}
+	t.wish, t.judge = watch.OfPlan(p, t.keys, time.Local)
+	t.seed = hashOf(strings.Join(c.What, "\n"))
 	t.connect = func(ctx context.Context, name string) (*control.EndPoint, func(), error) {
 		if name == control.Local {
 			return d.Local(ctx, len(c.What) == 0)
@@ -228,34 +242,6 @@ func (c *watchCmd) planned(ctx context.Context, e *env, file *planfile.File, fle
 	return t, nil
 }
 
-// wish returns what the flags ask for, without a plan.
-func (c *watchCmd) wish(r plan.Request) schedule.Wish {
-	w := schedule.Wish{ProbeEvery: time.Second, TCPPerDay: c.TCP, TCPTime: r.Duration + time.Second, BudgetBytes: c.Budget}
-	path := func(from, to string) {
-		w.Paths = append(w.Paths, schedule.Path{Pair: record.Pair{From: from, To: to}, RateBps: r.Link.RateBps, Uses: slices.Compact([]string{from, to})})
-	}
-	for _, name := range c.What {
-		path(control.Local, name)
-		path(name, control.Local)
-	}
-	if len(c.What) == 0 {
-		path(control.Local, control.Local)
-	}
-	if r.Link.RateBps == 0 && c.TCP < 0 {
-		w.TCPPerDay = 0
-	}
-	return w
-}
-
-// seedOf returns a seed that two watches of the same pairs share, and other watches do not.
-func seedOf(w schedule.Wish) uint64 {
-	text := ""
-	for _, p := range w.Paths {
-		text += fmt.Sprintf("%q>%q ", p.From, p.To)
-	}
-	return hashOf(text)
-}
-
 // hashOf returns a hash of a text.
 func hashOf(text string) uint64 {
 	h := fnv.New64a()
@@ -269,9 +255,10 @@ type watchView struct {
 	json    bool
 	samples bool // print them, as JSON
 	metrics *metrics.Set
-	alarms  *alarms
+	out     *alert.Outbox
 	log     *library.WatchLog
 	errors  map[record.Pair]string // the last of each pair
+	said    map[string]string      // of each alarm that is not over, by its ID
 	err     error                  // of printing
 }
 
@@ -299,42 +286,30 @@ func (v *watchView) keep(samples []record.Sample) error {
 	return err
 }
 
-// goOn takes what the last run knew.
-func (v *watchView) goOn(w *watch.Watch) {
-	v.stand(w.Standings())
-	for _, a := range w.Alarms() {
-		v.metrics.Alarm(a)
-		v.alarms.goOn(a)
-	}
-}
-
-// stand offers how the pairs are.
-func (v *watchView) stand(all []judge.Standing) {
-	for _, s := range all {
-		v.metrics.Stand(s.Pair, s.State, s.Goals)
-	}
-}
-
 // report stores, sends and prints an event.
 func (v *watchView) report(x record.Event) {
-	v.metrics.Hear(x)
 	if err := v.log.Take(x); err != nil {
 		v.warn(err)
 	}
-	defer v.alarms.hear(x, v.warn)
-	if v.json {
+	said := false // before
+	if x.Alarm != nil && x.Kind != record.Suspected {
+		m := message(*x.Alarm, x.At)
+		if err := v.out.Put(m); err != nil {
+			v.warn(err)
+		}
+		said = v.said[x.Alarm.ID] == m.Text
+		if v.said[x.Alarm.ID] = m.Text; m.Over() {
+			delete(v.said, x.Alarm.ID)
+		}
+	}
+	line := words.Line(x, time.Local)
+	switch {
+	case v.json:
 		v.line(struct {
 			Schema string `json:"schema"`
 			record.Event
 		}{record.Schema, x})
-		return
-	}
-	if x.Kind == record.AlarmUpdated && v.alarms.same(x) {
-		return
-	}
-	line := words.Line(x, time.Local)
-	switch {
-	case line == "":
+	case line == "", x.Kind == record.AlarmUpdated && said:
 	case v.Log.Journal: // it knows the time
 		v.Say(map[bool]console.Level{true: console.Warning, false: console.Info}[x.Kind == record.AlarmRaised], v.Out, line)
 	default:

@@ -44,7 +44,7 @@ func openWatching(ctx context.Context, view *watchView, what toWatch, folder str
 		return nil, err
 	}
 	x.id, x.closing = state.Watch, append(x.closing, state.unlock)
-	view.metrics, view.errors = metrics.NewSet(), map[record.Pair]string{}
+	view.metrics, view.errors, view.said = metrics.NewSet(), map[record.Pair]string{}, map[string]string{}
 	if view.log, err = view.archive.WatchLog(); err != nil {
 		return nil, err
 	}
@@ -53,13 +53,13 @@ func openWatching(ctx context.Context, view *watchView, what toWatch, folder str
 			view.warn(err)
 		}
 	})
-	if view.alarms, err = state.openAlarms(what.keys.Alarms, view); err != nil {
+	if view.out, err = state.outbox(what.keys.Alarms, view); err != nil {
 		return nil, err
 	}
 	x.hosts = x.hostsOf(what).Open(nil)
 	x.closing = append(x.closing, x.hosts.Close)
 	x.Watch, err = watch.New(watch.Config{
-		Wish: what.wish, Judge: what.judge, Seed: what.seed, Fleet: x.hosts, State: state.State, Past: past(ctx, view.log, what.wish.Paths, view.warn), Keep: view.keep, Report: view.report, Warn: view.warn, Stand: view.stand,
+		Wish: what.wish, Judge: what.judge, Seed: what.seed, Fleet: x.hosts, State: state.State, Past: past(ctx, view.log, what.wish.Paths, view.warn), Keep: view.keep, Report: view.report, Warn: view.warn, Stand: view.metrics.Stand,
 		Save: func(next []byte) {
 			if err := state.save(next); err != nil {
 				view.warn(err)
@@ -69,7 +69,10 @@ func openWatching(ctx context.Context, view *watchView, what toWatch, folder str
 	if err != nil {
 		return nil, err
 	}
-	view.goOn(x.Watch)
+	view.metrics.Stand(x.Standings(), x.Alarms()) // what the last run knew
+	for _, a := range x.Alarms() {
+		view.said[a.ID] = message(a, time.Now()).Text
+	}
 	return x, nil
 }
 
@@ -95,7 +98,7 @@ const pushEvery = 15 * time.Second
 func (x *watching) run(ctx context.Context, otlp string) {
 	beside, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { x.view.alarms.run(beside) })
+	wg.Go(func() { x.view.out.Run(beside) })
 	if otlp != "" {
 		p := metrics.Pusher{URL: otlp, Version: x.view.Version}
 		wg.Go(func() {
@@ -134,14 +137,9 @@ func (x *watching) again(ctx context.Context, what toWatch) error {
 		return err
 	}
 	changes := words.Changes(x.now.wish.Paths, what.wish.Paths, x.now.keys, what.keys)
+	x.view.out.Change(sinks)
+	to.Leave(x.now.wish.Paths)
 	x.now = what
-	x.view.alarms.Change(sinks)
-	stays := map[record.Pair]bool{}
-	for _, p := range what.wish.Paths {
-		stays[p.Pair] = true
-	}
-	x.view.metrics.Only(stays)
-	to.Leave()
 	if len(changes) > 0 {
 		(&console.EventLog{On: x.view.Console, JSON: x.view.json}).Notify("plan", "the plan changes: "+strings.Join(changes, "; "), map[string]any{"changes": changes})
 	}
@@ -151,27 +149,16 @@ func (x *watching) again(ctx context.Context, what toWatch) error {
 // longAgo is as far back as samples are stored.
 const longAgo = 14 * 24 * time.Hour
 
-// lessPairs are so few that two weeks of their probes are read in 15 s.
-const lessPairs = 100
-
-// past returns the stored samples from which a watch goes on, those of a pair and layer in order. Of probes there are many: of more pairs
-// than lessPairs it takes three days, without which weeks would take minutes to read. It warns of what cannot be read, which is no reason not to watch.
+// past returns the stored samples from which a watch goes on, those of a pair in order. It warns of what cannot be read, which is no reason not to watch.
 func past(ctx context.Context, log *library.WatchLog, paths []schedule.Path, warn func(error)) iter.Seq2[record.Sample, error] {
+	now := time.Now()
 	return func(yield func(record.Sample, error) bool) {
-		probes := longAgo
-		if len(paths) > lessPairs {
-			probes = 3 * 24 * time.Hour
-		}
 		for _, p := range paths {
-			for layer, age := range map[record.Layer]time.Duration{record.Probe: probes, record.Train: longAgo, record.TCP: longAgo} {
-				for s, err := range log.Past(ctx, store.SampleFilter{Pair: p.Pair, Layer: layer, From: time.Now().Add(-age)}) {
-					if errors.Is(err, store.ErrDamaged) {
-						warn(err)
-						continue
-					}
-					if !yield(s, err) {
-						return
-					}
+			for s, err := range log.Past(ctx, store.SampleFilter{Pair: p.Pair, From: now.Add(-longAgo), To: now}) {
+				if errors.Is(err, store.ErrDamaged) {
+					warn(err)
+				} else if !yield(s, err) {
+					return
 				}
 			}
 		}

@@ -2,20 +2,19 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/plan/planfile"
 	words "thru/internal/report/watch"
+	"thru/internal/unit"
 	"thru/internal/watch/alert"
 	"thru/internal/watch/record"
 )
@@ -23,41 +22,42 @@ import (
 // leastKey is the shortest key that signs a webhook, in bytes.
 const leastKey = 16
 
-// sinkOf returns the sink that a plan names. It reads the key of a webhook.
-func sinkOf(s planfile.Sink) (alert.Sink, error) {
-	switch s.Kind {
-	case planfile.SinkAlertmanager:
-		return alert.Alertmanager{URL: s.To}, nil
-	case planfile.SinkExec:
-		return alert.Program{Args: s.Args}, nil
-	case planfile.SinkMail:
-		return alert.Mail{To: s.To}, nil
-	case planfile.SinkJournal:
-		return alert.Journal{}, nil
+// sinksOf returns the sinks that a plan names. It reads the keys of webhooks.
+func sinksOf(all []planfile.Sink) (sinks []alert.Sink, err error) {
+	for _, x := range all {
+		switch x.Kind {
+		case planfile.SinkAlertmanager:
+			sinks = append(sinks, alert.Alertmanager(x.To))
+		case planfile.SinkExec:
+			sinks = append(sinks, alert.Program(x.Args...))
+		case planfile.SinkMail:
+			sinks = append(sinks, alert.Mail(x.To))
+		case planfile.SinkJournal:
+			sinks = append(sinks, alert.Journal(alert.JournalSocket))
+		case planfile.SinkWebhook:
+			key, err := signingKey(x.Secret)
+			if err != nil {
+				return nil, err
+			}
+			sinks = append(sinks, alert.Webhook(x.To, key))
+		}
 	}
-	if s.Secret == "" {
-		return alert.Webhook{URL: s.To}, nil
+	return sinks, nil
+}
+
+// signingKey reads the key of a webhook; without a file there is none.
+func signingKey(file string) ([]byte, error) {
+	if file == "" {
+		return nil, nil
 	}
-	key, err := os.ReadFile(s.Secret)
+	key, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fault.Usagef("write a key into it that the receiver knows too", "secret: %w", err)
 	}
 	if key = bytes.TrimSpace(key); len(key) < leastKey {
-		return nil, fault.Usagef("openssl rand -hex 32 makes one", "secret: %s has a key of %d bytes, less than %d", s.Secret, len(key), leastKey)
+		return nil, fault.Usagef("openssl rand -hex 32 makes one", "secret: %s has a key of %d bytes, less than %d", file, len(key), leastKey)
 	}
-	return alert.Webhook{URL: s.To, Key: key}, nil
-}
-
-// sinksOf returns the sinks that a plan names.
-func sinksOf(all []planfile.Sink) (sinks []alert.Sink, err error) {
-	for _, x := range all {
-		sink, err := sinkOf(x)
-		if err != nil {
-			return nil, err
-		}
-		sinks = append(sinks, sink)
-	}
-	return sinks, nil
+	return key, nil
 }
 
 // watchState is what a watch remembers between two runs: in a folder of its own, since two at a time would take each other's samples.
@@ -105,9 +105,6 @@ func (s *watchState) read(name string) ([]byte, error) {
 	return text, nil
 }
 
-// name returns a name that the runs of the watch share.
-func (s *watchState) name() string { return filepath.Base(s.folder) }
-
 // save writes the state.
 func (s *watchState) save(state []byte) error {
 	s.State = state
@@ -118,89 +115,29 @@ func (s *watchState) save(state []byte) error {
 	return bus.WritePrivate(filepath.Join(s.folder, "state.json"), text, true)
 }
 
-// alarms sends the alarms of a watch.
-type alarms struct {
-	*alert.Outbox
-	raised map[string]alert.Message
-	mu     sync.Mutex
-}
-
-// openAlarms returns the sinks of a plan.
-func (s *watchState) openAlarms(sinks []planfile.Sink, v *watchView) (*alarms, error) {
-	a := &alarms{Outbox: &alert.Outbox{Warn: v.warn}, raised: map[string]alert.Message{}}
-	a.Save = func(waiting []byte) error {
-		return bus.WritePrivate(filepath.Join(s.folder, "alarms.json"), waiting, true)
+// outbox returns what sends alarms to the sinks of a plan.
+func (s *watchState) outbox(all []planfile.Sink, v *watchView) (*alert.Outbox, error) {
+	o := &alert.Outbox{
+		Warn: v.warn, Done: func(sink string) { v.Line(sink + " takes alarms again") },
+		Save: func(waiting []byte) error {
+			return bus.WritePrivate(filepath.Join(s.folder, "alarms.json"), waiting, true)
+		},
+		Lasting: func() []alert.Message {
+			return unit.Mapped(v.metrics.Alarms(), func(a record.Alarm) alert.Message { return message(a, time.Now()) })
+		},
 	}
-	a.Done = func(s alert.Sink) { v.Line(s.Name() + " takes alarms again") }
-	var err error
-	if a.Sinks, err = sinksOf(sinks); err != nil {
+	sinks, err := sinksOf(all)
+	if err != nil {
 		return nil, err
 	}
 	waiting, err := s.read("alarms.json")
 	if err != nil {
 		return nil, err
 	}
-	return a, a.Open(waiting)
-}
-
-// hear sends an alarm on.
-func (a *alarms) hear(e record.Event, warn func(error)) {
-	if e.Alarm == nil || e.Kind == record.Suspected {
-		return
-	}
-	m := message(*e.Alarm, e.At)
-	a.mu.Lock()
-	a.raised[e.Alarm.ID] = m
-	if m.Over() {
-		delete(a.raised, e.Alarm.ID)
-	}
-	a.mu.Unlock()
-	if err := a.Put(m); err != nil {
-		warn(err)
-	}
+	return o, o.Open(waiting, sinks)
 }
 
 // message returns what is sent of an alarm.
 func message(a record.Alarm, at time.Time) alert.Message {
 	return alert.Message{Schema: record.Schema, At: at, Text: words.Alarm(a, at, time.Local), Alarm: a}
-}
-
-// goOn takes an alarm that the last run has sent, and that is not over.
-func (a *alarms) goOn(x record.Alarm) { a.raised[x.ID] = message(x, time.Now()) }
-
-// same reports whether an update says to a person what was said before.
-func (a *alarms) same(e record.Event) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.raised[e.Alarm.ID].Text == words.Alarm(*e.Alarm, e.At, time.Local)
-}
-
-// run sends until the context ends.
-func (a *alarms) run(ctx context.Context) {
-	var wg sync.WaitGroup
-	wg.Go(func() { a.Run(ctx) })
-	wg.Go(func() {
-		for every := time.NewTicker(alert.RepeatEvery); ; {
-			a.Repeat(ctx, a.lasting()) // at the begin those of the last run: meanwhile Alertmanager may have ended them
-			select {
-			case <-ctx.Done():
-				every.Stop()
-				return
-			case <-every.C:
-			}
-		}
-	})
-	wg.Wait()
-}
-
-// lasting returns the alarms that are not over.
-func (a *alarms) lasting() (all []alert.Message) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := time.Now()
-	for _, m := range a.raised {
-		m.At = now
-		all = append(all, m)
-	}
-	return all
 }

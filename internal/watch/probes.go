@@ -67,14 +67,10 @@ func (h *Hosts) Probes(ctx context.Context) (all []record.Sample, more bool) {
 	return all, more
 }
 
-// probed lists the pairs that are probed. This machine is only dialled by itself, so that nobody probes it; its own probes measure the round trip.
-func (h *Hosts) probed() (all []record.Pair) {
-	for _, p := range h.Paths {
-		if p.To != control.Local || p.From == control.Local {
-			all = append(all, p.Pair)
-		}
-	}
-	return all
+// probed lists the pairs that are probed.
+func (h *Hosts) probed() []record.Pair {
+	paths := unit.Filtered(h.Paths, schedule.Path.Probed)
+	return unit.Mapped(paths, func(p schedule.Path) record.Pair { return p.Pair })
 }
 
 // probesOf fetches the samples of one sender, and assigns its pairs where it does not know them.
@@ -183,22 +179,25 @@ func (h *Hosts) refusedBy(ctx context.Context, name string) bool {
 const endTime = 5 * time.Second
 
 // End has all agents forget the watch. Without it they go on for the time of their lease, and keep the samples for the next run.
-func (h *Hosts) End() { h.leave(nil, nil) }
+func (h *Hosts) End() { h.leave(nil, nil, nil) }
 
-// Leave ends what the plan does not have any more: agents without a part in it forget the watch, and those that only receive send no more.
-func (h *Hosts) Leave() {
+// Leave ends what the plan does not have any more, of the paths of before: agents without a part in it forget the watch, those that only receive send no
+// more, and nobody answers packets of pairs that have gone.
+func (h *Hosts) Leave(before []schedule.Path) {
 	leases, sends := map[string]int64{}, map[string]bool{}
+	stays := map[record.Pair]bool{}
 	for _, p := range h.Paths {
-		leases[p.From], leases[p.To] = int64(lease), int64(lease)
+		stays[p.Pair], leases[p.From], leases[p.To] = true, int64(lease), int64(lease)
 	}
 	for _, p := range h.probed() {
 		sends[p.From] = true
 	}
-	h.leave(leases, sends)
+	gone := unit.Filtered(before, func(p schedule.Path) bool { return !stays[p.Pair] && p.Probed() })
+	h.leave(leases, sends, gone)
 }
 
-// leave has agents send no more, but these. Without a lease they forget the watch, and are disconnected.
-func (h *Hosts) leave(leases map[string]int64, sends map[string]bool) {
+// leave has agents answer these pairs no more, and send no more, but some. Without a lease they forget the watch, and are disconnected.
+func (h *Hosts) leave(leases map[string]int64, sends map[string]bool, gone []schedule.Path) {
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
 	h.mu.Lock()
@@ -207,14 +206,22 @@ func (h *Hosts) leave(leases map[string]int64, sends map[string]bool) {
 	h.mu.Unlock()
 	names := slices.Collect(maps.Keys(all))
 	unit.AtMost(len(names), atOnce, func(i int) {
-		x := all[names[i]]
+		x, lease := all[names[i]], leases[names[i]]
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		if x.end == nil || sends[names[i]] {
+		if x.end == nil {
 			return
 		}
-		_, _ = bus.Call(ctx, x.end, bus.Pairs, bus.PairsRequest{Watch: h.Watch, LeaseNs: leases[names[i]], Seed: h.Seed}) // its lease ends it too
-		if leases[names[i]] == 0 {
+		for _, p := range gone {
+			if p.To == names[i] && lease > 0 {
+				_, _ = bus.Call(ctx, x.end, bus.Reflect, bus.ReflectRequest{Watch: h.Watch, LeaseNs: lease, From: p.From, To: p.To})
+			}
+		}
+		if sends[names[i]] {
+			return
+		}
+		_, _ = bus.Call(ctx, x.end, bus.Pairs, bus.PairsRequest{Watch: h.Watch, LeaseNs: lease, Seed: h.Seed}) // its lease ends it too
+		if lease == 0 {
 			x.close()
 			x.end, x.close = nil, nil
 		}

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"thru/internal/unit"
@@ -43,11 +44,13 @@ type Config struct {
 	Keep   func([]record.Sample) error // stores samples; after an error, which goes to Warn, they still count
 	Report func(record.Event)          // receives what follows from them, in order
 	Warn   func(error)                 // receives what went wrong with the watch itself; called at any time
-	Stand  func([]judge.Standing)      // receives how all pairs are, soon after samples; nil: nobody does
 	Save   func(state []byte)          // stores the state once a minute, and at the end; nil: nobody does
 
-	Past  iter.Seq2[record.Sample, error] // samples of earlier runs, each pair's in order: the detectors begin with them; nil: none
-	State []byte                          // of an earlier run, as Save got it; nil: none
+	// Stand receives how all pairs are, and the alarms that are raised, soon after a change; nil: nobody does.
+	Stand func([]record.Standing, []record.Alarm)
+	// Past has samples of earlier runs, each pair's in order, with which the detectors begin; nil: none. Probes are fetched when all are read.
+	Past  iter.Seq2[record.Sample, error]
+	State []byte // of an earlier run, as Save got it; nil: none
 }
 
 const (
@@ -79,28 +82,18 @@ type Watch struct {
 	routes   map[record.Pair]record.Change // the last ones
 	ledger   ledger
 	inUse    map[string]bool
-	done     chan finished
-	probes   chan fetched
+	done     chan func() // what follows from a measurement that has ended, run by the loop
 	why      chan explained
-	asked    []asked     // explanations that wait for the one that runs
-	calls    chan func() // run by the loop
-	explains bool        // one runs
-	running  int         // goroutines that will send to a channel
-	probed   time.Time   // when summaries were last asked for
-	news     bool        // samples came since Stand was called
-	stood    time.Time   // when it was
-}
-
-// finished is a turn that has ended.
-type finished struct {
-	task   schedule.Task
-	sample record.Sample
-}
-
-// fetched are summaries of probes, and whether there are more.
-type fetched struct {
-	samples []record.Sample
-	more    bool
+	asked    []asked         // explanations that wait for the one that runs
+	calls    chan func()     // run by the loop
+	explains bool            // one runs
+	running  int             // goroutines that will send to done or why
+	reads    bool            // Past is read
+	early    []record.Sample // that came meanwhile
+	fetching bool            // summaries of probes
+	probed   time.Time       // when summaries were last asked for
+	news     bool            // samples or events came since Stand was called
+	stood    time.Time       // when it was
 }
 
 // New returns a watch that does not run yet. It fails if the budget is too small, or a turn does not fit beside the others.
@@ -117,14 +110,7 @@ func New(c Config) (*Watch, error) {
 	if err = cmp.Or(err, set(last.Judge)); err != nil {
 		return nil, fmt.Errorf("watch: reading the state of the last run: %w", err)
 	}
-	if c.Past != nil {
-		for s, err := range c.Past {
-			if err != nil {
-				return nil, fmt.Errorf("watch: reading the samples of the last run: %w", err)
-			}
-			w.changesOf(s)
-		}
-	}
+	w.reads = c.Past != nil
 	return w, nil
 }
 
@@ -149,19 +135,23 @@ func (w *Watch) save() {
 }
 
 // Standings returns how all pairs are now. It may be called only by Report, and while Run does not run.
-func (w *Watch) Standings() []judge.Standing { return w.judge.Standings() }
+func (w *Watch) Standings() []record.Standing { return w.judge.Standings() }
 
 // Alarms returns the alarms that are raised now, when Standings may be called.
 func (w *Watch) Alarms() []record.Alarm { return w.judge.Alarms() }
 
 // Run watches until the context ends.
 func (w *Watch) Run(ctx context.Context) {
-	w.done, w.probes, w.why = make(chan finished), make(chan fetched), make(chan explained)
+	w.done, w.why = make(chan func()), make(chan explained)
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	if w.reads {
+		reading.Go(func() { w.remember(ctx) })
+	}
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	from := time.Now().Round(0) // the schedule goes by the wall clock
 	var saved time.Time
-	fetching := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -170,16 +160,9 @@ func (w *Watch) Run(ctx context.Context) {
 			return
 		case call := <-w.calls:
 			call()
-		case f := <-w.done:
+		case follows := <-w.done:
 			w.running--
-			w.release(f.task.Uses)
-			w.take(f.sample)
-		case f := <-w.probes:
-			w.running--
-			w.take(f.samples...)
-			if fetching = f.more; f.more {
-				w.fetch(ctx)
-			}
+			follows()
 		case x := <-w.why:
 			w.running--
 			w.explain(x)
@@ -192,8 +175,8 @@ func (w *Watch) Run(ctx context.Context) {
 				w.begin(ctx, w.table.Tasks[turn.Task], now)
 			}
 			from = now
-			if !fetching && w.Wish.ProbeEvery > 0 && now.Sub(w.probed).Abs() >= probesEvery {
-				fetching, w.probed = true, now
+			if !w.fetching && !w.reads && w.Wish.ProbeEvery > 0 && now.Sub(w.probed).Abs() >= probesEvery {
+				w.probed = now
 				w.fetch(ctx)
 			}
 			w.report(w.judge.Tick(now))
@@ -207,11 +190,44 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// tellStandings calls Stand if samples came, and not too often.
+// remember has the detectors take the samples of earlier runs, some at a time, and then those that came meanwhile.
+func (w *Watch) remember(ctx context.Context) {
+	const some = 1000
+	var next []record.Sample
+	take := func() error {
+		for _, s := range next {
+			w.changesOf(s)
+		}
+		return nil
+	}
+	for s, err := range w.Past {
+		if err != nil && ctx.Err() == nil {
+			w.Warn(fmt.Errorf("watch: reading the samples of the last run: %w", err))
+		}
+		if err != nil {
+			break
+		}
+		if next = append(next, s); len(next) == some {
+			if w.call(ctx, take) != nil {
+				return
+			}
+			next = nil
+		}
+	}
+	_ = w.call(ctx, func() error {
+		_ = take()
+		w.reads = false
+		w.change(w.early)
+		w.early = nil
+		return nil
+	})
+}
+
+// tellStandings calls Stand if samples or events came, and not too often.
 func (w *Watch) tellStandings(now time.Time) {
 	if w.news && w.Stand != nil && now.Sub(w.stood).Abs() >= standEvery {
 		w.stood, w.news = now, false
-		w.Stand(w.judge.Standings())
+		w.Stand(w.judge.Standings(), w.judge.Alarms())
 	}
 }
 
@@ -219,15 +235,21 @@ func (w *Watch) tellStandings(now time.Time) {
 func (w *Watch) drain() {
 	for ; w.running > 0; w.running-- {
 		select {
-		case f := <-w.done:
-			if f.sample.State.Judges() { // a turn that the end has broken off says nothing
-				w.take(f.sample)
-			}
-		case f := <-w.probes:
-			w.take(f.samples...)
+		case follows := <-w.done:
+			follows()
 		case <-w.why:
 		}
 	}
+}
+
+// start has work run beside the loop, which then runs what follows from it.
+func (w *Watch) start(ctx context.Context, limit time.Duration, work func(context.Context) (follows func())) {
+	w.running++
+	go func() {
+		limited, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		w.done <- work(limited)
+	}()
 }
 
 // begin begins a turn, unless something that it uses is in use: the turn before took longer than planned, or a pair is explained.
@@ -237,17 +259,30 @@ func (w *Watch) begin(ctx context.Context, t schedule.Task, now time.Time) {
 		return
 	}
 	if !w.ledger.spend(now, t.Uses, t.Bytes) {
-		w.take(notMeasured(t, now, record.Deferred, record.Budget))
+		w.take(failed(notMeasured(t, now, record.Deferred, record.Budget), w.overdrawn(t)))
 		return
 	}
 	w.hold(t.Uses)
-	w.running++
 	fleet := w.Fleet
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, t.Takes+patience)
-		defer cancel()
-		w.done <- finished{t, fleet.Turn(ctx, t)}
-	}()
+	w.start(ctx, t.Takes+patience, func(limited context.Context) func() {
+		s := fleet.Turn(limited, t)
+		return func() {
+			w.release(t.Uses)
+			if ctx.Err() == nil || s.State.Judges() { // a turn that the end has broken off says nothing
+				w.take(s)
+			}
+		}
+	})
+}
+
+// overdrawn says whose budget does not allow a turn.
+func (w *Watch) overdrawn(t schedule.Task) error {
+	for _, name := range t.Uses {
+		if b, bounded := w.ledger.budget[name]; bounded && w.ledger.Used[name]+t.Bytes > b {
+			return fmt.Errorf("the byte budget of the day is used at %s: %s of %s, and a test takes up to %s", name, unit.Size(w.ledger.Used[name]), unit.Size(b), unit.Size(t.Bytes))
+		}
+	}
+	return nil
 }
 
 // free reports whether nothing of this is in use.
@@ -271,14 +306,17 @@ func (w *Watch) release(uses []string) {
 
 // fetch fetches the summaries of probes.
 func (w *Watch) fetch(ctx context.Context) {
-	w.running++
+	w.fetching = true
 	fleet := w.Fleet
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		samples, more := fleet.Probes(ctx)
-		w.probes <- fetched{samples, more}
-	}()
+	w.start(ctx, patience, func(limited context.Context) func() {
+		samples, more := fleet.Probes(limited)
+		return func() {
+			w.take(samples...)
+			if w.fetching = more && ctx.Err() == nil; w.fetching {
+				w.fetch(ctx)
+			}
+		}
+	})
 }
 
 // take stores and judges samples.
@@ -293,6 +331,17 @@ func (w *Watch) take(samples ...record.Sample) {
 	w.news = true
 	for _, s := range samples {
 		w.report(w.judge.Take(s))
+		w.change([]record.Sample{s})
+	}
+}
+
+// change has the detectors take samples, in their order.
+func (w *Watch) change(samples []record.Sample) {
+	if w.reads {
+		w.early = append(w.early, samples...)
+		return
+	}
+	for _, s := range samples {
 		for _, c := range w.changesOf(s) {
 			w.report(w.judge.Changed(c))
 		}
@@ -312,6 +361,7 @@ func (w *Watch) changesOf(s record.Sample) []record.Change {
 
 // report passes events on, and asks for the explanations that they want.
 func (w *Watch) report(events []record.Event) {
+	w.news = w.news || len(events) > 0
 	for _, e := range events {
 		if e.Kind == record.Suspected && e.Alarm.Kind != record.KindOutage { // nothing passes that could be measured
 			x := Unexplained{Pair: e.Alarm.Pairs[0], Since: e.Alarm.Since}

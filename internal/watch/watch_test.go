@@ -114,11 +114,11 @@ func steady(time.Time) float64 { return 940e6 }
 // TestStand checks that others learn how the pairs are, with their objectives, as samples come and not more often.
 func TestStand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		times, last := 0, []judge.Standing(nil)
+		times, last := 0, []record.Standing(nil)
 		goal := record.Goal{Objective: "loss <= 1%, 99% of turns", Metric: record.LossRatio, Limit: 0.01, SharePct: 99, Per: record.PerTurn}
 		watchFor(t, &fakeFleet{goodput: steady}, 10*time.Minute+30*time.Second, func(c *Config) {
 			c.Judge.Goals = func(record.Pair) []record.Goal { return []record.Goal{goal} }
-			c.Stand = func(all []judge.Standing) { times, last = times+1, all }
+			c.Stand = func(all []record.Standing, _ []record.Alarm) { times, last = times+1, all }
 		})
 		if times < 9 || times > 15 || len(last) != 1 || last[0].State != record.Up || len(last[0].Goals) != 1 || last[0].Goals[0].Of < 9 {
 			t.Errorf("%d times, the last: %+v", times, last)
@@ -325,6 +325,49 @@ func TestBudgetOverRestart(t *testing.T) {
 			t.Error("the next day has no budget")
 		}
 	}
+}
+
+// TestOverdrawn: a turn for which the budget does not suffice says so in words.
+func TestOverdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeFleet{goodput: steady, takes: time.Second}
+		_, samples := watchFor(t, f, 24*time.Hour, func(c *Config) {
+			c.Wish.BudgetBytes = 8 << 30
+			used := fmt.Sprintf(`{"judge":null,"ledger":{"used_bytes":{"b":%d},"day":%q}}`, 8<<30-1, time.Now().UTC().Truncate(24*time.Hour).Format(time.RFC3339))
+			c.State = []byte(used)
+		})
+		i := slices.IndexFunc(samples, func(s record.Sample) bool { return s.Reason == record.Budget })
+		if want := "the byte budget of the day is used at b: 8 GiB of 8 GiB, and a test takes up to 477 MiB"; i < 0 || samples[i].Error != want || samples[i].State != record.Deferred {
+			t.Errorf("sample %d: %+v, want %q", i, samples[max(0, i)], want)
+		}
+	})
+}
+
+// TestPastIsLate: changes that TCP tests show while the samples of before are read are found when those are known.
+func TestPastIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		noise := rand.New(rand.NewPCG(3, 4))
+		f := &fakeFleet{goodput: func(time.Time) float64 { return 700e6 }, takes: time.Second}
+		var read time.Time
+		events, _ := watchFor(t, f, 24*time.Hour, func(c *Config) {
+			c.Past = func(yield func(record.Sample, error) bool) {
+				begin := time.Now()
+				for i := range 200 {
+					s := record.Sample{Pair: pair, Layer: record.TCP, Begin: begin.Add(time.Duration(i-200) * 2 * time.Hour), State: record.Up,
+						Values: map[record.Metric]float64{record.Goodput: 940e6 * (1 + 0.03*noise.NormFloat64())}}
+					if !yield(s, nil) {
+						return
+					}
+				}
+				time.Sleep(20 * time.Hour)
+				read = time.Now()
+			}
+		})
+		i := slices.IndexFunc(events, func(e record.Event) bool { return e.Kind == record.AlarmRaised })
+		if i < 0 || events[i].At.Before(read) || len(events[i].Alarm.Changes) != 1 {
+			t.Errorf("read at %v: %v", read, kinds(events))
+		}
+	})
 }
 
 // TestKeepFails: samples count although they cannot be stored, and it is told.

@@ -199,6 +199,14 @@ func (p *Probing) Reflect(ctx context.Context, m bus.ReflectRequest) (bus.Reflec
 	if known && old.IntervalNs == m.IntervalNs {
 		return old.ReflectReply, nil
 	}
+	if m.IntervalNs == 0 {
+		if known {
+			p.reflector.Remove(uint16(old.SSID))
+			delete(w.reflected, pair)
+			p.change(w)
+		}
+		return bus.ReflectReply{}, nil
+	}
 	if err := checkPair(m.From, m.To, m.IntervalNs, len(w.reflected), known); err != nil {
 		return bus.ReflectReply{}, err
 	}

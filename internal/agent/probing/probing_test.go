@@ -103,6 +103,14 @@ func TestPair(t *testing.T) {
 	if len(got) != 1 || got[0].Sample.To != "b" {
 		t.Errorf("%+v", got)
 	}
+	for range 2 { // also if it is repeated
+		if _, err := far.Reflect(t.Context(), bus.ReflectRequest{Watch: name, LeaseNs: int64(time.Hour), From: "a", To: "c"}); err != nil {
+			t.Error(err)
+		}
+	}
+	if all := far.watches[name].reflected; len(all) != 1 || all[record.Pair{From: "a", To: "b"}].SSID != a.SSID {
+		t.Errorf("answered: %+v", all)
+	}
 	if all := near.Counts(); all["c"].Sent == 0 || all["c"].Received+all["c"].Lost != all["c"].Sent || len(all) != 2 {
 		t.Errorf("%+v", all)
 	}

@@ -25,9 +25,9 @@ func TestChanges(t *testing.T) {
 		Maintenance: []record.MaintenanceWindow{{Begin: now, End: now.Add(time.Hour), EveryDays: 7, Hosts: []string{"a"}, Segments: []string{"wan"}}},
 	}
 	want := []string{
-		"- path b -> a at 10.0 Gb/s", "+ path b -> a at 10.0 Gb/s over wan", "probes none, was each 1 s", "TCP tests 8 a day, was as the budget allows", "time 5 s, was 3 s",
-		"budget 50 GiB a day, was 0.1% of the link", "load 30%, was none", "+ hours 22:00-06:30", "+ objective loss <= 1%, 99% of days",
-		"+ maintenance 2026-05-01 12:00 to 2026-05-01 13:00, every 7 days on a, wan", "- alarms to exec /bin/page noc",
+		"- path b -> a at 10.0 Gb/s", "- probes each 1 s", "- TCP tests as the budget allows", "- time 3 s", "- budget 0.1% of the link", "- load none", "- alarms to exec /bin/page noc",
+		"+ path b -> a at 10.0 Gb/s over wan", "+ probes none", "+ TCP tests 8 a day", "+ time 5 s", "+ budget 50 GiB a day", "+ load 30%", "+ hours 22:00-06:30",
+		"+ objective loss <= 1%, 99% of days", "+ maintenance 2026-05-01 12:00 to 2026-05-01 13:00, every 7 days on a, wan",
 	}
 	if got := Changes(paths, others, keys, changed); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

@@ -10,7 +10,6 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/unit"
-	"thru/internal/watch/judge"
 	"thru/internal/watch/record"
 	"thru/internal/watch/schedule"
 )
@@ -145,10 +144,7 @@ func Value(m record.Metric, v float64) string {
 
 // Begun returns what a watch will do, and what it costs a day: the first line of its output.
 func Begun(w schedule.Wish, tasks []schedule.Task, needs []schedule.Need) string {
-	text := unit.Plural(len(w.Paths), "path")
-	if len(w.Paths) <= 2 {
-		text = strings.Join(unit.Mapped(w.Paths, func(p schedule.Path) string { return pair(p.Pair) }), ", ")
-	}
+	text := names(w.Paths)
 	var how []string
 	if w.ProbeEvery > 0 {
 		how = append(how, "a probe each "+unit.Duration(int64(w.ProbeEvery)))
@@ -157,6 +153,14 @@ func Begun(w schedule.Wish, tasks []schedule.Task, needs []schedule.Need) string
 		how = append(how, unit.Plural(tasks[0].PerDay, "TCP test")+" a day")
 	}
 	text += ": " + strings.Join(how, ", ")
+	silent := unit.Filtered(w.Paths, func(p schedule.Path) bool { return !p.Probed() })
+	switch {
+	case w.ProbeEvery == 0 || len(silent) == 0:
+	case len(tasks) == 0:
+		text += fmt.Sprintf("\nnobody dials this machine, so that nothing measures %s without TCP tests", names(silent))
+	default:
+		text += fmt.Sprintf("\nnobody dials this machine, so that no probes measure %s: its first state comes with its first TCP test", names(silent))
+	}
 	if len(needs) == 0 {
 		return text
 	}
@@ -167,8 +171,16 @@ func Begun(w schedule.Wish, tasks []schedule.Task, needs []schedule.Need) string
 	return text + fmt.Sprintf("\n%s of at most %s a day at %s", unit.Size(most.Bytes), unit.Size(most.Budget), most.Name)
 }
 
+// names returns few paths by their names, and the number of many.
+func names(paths []schedule.Path) string {
+	if len(paths) > 2 {
+		return unit.Plural(len(paths), "path")
+	}
+	return strings.Join(unit.Mapped(paths, func(p schedule.Path) string { return pair(p.Pair) }), ", ")
+}
+
 // Standing returns a pair as it is now, in one line.
-func Standing(s judge.Standing, now time.Time, zone *time.Location) string {
+func Standing(s record.Standing, now time.Time, zone *time.Location) string {
 	return fmt.Sprintf("%s: %s since %s", pair(s.Pair), State(s.State, s.Reason), moment(s.Since, now, zone))
 }
 

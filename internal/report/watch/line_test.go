@@ -66,6 +66,11 @@ func TestBegun(t *testing.T) {
 	for want, change := range map[string]func(){
 		"a -> b: a probe each 1 s, 15 TCP tests a day\n69.9 GiB of at most 101 GiB a day at a": func() {},
 		"a -> b: a probe each 1 s\n18.5 MiB a day at a; TCP tests need --link-rate":            func() { w.TCPPerDay, w.Paths[0].RateBps = 0, 0 },
+		"a -> local: a probe each 1 s, 15 TCP tests a day\nnobody dials this machine, so that no probes measure a -> local: its first state comes with its first TCP test\n" +
+			"69.8 GiB of at most 101 GiB a day at a": func() { w.Paths[0].To = "local" },
+		"a -> local: a probe each 1 s\nnobody dials this machine, so that nothing measures a -> local without TCP tests\n0 B a day at a; TCP tests need --link-rate": func() {
+			w.TCPPerDay, w.Paths[0] = 0, schedule.Path{Pair: record.Pair{From: "a", To: "local"}, Uses: []string{"a"}}
+		},
 	} {
 		saved, path := w, w.Paths[0]
 		change()

@@ -36,24 +36,37 @@ type Message struct {
 // Over reports whether the alarm is over.
 func (m Message) Over() bool { return !m.Alarm.End.IsZero() }
 
-// Sink sends messages. Name identifies it in the outbox and in errors.
-type Sink interface {
-	Name() string
-	Send(ctx context.Context, m Message) error
+// title returns the text, marked if the alarm is over.
+func (m Message) title() string {
+	if m.Over() {
+		return "over: " + m.Text
+	}
+	return m.Text
+}
+
+// Sink takes messages. Name identifies it in the outbox and in errors.
+type Sink struct {
+	Name    string
+	Send    func(ctx context.Context, m Message) error
+	repeats bool // it ends alarms that are not sent again
 }
 
 // sendTime bounds one attempt.
 const sendTime = 20 * time.Second
 
-// post sends a body and wants a status of 2xx.
-func post(ctx context.Context, url string, body []byte, header map[string]string) error {
+// PostJSON posts a value as JSON and wants a status of 2xx.
+func PostJSON(ctx context.Context, url string, value any, sign func(body []byte, header http.Header)) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("alert: %w", err)
+	}
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("alert: %w", err)
 	}
 	q.Header.Set("Content-Type", "application/json")
-	for k, v := range header {
-		q.Header.Set(k, v)
+	if sign != nil {
+		sign(body, q.Header)
 	}
 	reply, err := http.DefaultClient.Do(q)
 	if err != nil {
@@ -67,79 +80,58 @@ func post(ctx context.Context, url string, body []byte, header map[string]string
 	return nil
 }
 
-// Alertmanager sends to Prometheus' Alertmanager by its API, version 2. Alertmanager ends an alert that is not sent again: see Outbox.Repeat. It knows an alert by its
-// labels, so that they are those of the moment when the alarm was raised.
-type Alertmanager struct{ URL string }
-
-// Name implements Sink.
-func (a Alertmanager) Name() string { return "alertmanager " + a.URL }
-
 // alertLasts is how long an alert lasts at Alertmanager if it is not sent again.
-const alertLasts = 5 * RepeatEvery
+const alertLasts = 5 * repeatEvery
 
-// Send implements Sink.
-func (a Alertmanager) Send(ctx context.Context, m Message) error {
-	x := m.Alarm
-	labels := map[string]string{"alertname": "thru_" + string(x.Kind), "alarm": x.ID, "severity": "warning"}
-	maps.Copy(labels, x.Labels)
-	if x.Kind == record.KindOutage {
-		labels["severity"] = "critical"
+// Alertmanager sends to Prometheus' Alertmanager by its API, version 2. It ends an alert that is not sent again, and knows an alert by its labels, so that they are
+// those of the moment when the alarm was raised.
+func Alertmanager(url string) Sink {
+	send := func(ctx context.Context, m Message) error {
+		x := m.Alarm
+		labels := map[string]string{"alertname": "thru_" + string(x.Kind), "alarm": x.ID, "severity": "warning"}
+		maps.Copy(labels, x.Labels)
+		if x.Kind == record.KindOutage {
+			labels["severity"] = "critical"
+		}
+		end := m.At.Add(alertLasts)
+		if m.Over() {
+			end = x.End
+		}
+		// summary and description are what Alertmanager's own templates show.
+		notes := map[string]string{"summary": m.Text, "pairs": fmt.Sprint(len(x.Pairs))}
+		if len(x.Findings) > 0 {
+			notes["description"] = x.Findings[0].Summary
+		}
+		return PostJSON(ctx, strings.TrimSuffix(url, "/")+"/api/v2/alerts", []any{map[string]any{
+			"labels": labels, "annotations": notes, "startsAt": x.Since.Format(time.RFC3339Nano), "endsAt": end.Format(time.RFC3339Nano), "generatorURL": x.Link,
+		}}, nil)
 	}
-	end := m.At.Add(alertLasts)
-	if m.Over() {
-		end = x.End
-	}
-	// summary and description are what Alertmanager's own templates show.
-	notes := map[string]string{"summary": m.Text, "pairs": fmt.Sprint(len(x.Pairs))}
-	if len(x.Findings) > 0 {
-		notes["description"] = x.Findings[0].Summary
-	}
-	body, err := json.Marshal([]any{map[string]any{
-		"labels": labels, "annotations": notes, "startsAt": x.Since.Format(time.RFC3339Nano), "endsAt": end.Format(time.RFC3339Nano), "generatorURL": x.Link,
-	}})
-	if err != nil {
-		return fmt.Errorf("alert: %w", err)
-	}
-	return post(ctx, strings.TrimSuffix(a.URL, "/")+"/api/v2/alerts", body, nil)
+	return Sink{"alertmanager " + url, send, true}
 }
 
 // Webhook posts the message as JSON. With a key, the header Thru-Signature has "sha256=" and the HMAC-SHA-256 of the body in hexadecimal.
-type Webhook struct {
-	URL string
-	Key []byte
-}
-
-// Name implements Sink.
-func (w Webhook) Name() string { return "webhook " + w.URL }
-
-// Send implements Sink.
-func (w Webhook) Send(ctx context.Context, m Message) error {
-	body, err := json.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("alert: %w", err)
-	}
-	header := map[string]string{"Thru-Alarm": m.Alarm.ID}
-	if len(w.Key) > 0 {
-		h := hmac.New(sha256.New, w.Key)
-		h.Write(body)
-		header["Thru-Signature"] = "sha256=" + hex.EncodeToString(h.Sum(nil))
-	}
-	return post(ctx, w.URL, body, header)
+func Webhook(url string, key []byte) Sink {
+	return Sink{Name: "webhook " + url, Send: func(ctx context.Context, m Message) error {
+		return PostJSON(ctx, url, m, func(body []byte, header http.Header) {
+			header.Set("Thru-Alarm", m.Alarm.ID)
+			if len(key) > 0 {
+				h := hmac.New(sha256.New, key)
+				h.Write(body)
+				header.Set("Thru-Signature", "sha256="+hex.EncodeToString(h.Sum(nil)))
+			}
+		})
+	}}
 }
 
 // Program runs a program with the message as JSON on stdin.
-type Program struct{ Args []string }
-
-// Name implements Sink.
-func (p Program) Name() string { return "exec " + strings.Join(p.Args, " ") }
-
-// Send implements Sink.
-func (p Program) Send(ctx context.Context, m Message) error {
-	body, err := json.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("alert: %w", err)
-	}
-	return run(ctx, append(body, '\n'), p.Args...)
+func Program(args ...string) Sink {
+	return Sink{Name: "exec " + strings.Join(args, " "), Send: func(ctx context.Context, m Message) error {
+		body, err := json.Marshal(m)
+		if err != nil {
+			return fmt.Errorf("alert: %w", err)
+		}
+		return run(ctx, append(body, '\n'), args...)
+	}}
 }
 
 // run runs a program.
@@ -155,36 +147,33 @@ func run(ctx context.Context, in []byte, args ...string) error {
 }
 
 // Mail sends mail by the system's sendmail(8).
-type Mail struct{ To string }
+func Mail(to string) Sink {
+	return Sink{Name: "mail " + to, Send: func(ctx context.Context, m Message) error {
+		program := "sendmail"
+		if _, err := exec.LookPath(program); err != nil {
+			program = "/usr/sbin/sendmail" // not in the path of users
+		}
+		return run(ctx, letter(to, m), program, "-t", "-oi")
+	}}
+}
 
-// Name implements Sink.
-func (m Mail) Name() string { return "mail " + m.To }
-
-// Send implements Sink.
-func (m Mail) Send(ctx context.Context, x Message) error {
-	program := "sendmail"
-	if _, err := exec.LookPath(program); err != nil {
-		program = "/usr/sbin/sendmail" // not in the path of users
-	}
-	subject := x.Text
-	if x.Over() {
-		subject = "over: " + subject
-	}
+// letter returns a mail.
+func letter(to string, m Message) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "To: %s\nSubject: %s\nDate: %s\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n", oneLine(m.To),
-		mime.QEncoding.Encode("utf-8", oneLine("thru: "+subject)), x.At.Format(time.RFC1123Z))
-	fmt.Fprintln(&b, x.Text)
-	for _, f := range x.Alarm.Findings {
+	fmt.Fprintf(&b, "To: %s\nSubject: %s\nDate: %s\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n", oneLine(to),
+		mime.QEncoding.Encode("utf-8", oneLine("thru: "+m.title())), m.At.Format(time.RFC1123Z))
+	fmt.Fprintln(&b, m.Text)
+	for _, f := range m.Alarm.Findings {
 		fmt.Fprintf(&b, "\n%s: %s\n", f.Cause, f.Summary)
 	}
-	for _, f := range x.Alarm.Facts {
+	for _, f := range m.Alarm.Facts {
 		fmt.Fprintf(&b, "\nchanged at %s: %s was %s, is %s\n", f.Host, cmp.Or(f.Name, f.Fact), f.Before, f.After)
 	}
-	fmt.Fprintf(&b, "\nsince %s\n", x.Alarm.Since.Format(time.RFC1123))
-	if x.Alarm.Link != "" {
-		fmt.Fprintln(&b, x.Alarm.Link)
+	fmt.Fprintf(&b, "\nsince %s\n", m.Alarm.Since.Format(time.RFC1123))
+	if m.Alarm.Link != "" {
+		fmt.Fprintln(&b, m.Alarm.Link)
 	}
-	return run(ctx, b.Bytes(), program, "-t", "-oi")
+	return b.Bytes()
 }
 
 // oneLine removes what would begin another header.

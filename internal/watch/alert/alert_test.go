@@ -50,7 +50,7 @@ func server(t *testing.T, status int) (url string, got func() (*http.Request, []
 
 func TestAlertmanager(t *testing.T) {
 	url, got := server(t, 200)
-	if err := (Alertmanager{url + "/"}).Send(t.Context(), alarm("x1")); err != nil {
+	if err := Alertmanager(url+"/").Send(t.Context(), alarm("x1")); err != nil {
 		t.Fatal(err)
 	}
 	r, body := got()
@@ -70,7 +70,7 @@ func TestAlertmanager(t *testing.T) {
 	}
 	over := alarm("x1")
 	over.Alarm.End = at
-	if err := (Alertmanager{url}).Send(t.Context(), over); err != nil {
+	if err := Alertmanager(url).Send(t.Context(), over); err != nil {
 		t.Fatal(err)
 	}
 	_, body = got()
@@ -81,7 +81,7 @@ func TestAlertmanager(t *testing.T) {
 
 func TestWebhook(t *testing.T) {
 	url, got := server(t, 204)
-	if err := (Webhook{url, []byte("key")}).Send(t.Context(), alarm("x1")); err != nil {
+	if err := Webhook(url, []byte("key")).Send(t.Context(), alarm("x1")); err != nil {
 		t.Fatal(err)
 	}
 	r, body := got()
@@ -91,7 +91,7 @@ func TestWebhook(t *testing.T) {
 		t.Errorf("%v, want the signature %s", r.Header, want)
 	}
 	url, _ = server(t, 500)
-	if err := (Webhook{URL: url}).Send(t.Context(), alarm("x1")); err == nil || !strings.Contains(err.Error(), "500") {
+	if err := Webhook(url, nil).Send(t.Context(), alarm("x1")); err == nil || !strings.Contains(err.Error(), "500") {
 		t.Errorf("a server that fails: %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func script(t *testing.T, name string) (dir string) {
 
 func TestProgram(t *testing.T) {
 	dir := script(t, "page")
-	if err := (Program{[]string{dir + "/page", "noc"}}).Send(t.Context(), alarm("x1")); err != nil {
+	if err := Program(dir+"/page", "noc").Send(t.Context(), alarm("x1")); err != nil {
 		t.Fatal(err)
 	}
 	var m Message
@@ -123,7 +123,7 @@ func TestProgram(t *testing.T) {
 	if err != nil || m.Alarm.ID != "x1" || m.Schema != record.Schema {
 		t.Errorf("%v: %s", err, text)
 	}
-	if err := (Program{[]string{dir + "/nothing"}}).Send(t.Context(), alarm("x1")); err == nil {
+	if err := Program(dir+"/nothing").Send(t.Context(), alarm("x1")); err == nil {
 		t.Error("a program that does not exist ran")
 	}
 }
@@ -131,7 +131,7 @@ func TestProgram(t *testing.T) {
 func TestMail(t *testing.T) {
 	dir := script(t, "sendmail")
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	if err := (Mail{"noc@example.net"}).Send(t.Context(), alarm("x1")); err != nil {
+	if err := Mail("noc@example.net").Send(t.Context(), alarm("x1")); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(dir + "/stdin")
@@ -155,9 +155,9 @@ type fake struct {
 	got  []string
 }
 
-func (f *fake) Name() string { return f.name }
+func (f *fake) sink() Sink { return Sink{Name: f.name, Send: f.send} }
 
-func (f *fake) Send(_ context.Context, m Message) error {
+func (f *fake) send(_ context.Context, m Message) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.up {
@@ -173,8 +173,8 @@ func TestOutbox(t *testing.T) {
 		sink := &fake{}
 		var waiting []byte
 		run := func(put ...string) (warned int) {
-			o := &Outbox{Sinks: []Sink{sink}, Save: func(b []byte) error { waiting = b; return nil }, Warn: func(error) { warned++ }}
-			if err := o.Open(waiting); err != nil {
+			o := &Outbox{Save: func(b []byte) error { waiting = b; return nil }, Warn: func(error) { warned++ }}
+			if err := o.Open(waiting, []Sink{sink.sink()}); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -203,8 +203,8 @@ func TestOutbox(t *testing.T) {
 func TestChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stays, goes, comes := &fake{name: "stays"}, &fake{name: "goes"}, &fake{name: "comes", up: true}
-		o := &Outbox{Sinks: []Sink{stays, goes}, Warn: func(error) {}}
-		if err := o.Open(nil); err != nil {
+		o := &Outbox{Warn: func(error) {}}
+		if err := o.Open(nil, []Sink{stays.sink(), goes.sink()}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -216,7 +216,7 @@ func TestChange(t *testing.T) {
 			time.Sleep(time.Hour)
 		}
 		put("1")
-		o.Change([]Sink{stays, comes})
+		o.Change([]Sink{stays.sink(), comes.sink()})
 		stays.up, goes.up = true, true
 		put("2")
 		cancel()
@@ -227,30 +227,49 @@ func TestChange(t *testing.T) {
 	})
 }
 
+// TestRepeat: a sink that ends alarms gets those that last again, and no other does.
+func TestRepeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ends, other := &fake{name: "ends", up: true}, &fake{name: "other", up: true}
+		o := &Outbox{Lasting: func() []Message { return []Message{alarm("1")} }}
+		repeats := ends.sink()
+		repeats.repeats = true
+		if err := o.Open(nil, []Sink{repeats, other.sink()}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*repeatEvery-tick/2)
+		defer cancel()
+		o.Run(ctx)
+		if len(ends.got) != 3 || len(other.got) != 0 {
+			t.Errorf("got %q and %q", ends.got, other.got)
+		}
+	})
+}
+
 func TestOutboxIsBounded(t *testing.T) {
-	o := &Outbox{Sinks: []Sink{&fake{}}}
-	if err := o.Open(nil); err != nil {
+	o := new(Outbox)
+	if err := o.Open(nil, []Sink{new(fake).sink()}); err != nil {
 		t.Fatal(err)
 	}
 	var last error
 	for range mostKept + 1 {
 		last = o.Put(alarm("x"))
 	}
-	if last == nil || o.Waiting(o.Sinks[0]) != mostKept {
-		t.Errorf("%d wait, %v", o.Waiting(o.Sinks[0]), last)
+	if last == nil || len(o.waiting[""]) != mostKept {
+		t.Errorf("%d wait, %v", len(o.waiting[""]), last)
 	}
 }
 
 func TestDamaged(t *testing.T) {
-	if err := new(Outbox).Open([]byte("{")); err == nil {
+	if err := new(Outbox).Open([]byte("{"), nil); err == nil {
 		t.Error("damaged JSON is read")
 	}
-	o := &Outbox{Sinks: []Sink{&fake{}}, Save: func([]byte) error { return errors.New("disk full") }}
-	if err := o.Open(nil); err != nil {
+	o := &Outbox{Save: func([]byte) error { return errors.New("disk full") }}
+	if err := o.Open(nil, []Sink{new(fake).sink()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.Put(alarm("x")); err == nil || o.Waiting(o.Sinks[0]) != 1 {
-		t.Errorf("%v, %d wait: what cannot be saved is sent all the same", err, o.Waiting(o.Sinks[0]))
+	if err := o.Put(alarm("x")); err == nil || len(o.waiting[""]) != 1 {
+		t.Errorf("%v, %d wait: what cannot be saved is sent all the same", err, len(o.waiting[""]))
 	}
 }
 
@@ -261,7 +280,7 @@ func TestJournal(t *testing.T) {
 		t.Skip("no datagram sockets here: ", err)
 	}
 	defer l.Close()
-	if err := (Journal{socket}).Send(t.Context(), alarm("x1")); err != nil {
+	if err := Journal(socket).Send(t.Context(), alarm("x1")); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, 4096)

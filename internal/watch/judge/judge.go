@@ -130,20 +130,11 @@ func (j *Judge) Forget(of record.Pair, now time.Time) []record.Event {
 	return j.flush()
 }
 
-// Standing is how a pair is now.
-type Standing struct {
-	record.Pair
-	State  record.State
-	Reason record.Reason
-	Since  time.Time
-	Goals  []record.Goal // over their window of 30 days
-}
-
 // Standings returns all pairs by their names.
-func (j *Judge) Standings() []Standing {
-	all := make([]Standing, 0, len(j.pairs))
+func (j *Judge) Standings() []record.Standing {
+	all := make([]record.Standing, 0, len(j.pairs))
 	for _, p := range j.sorted() {
-		s := Standing{Pair: p.Pair, State: p.Said.State, Reason: p.Said.Reason, Since: instant(p.SaidAt)}
+		s := record.Standing{Pair: p.Pair, State: p.Said.State, Reason: p.Said.Reason, Since: instant(p.SaidAt)}
 		for _, g := range p.Goals {
 			s.Goals = append(s.Goals, g.budget(p.Pair))
 		}

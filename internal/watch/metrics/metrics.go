@@ -8,7 +8,6 @@
 package metrics
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -20,33 +19,34 @@ import (
 // mostPairs bounds the pairs that are offered: a monitoring system suffers from too many series.
 const mostPairs = 20_000
 
-// figure is a metric of the samples as monitoring systems see it.
+// figure is a metric of the samples as monitoring systems see it. One of several metrics is a summary with their quantiles.
 type figure struct {
 	name, unit, help string
-	of               record.Metric
 	factor           float64 // from the unit of the sample
-	quantile         string
+	of               []record.Metric
+	quantiles        []string
 }
 
-// figures lists the metrics, quantiles of one family in a row.
+// figures lists the metrics.
 func figures() []figure {
 	const ns, bits = 1e-9, 1.0 / 8
+	one := func(name, unit, help string, m record.Metric, factor float64) figure {
+		return figure{name, unit, help, factor, []record.Metric{m}, nil}
+	}
 	return []figure{
-		{"thru_goodput_bytes_per_second", "bytes_per_second", "Payload that the receiver got, in the last TCP test.", record.Goodput, bits, ""},
-		{"thru_capacity_bytes_per_second", "bytes_per_second", "Capacity of the path, by trains of packets.", record.Capacity, bits, ""},
-		{"thru_loss_ratio", "ratio", "Probes that were lost, of all.", record.LossRatio, 1, ""},
-		{"thru_round_trip_seconds", "seconds", "Round trip of probes; quantile 0 is the least.", record.RTTMin, ns, "0"},
-		{"thru_round_trip_seconds", "seconds", "", record.RTTMedian, ns, "0.5"},
-		{"thru_round_trip_seconds", "seconds", "", record.RTT99, ns, "0.99"},
-		{"thru_one_way_delay_seconds", "seconds", "Median delay from sender to receiver.", record.Delay, ns, ""},
-		{"thru_one_way_delay_error_seconds", "seconds", "How far the one-way delay may be wrong, either way.", record.DelayBound, ns, ""},
-		{"thru_loaded_round_trip_seconds", "seconds", "Round trip during the last TCP test.", record.RTTLoaded, ns, ""},
-		{"thru_retransmit_ratio", "ratio", "Segments that TCP retransmitted, of all, in the last TCP test.", record.Retransmits, 1, ""},
-		{"thru_other_load_ratio", "ratio", "Traffic of others just before and after the last TCP test, of the link rate.", record.OtherLoad, 1, ""},
-		{"thru_mtu_bytes", "bytes", "Largest packet that passed.", record.MTU, 1, ""},
-		{"thru_hops", "", "Routers on the path.", record.Hops, 1, ""},
-		{"thru_sender_cpu_seconds_per_byte", "seconds_per_byte", "CPU time of the sending host for each byte, in the last TCP test.", record.CPUSender, 8e-9, ""},
-		{"thru_receiver_cpu_seconds_per_byte", "seconds_per_byte", "CPU time of the receiving host for each byte, in the last TCP test.", record.CPUReceiver, 8e-9, ""},
+		one("thru_goodput_bytes_per_second", "bytes_per_second", "Payload that the receiver got, in the last TCP test.", record.Goodput, bits),
+		one("thru_capacity_bytes_per_second", "bytes_per_second", "Capacity of the path, by trains of packets.", record.Capacity, bits),
+		one("thru_loss_ratio", "ratio", "Probes that were lost, of all.", record.LossRatio, 1),
+		{"thru_round_trip_seconds", "seconds", "Round trip of probes; quantile 0 is the least.", ns, []record.Metric{record.RTTMin, record.RTTMedian, record.RTT99}, []string{"0", "0.5", "0.99"}},
+		one("thru_one_way_delay_seconds", "seconds", "Median delay from sender to receiver.", record.Delay, ns),
+		one("thru_one_way_delay_error_seconds", "seconds", "How far the one-way delay may be wrong, either way.", record.DelayBound, ns),
+		one("thru_loaded_round_trip_seconds", "seconds", "Round trip during the last TCP test.", record.RTTLoaded, ns),
+		one("thru_retransmit_ratio", "ratio", "Segments that TCP retransmitted, of all, in the last TCP test.", record.Retransmits, 1),
+		one("thru_other_load_ratio", "ratio", "Traffic of others just before and after the last TCP test, of the link rate.", record.OtherLoad, 1),
+		one("thru_mtu_bytes", "bytes", "Largest packet that passed.", record.MTU, 1),
+		one("thru_hops", "", "Routers on the path.", record.Hops, 1),
+		one("thru_sender_cpu_seconds_per_byte", "seconds_per_byte", "CPU time of the sending host for each byte, in the last TCP test.", record.CPUSender, 8e-9),
+		one("thru_receiver_cpu_seconds_per_byte", "seconds_per_byte", "CPU time of the receiving host for each byte, in the last TCP test.", record.CPUReceiver, 8e-9),
 	}
 }
 
@@ -54,9 +54,7 @@ func figures() []figure {
 type Set struct {
 	mu      sync.Mutex
 	pairs   map[record.Pair]*latest
-	dropped int                     // samples of pairs beyond mostPairs
-	alarms  map[string]record.Alarm // that are raised now
-	raised  int                     // since the start
+	alarms  []record.Alarm // that are raised now
 	samples map[record.Layer]int
 }
 
@@ -64,8 +62,7 @@ type Set struct {
 type latest struct {
 	values   map[record.Metric]value
 	measured map[record.Layer]time.Time // end of the last turn that judges the path
-	state    record.State
-	goals    []record.Goal
+	stands   record.Standing
 }
 
 // value is a measured value, and the end of its measurement.
@@ -76,7 +73,7 @@ type value struct {
 
 // NewSet returns an empty Set.
 func NewSet() *Set {
-	return &Set{pairs: map[record.Pair]*latest{}, samples: map[record.Layer]int{}, alarms: map[string]record.Alarm{}}
+	return &Set{pairs: map[record.Pair]*latest{}, samples: map[record.Layer]int{}}
 }
 
 // Take takes a sample.
@@ -84,10 +81,13 @@ func (s *Set) Take(x record.Sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.samples[x.Layer]++
-	p := s.of(x.Pair)
-	if p == nil {
-		s.dropped++
+	p := s.pairs[x.Pair]
+	if p == nil && len(s.pairs) >= mostPairs {
 		return
+	}
+	if p == nil {
+		p = &latest{values: map[record.Metric]value{}, measured: map[record.Layer]time.Time{}}
+		s.pairs[x.Pair] = p
 	}
 	at := x.Begin.Add(time.Duration(x.Seconds * float64(time.Second)))
 	for m, v := range x.Values {
@@ -100,59 +100,26 @@ func (s *Set) Take(x record.Sample) {
 	}
 }
 
-// Stand takes how a pair is, and how it keeps its objectives.
-func (s *Set) Stand(of record.Pair, state record.State, goals []record.Goal) {
+// Stand takes how all pairs are, and the alarms that are raised. Pairs that are not among them are not watched any more.
+func (s *Set) Stand(all []record.Standing, alarms []record.Alarm) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.of(of); p != nil {
-		p.state, p.goals = state, goals
-	}
-}
-
-// Alarm takes an alarm that an earlier run has raised.
-func (s *Set) Alarm(a record.Alarm) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.alarms[a.ID] = a
-}
-
-// of returns what is known of a pair; nil: there are too many.
-func (s *Set) of(p record.Pair) *latest {
-	if x := s.pairs[p]; x != nil {
-		return x
-	}
-	if len(s.pairs) >= mostPairs {
-		return nil
-	}
-	x := &latest{values: map[record.Metric]value{}, measured: map[record.Layer]time.Time{}}
-	s.pairs[p] = x
-	return x
-}
-
-// Only forgets the other pairs: they are not watched any more.
-func (s *Set) Only(pairs map[record.Pair]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.pairs, func(p record.Pair, _ *latest) bool { return !pairs[p] })
-}
-
-// Hear takes an event.
-func (s *Set) Hear(e record.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch e.Kind {
-	case record.StateChanged:
-		if p := s.of(*e.Pair); p != nil {
-			p.state = e.State
+	watched := map[record.Pair]bool{}
+	for _, x := range all {
+		watched[x.Pair] = true
+		if p := s.pairs[x.Pair]; p != nil {
+			p.stands = x
 		}
-	case record.AlarmRaised:
-		s.alarms[e.Alarm.ID] = *e.Alarm
-		s.raised++
-	case record.AlarmUpdated:
-		s.alarms[e.Alarm.ID] = *e.Alarm
-	case record.AlarmOver:
-		delete(s.alarms, e.Alarm.ID)
 	}
+	maps.DeleteFunc(s.pairs, func(p record.Pair, _ *latest) bool { return !watched[p] })
+	s.alarms = alarms
+}
+
+// Alarms returns the alarms that are raised now.
+func (s *Set) Alarms() []record.Alarm {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.alarms
 }
 
 // Families returns all values.
@@ -161,99 +128,75 @@ func (s *Set) Families() (all []Family) {
 	defer s.mu.Unlock()
 	pairs := slices.SortedFunc(maps.Keys(s.pairs), record.Pair.Compare)
 	for _, f := range figures() {
-		if f.help != "" {
-			all = append(all, Family{f.name, Gauge, f.unit, f.help, nil})
-		}
-		to := &all[len(all)-1]
-		var more []string
-		if f.quantile != "" {
-			to.Kind, more = Summary, []string{"quantile", f.quantile}
+		x := Family{Name: f.name, Kind: Gauge, Unit: f.unit, Help: f.help}
+		if f.quantiles != nil {
+			x.Kind = Summary
 		}
 		for _, p := range pairs {
-			if v, ok := s.pairs[p].values[f.of]; ok {
-				to.Points = append(to.Points, Point{labels(p, more...), v.x * f.factor, v.at})
+			for i, m := range f.of {
+				v, known := s.pairs[p].values[m]
+				if !known {
+					continue
+				}
+				x.add(v.x*f.factor, "from", p.From, "to", p.To)
+				point := &x.Points[len(x.Points)-1]
+				if point.At = v.at; f.quantiles != nil {
+					point.Labels = append(point.Labels, "quantile", f.quantiles[i])
+				}
 			}
 		}
-		if f.quantile != "" { // those of a pair belong together
-			slices.SortStableFunc(to.Points, func(a, b Point) int { return slices.Compare(a.Labels[:4], b.Labels[:4]) })
-		}
+		all = append(all, x)
 	}
-	return append(append(all, s.standings(pairs)...), s.totals()...)
-}
-
-// labels returns the labels of a pair, and more.
-func labels(p record.Pair, more ...string) []string {
-	return append([]string{"from", p.From, "to", p.To}, more...)
+	turns := Family{Name: "thru_samples", Kind: Counter, Help: "Turns since the start, measured or not."}
+	for _, l := range slices.Sorted(maps.Keys(s.samples)) {
+		turns.add(float64(s.samples[l]), "layer", string(l))
+	}
+	return append(append(all, s.standings(pairs)...), turns, One("thru_alarms", Gauge, "", "Alarms that are raised now.", float64(len(s.alarms))))
 }
 
 // standings returns how the pairs are.
 func (s *Set) standings(pairs []record.Pair) []Family {
-	state := Family{"thru_state", StateSet, "", "State of the pair.", nil}
-	last := Family{"thru_last_measured_timestamp_seconds", Gauge, "seconds", "End of the last turn that said something of the path, by layer.", nil}
-	bound := Family{"thru_goodput_objective_bytes_per_second", Gauge, "bytes_per_second", "Goodput that an objective of the pair wants.", nil}
-	used := Family{"thru_objective_budget_used_ratio", Gauge, "ratio", "Part of the error budget of 30 days that is used; from 1 on the objective is missed.", nil}
-	alarms := Family{"thru_pair_alarms", Gauge, "", "Alarms that are raised now and touch the pair, by kind.", nil}
-	counts := s.alarmsOf()
-	add := func(to *Family, value float64, p record.Pair, more ...string) {
-		to.Points = append(to.Points, Point{Labels: labels(p, more...), Value: value})
-	}
+	state := Family{Name: "thru_state", Kind: StateSet, Help: "State of the pair."}
+	last := Family{Name: "thru_last_measured_timestamp_seconds", Kind: Gauge, Unit: "seconds", Help: "End of the last turn that said something of the path, by layer."}
+	bound := Family{Name: "thru_goodput_objective_bytes_per_second", Kind: Gauge, Unit: "bytes_per_second", Help: "Goodput that an objective of the pair wants."}
+	used := Family{Name: "thru_objective_budget_used_ratio", Kind: Gauge, Unit: "ratio", Help: "Part of the error budget of 30 days that is used; from 1 on the objective is missed."}
+	alarms := Family{Name: "thru_pair_alarms", Kind: Gauge, Help: "Alarms that are raised now and touch the pair, by kind."}
 	for _, p := range pairs {
 		x := s.pairs[p]
 		for _, l := range slices.Sorted(maps.Keys(x.measured)) {
-			add(&last, float64(x.measured[l].UnixMilli())/1000, p, "layer", string(l))
+			last.add(float64(x.measured[l].UnixMilli())/1000, "from", p.From, "to", p.To, "layer", string(l))
 		}
-		if x.state == "" {
+		if x.stands.State == "" {
 			continue
 		}
 		for _, is := range record.States() {
-			add(&state, truth(x.state == is), p, state.Name, string(is))
+			n := 0.0
+			if x.stands.State == is {
+				n = 1
+			}
+			state.add(n, "from", p.From, "to", p.To, state.Name, string(is))
 		}
 		for _, k := range []record.Kind{record.KindChange, record.KindOutage, record.KindObjective} {
-			add(&alarms, float64(counts[pairKind{p, k}]), p, "kind", string(k))
+			n := 0.0
+			for _, a := range s.alarms {
+				if a.Kind == k && slices.Contains(a.Pairs, p) {
+					n++
+				}
+			}
+			alarms.add(n, "from", p.From, "to", p.To, "kind", string(k))
 		}
 		goodput := 0.0
-		for _, g := range x.goals {
+		for _, g := range x.stands.Goals {
 			if g.Metric == record.Goodput {
 				goodput = max(goodput, g.Limit/8)
 			}
 			if g.Of > 0 {
-				add(&used, g.UsedPct/100, p, "objective", g.Objective)
+				used.add(g.UsedPct/100, "from", p.From, "to", p.To, "objective", g.Objective)
 			}
 		}
 		if goodput > 0 {
-			add(&bound, goodput, p)
+			bound.add(goodput, "from", p.From, "to", p.To)
 		}
 	}
 	return []Family{state, last, alarms, bound, used}
-}
-
-// pairKind is a kind of alarms of a pair.
-type pairKind struct {
-	record.Pair
-	record.Kind
-}
-
-// alarmsOf counts the alarms of each pair.
-func (s *Set) alarmsOf() map[pairKind]int {
-	counts := map[pairKind]int{}
-	for _, a := range s.alarms {
-		for _, p := range a.Pairs {
-			counts[pairKind{p, a.Kind}]++
-		}
-	}
-	return counts
-}
-
-// totals returns what is counted of all pairs.
-func (s *Set) totals() []Family {
-	turns := Family{"thru_samples", Counter, "", "Turns since the start, measured or not.", nil}
-	for _, l := range slices.Sorted(maps.Keys(s.samples)) {
-		turns.Points = append(turns.Points, Point{Labels: []string{"layer", string(l)}, Value: float64(s.samples[l])})
-	}
-	return []Family{
-		turns,
-		One("thru_alarms", Gauge, "", "Alarms that are raised now.", float64(len(s.alarms))),
-		One("thru_alarms_raised", Counter, "", "Alarms since the start.", float64(s.raised)),
-		One("thru_samples_left_out", Counter, "", fmt.Sprintf("Samples of pairs beyond the limit of %d.", mostPairs), float64(s.dropped)),
-	}
 }

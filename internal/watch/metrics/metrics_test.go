@@ -24,12 +24,12 @@ func filled() *Set {
 	s.Take(record.Sample{Pair: p, Layer: record.TCP, Begin: at, State: record.Deferred, Reason: record.Load})
 	s.Take(record.Sample{Pair: p, Layer: record.TCP, Begin: at.Add(-30 * time.Minute), State: record.Up, Values: map[record.Metric]float64{record.Goodput: 1}}) // late
 	s.Take(record.Sample{Pair: record.Pair{From: "x\"\n\\\xff", To: "b"}, Layer: record.Probe, Begin: at, Values: map[record.Metric]float64{record.Hops: 3, record.RTTMin: 1e6}})
-	s.Hear(record.Event{Kind: record.StateChanged, At: at, Pair: &p, State: record.Up})
-	s.Hear(record.Event{Kind: record.AlarmRaised, Alarm: &record.Alarm{ID: "1", Kind: record.KindOutage, Pairs: []record.Pair{p}}})
-	s.Stand(p, record.Up, []record.Goal{
-		{Objective: "goodput >= 1G, 99% of days", Metric: record.Goodput, Limit: 1e9, Of: 4, UsedPct: 50},
-		{Objective: "loss <= 1%, 99% of days", Metric: record.LossRatio, Limit: 0.01}, // nothing is counted yet
-	})
+	s.Stand([]record.Standing{
+		{Pair: p, State: record.Up, Goals: []record.Goal{
+			{Objective: "goodput >= 1G, 99% of days", Metric: record.Goodput, Limit: 1e9, Of: 4, UsedPct: 50},
+			{Objective: "loss <= 1%, 99% of days", Metric: record.LossRatio, Limit: 0.01}, // nothing is counted yet
+		}}, {Pair: record.Pair{From: "x\"\n\\\xff", To: "b"}},
+	}, []record.Alarm{{ID: "1", Kind: record.KindOutage, Pairs: []record.Pair{p}}})
 	return s
 }
 
@@ -106,6 +106,17 @@ func TestHandler(t *testing.T) {
 }
 
 func TestPush(t *testing.T) {
+	type otlpRequest struct {
+		Resources []struct {
+			Scopes []struct {
+				Metrics []struct {
+					Gauge struct {
+						Points []any `json:"dataPoints"`
+					} `json:"gauge"`
+				} `json:"metrics"`
+			} `json:"scopeMetrics"`
+		} `json:"resourceMetrics"`
+	}
 	var bodies []otlpRequest
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -149,7 +160,11 @@ func TestBounded(t *testing.T) {
 	for i := range mostPairs + 10 {
 		s.Take(record.Sample{Pair: record.Pair{From: strings.Repeat("x", i%300), To: time.Duration(i).String()}, Layer: record.Probe})
 	}
-	if len(s.pairs) != mostPairs || s.dropped != 10 {
-		t.Errorf("%d pairs, %d left out", len(s.pairs), s.dropped)
+	if len(s.pairs) != mostPairs {
+		t.Errorf("%d pairs", len(s.pairs))
+	}
+	s.Stand([]record.Standing{{Pair: record.Pair{To: "0s"}}}, nil)
+	if len(s.pairs) != 1 {
+		t.Errorf("%d pairs, of which one is watched", len(s.pairs))
 	}
 }

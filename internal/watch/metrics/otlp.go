@@ -1,17 +1,13 @@
 package metrics
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"thru/internal/fault"
+	"thru/internal/watch/alert"
 )
 
 // pushTime bounds a push.
@@ -24,49 +20,16 @@ type Pusher struct {
 	sent    map[string]time.Time // by name and labels
 }
 
-// The parts of OTLP's JSON that a gauge needs.
-type (
-	otlpRequest struct {
-		Resources []otlpResource `json:"resourceMetrics"`
-	}
-	otlpResource struct {
-		Resource struct {
-			Attributes []otlpAttribute `json:"attributes"`
-		} `json:"resource"`
-		Scopes []otlpScope `json:"scopeMetrics"`
-	}
-	otlpScope struct {
-		Scope struct {
-			Name    string `json:"name"`
-			Version string `json:"version"`
-		} `json:"scope"`
-		Metrics []otlpMetric `json:"metrics"`
-	}
-	otlpMetric struct {
-		Name        string `json:"name"`
-		Description string `json:"description,omitempty"`
-		Unit        string `json:"unit,omitempty"`
-		Gauge       struct {
-			Points []otlpPoint `json:"dataPoints"`
-		} `json:"gauge"`
-	}
-	otlpPoint struct {
-		Attributes []otlpAttribute `json:"attributes"`
-		Time       string          `json:"timeUnixNano"`
-		Value      float64         `json:"asDouble"`
-	}
-	otlpAttribute struct {
-		Key   string `json:"key"`
-		Value struct {
-			Text string `json:"stringValue"`
-		} `json:"value"`
-	}
-)
+// object is one of JSON.
+type object = map[string]any
 
-// attribute returns an attribute.
-func attribute(key, text string) (a otlpAttribute) {
-	a.Key, a.Value.Text = key, strings.ToValidUTF8(text, "\uFFFD")
-	return a
+// attributes returns names and values in turn as OTLP has them.
+func attributes(labels ...string) []object {
+	all := []object{}
+	for i := 0; i+1 < len(labels); i += 2 {
+		all = append(all, object{"key": labels[i], "value": object{"stringValue": strings.ToValidUTF8(labels[i+1], "\uFFFD")}})
+	}
+	return all
 }
 
 // Push sends all values that are new since the last push. After an error they are sent again.
@@ -75,28 +38,12 @@ func (p *Pusher) Push(ctx context.Context, s *Set) error {
 	if len(metrics) == 0 {
 		return nil
 	}
-	r := otlpResource{Scopes: []otlpScope{{Metrics: metrics}}}
-	r.Resource.Attributes = []otlpAttribute{attribute("service.name", "thru")}
-	r.Scopes[0].Scope.Name, r.Scopes[0].Scope.Version = "thru", p.Version
-	body, err := json.Marshal(otlpRequest{[]otlpResource{r}})
-	if err != nil {
-		return fmt.Errorf("metrics: pushing: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, pushTime)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, p.address(), bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("metrics: pushing: %w", err)
-	}
-	q.Header.Set("Content-Type", "application/json")
-	reply, err := http.DefaultClient.Do(q)
-	if err != nil {
+	scope := object{"scope": object{"name": "thru", "version": p.Version}, "metrics": metrics}
+	resource := object{"resource": object{"attributes": attributes("service.name", "thru")}, "scopeMetrics": []object{scope}}
+	if err := alert.PostJSON(ctx, p.address(), object{"resourceMetrics": []object{resource}}, nil); err != nil {
 		return fault.Failf("is it the address of an OTLP/HTTP collector?", "metrics: pushing to %s: %w", p.URL, err)
-	}
-	defer reply.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(reply.Body, 1<<16)) // so that the connection is used again
-	if reply.StatusCode/100 != 2 {
-		return fault.Failf("is it the address of an OTLP/HTTP collector?", "metrics: pushing to %s: it answers %s", p.URL, reply.Status)
 	}
 	p.sent = sent
 	return nil
@@ -111,32 +58,23 @@ func (p *Pusher) address() string {
 }
 
 // fresh returns the measured values that were not sent yet, and all that will then be sent.
-func (p *Pusher) fresh(s *Set) (all []otlpMetric, sent map[string]time.Time) {
+func (p *Pusher) fresh(s *Set) (all []object, sent map[string]time.Time) {
 	sent = map[string]time.Time{}
+	ucum := map[string]string{"seconds": "s", "bytes": "By", "bytes_per_second": "By/s", "seconds_per_byte": "s/By", "ratio": "1"} // OpenTelemetry's code of units
 	for _, f := range s.Families() {
-		m := otlpMetric{Name: f.Name, Description: f.Help, Unit: ucum(f.Unit)}
+		var points []object
 		for _, v := range f.Points {
 			k := f.Name + "\n" + strings.Join(v.Labels, "\n")
 			if v.At.IsZero() {
 				continue
 			}
-			if sent[k] = v.At; p.sent[k].Equal(v.At) {
-				continue
+			if sent[k] = v.At; !p.sent[k].Equal(v.At) {
+				points = append(points, object{"attributes": attributes(v.Labels...), "timeUnixNano": strconv.FormatInt(v.At.UnixNano(), 10), "asDouble": v.Value})
 			}
-			x := otlpPoint{Time: strconv.FormatInt(v.At.UnixNano(), 10), Value: v.Value}
-			for i := 0; i+1 < len(v.Labels); i += 2 {
-				x.Attributes = append(x.Attributes, attribute(v.Labels[i], v.Labels[i+1]))
-			}
-			m.Gauge.Points = append(m.Gauge.Points, x)
 		}
-		if len(m.Gauge.Points) > 0 {
-			all = append(all, m)
+		if len(points) > 0 {
+			all = append(all, object{"name": f.Name, "description": f.Help, "unit": ucum[f.Unit], "gauge": object{"dataPoints": points}})
 		}
 	}
 	return all, sent
-}
-
-// ucum returns a unit in the code that OpenTelemetry wants (UCUM).
-func ucum(unit string) string {
-	return map[string]string{"seconds": "s", "bytes": "By", "bytes_per_second": "By/s", "seconds_per_byte": "s/By", "ratio": "1"}[unit]
 }

@@ -38,17 +38,14 @@ type Point struct {
 	At     time.Time // of its measurement; zero: it is of the moment
 }
 
+// add adds a value of the moment.
+func (f *Family) add(value float64, labels ...string) {
+	f.Points = append(f.Points, Point{Labels: labels, Value: value})
+}
+
 // One returns a metric of one value of the moment.
 func One(name string, kind Kind, unit, help string, value float64, labels ...string) Family {
 	return Family{name, kind, unit, help, []Point{{Labels: labels, Value: value}}}
-}
-
-// truth returns a condition as a number.
-func truth(is bool) float64 {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // offered is how long a measured value is offered. Prometheus refuses values that are an hour older than its newest, and notes it at each scrape.

@@ -59,6 +59,15 @@ func (t *Times) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// Standing is how a pair is now.
+type Standing struct {
+	Pair
+	State  State
+	Reason Reason
+	Since  time.Time
+	Goals  []Goal // over their window of 30 days
+}
+
 // Summary is a day, or more, of a pair. Summaries of days merge into that of a month without the samples.
 type Summary struct {
 	Pair

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"thru/internal/fault"
+	"thru/internal/measure"
 	"thru/internal/unit"
 	"thru/internal/watch/record"
 )
@@ -32,6 +33,9 @@ type Path struct {
 	RateBps int64    // of its slowest link; 0: not known
 	Uses    []string // hosts, links and segments that a turn uses alone; each has a budget
 }
+
+// Probed reports whether probes measure the path. Nobody dials this machine, so that only it probes itself; its own probes measure the round trip.
+func (p Path) Probed() bool { return p.To != measure.Local || p.From == measure.Local }
 
 // Wish is what a plan asks of a watch.
 type Wish struct {
@@ -86,7 +90,7 @@ func (w Wish) needs(more int) []Need {
 	all, rest := map[string]*Need{}, map[string]int64{}
 	for _, p := range w.Paths {
 		bytes := int64(w.TCPPerDay) * w.tcpBytes(p)
-		if w.ProbeEvery > 0 {
+		if w.ProbeEvery > 0 && p.Probed() {
 			bytes += int64(day/w.ProbeEvery) * ProbeBytes
 		}
 		for _, name := range p.Uses {
