@@ -39,7 +39,7 @@ const journeyLimit = 12 * time.Minute
 const mostExposed = 2.0
 
 // TestSystemd boots Debian with systemd from a disk, and has the package live there: installed, a service that measures and reloads, a
-// port in use, purged.
+// watch, a port in use, purged.
 func TestSystemd(t *testing.T) {
 	folder := t.TempDir()
 	steps := journey(t, folder, debianDisk(t, folder))
@@ -49,9 +49,12 @@ func TestSystemd(t *testing.T) {
 		{"serve", `(?m)^active$`},
 		{"measure", `goodput +[0-9.]+ .?b/s`},
 		{"reload", `(?m)^reloaded\nthru-serve runs under systemd`},
+		{"watch", `(?m)^Type=notify\nActiveState=active\nStatusText=watches 1 path$`},
+		{"watch-reload", `(?s)^reloaded\n.*active$`},
+		{"watch-stop", `(?s)^ActiveState=inactive\nResult=success\nExecMainStatus=0\n.*probes each 2 s, was each 1 s.*local -> me`},
 		{"port-in-use", `address already in use`},
 		{"purge", `(?s)thru-serve is removed; .*\ninactive$`},
-		{"left", `^/var/lib/private/thru-control\n/var/lib/private/thru-serve\n/var/lib/thru-control\n/var/lib/thru-serve$`},
+		{"left", `^/var/lib/private/thru-control\n/var/lib/private/thru-serve\n/var/lib/private/thru-watch\n/var/lib/thru-control\n/var/lib/thru-serve\n/var/lib/thru-watch$`},
 	} {
 		if !regexp.MustCompile(c.want).MatchString(steps[c.step]) {
 			t.Errorf("%s: not %s but\n%s", c.step, c.want, steps[c.step])
@@ -63,8 +66,8 @@ func TestSystemd(t *testing.T) {
 			t.Errorf("%s is exposed by %s, more than %.1f", l[1], l[2], mostExposed)
 		}
 	}
-	if len(levels) != 2 {
-		t.Errorf("systemd-analyze judges %d units of 2:\n%s", len(levels), steps["security"])
+	if len(levels) != 3 {
+		t.Errorf("systemd-analyze judges %d units of 3:\n%s", len(levels), steps["security"])
 	}
 }
 
