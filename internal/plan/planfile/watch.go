@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -83,94 +84,65 @@ func (f *File) readWatch() error {
 		return nil
 	}
 	return f.fields(n, "watch", "", 0, []field{
-		{"probes", into(&w.Probes, func(n *node) (time.Duration, error) { return f.period(n, "probes", "1s") })},
-		{"tcp", into(&w.TCP, f.turns)},
-		{"time", into(&w.Time, func(n *node) (time.Duration, error) { return f.period(n, "time", "3s") })},
-		{"load", into(&w.Load, f.load)},
-		{"budget", into(&w.Budget, f.budget)},
-		{"hours", func(n *node) (err error) {
-			w.Hours, err = each(f.source, n, "hours", `["22:00-06:00"]`, 24, f.hours)
-			return err
-		}},
-		{"segments", func(n *node) (err error) {
-			w.Segments, err = each(f.source, n, "segments", "[{name: wan, between: {site: east}, and: {site: west}}]", mostSegments, f.readSegment)
-			return err
-		}},
-		{"objectives", func(n *node) (err error) {
-			w.Objectives, err = each(f.source, n, "objectives", `["goodput >= 9G, 99% of days"]`, mostObjectives, f.objective)
-			return err
-		}},
-		{"maintenance", func(n *node) (err error) {
-			w.Maintenance, err = each(f.source, n, "maintenance", `[{begin: "2027-01-09 22:00", end: "2027-01-10 02:00"}]`, mostWindows, f.maintenance)
-			return err
-		}},
-		{"alarms", func(n *node) (err error) {
-			w.Alarms, err = each(f.source, n, "alarms", "[{alertmanager: http://10.0.0.9:9093}]", mostSinks, f.sink)
-			return err
-		}},
+		{"probes", scalar(f, &w.Probes, "probes", "probes takes a time from 100ms to 1h, such as 1s, or none", map[string]time.Duration{"none": 0}, period)},
+		{"tcp", scalar(f, &w.TCP, "tcp", fmt.Sprintf("tcp takes the number of turns a day, at most %d, or auto, or none", mostTurns), map[string]int{"auto": Auto, "none": 0}, whole(0, mostTurns))},
+		{"time", scalar(f, &w.Time, "time", "time takes a time from 100ms to 1h, such as 3s, or none", map[string]time.Duration{"none": 0}, period)},
+		{"load", scalar(f, &w.Load, "load", "load takes a share of the link such as 30%, or none", map[string]float64{"none": 0}, func(text string) (float64, error) {
+			pct, err := unit.ParsePercent(text)
+			return pct / 100, bounded(err, pct > 0 && pct <= 100)
+		})},
+		{"budget", scalar(f, &w.Budget, "budget", "budget takes the bytes of a day, such as 100G", nil, func(text string) (int64, error) {
+			b, err := unit.ParseSize(text)
+			return b, bounded(err, b > 0)
+		})},
+		{"hours", list(f, &w.Hours, "hours", `["22:00-06:00"]`, 24, f.hours)},
+		{"segments", list(f, &w.Segments, "segments", "[{name: wan, between: {site: east}, and: {site: west}}]", mostSegments, f.readSegment)},
+		{"objectives", list(f, &w.Objectives, "objectives", `["goodput >= 9G, 99% of days"]`, mostObjectives, f.objective)},
+		{"maintenance", list(f, &w.Maintenance, "maintenance", `[{begin: "2027-01-09 22:00", end: "2027-01-10 02:00"}]`, mostWindows, f.maintenance)},
+		{"alarms", list(f, &w.Alarms, "alarms", "[{alertmanager: http://10.0.0.9:9093}]", mostSinks, f.sink)},
 	})
 }
 
-// period reads a time above zero, or none.
-func (f *File) period(n *node, what, example string) (time.Duration, error) {
-	if n.kind == textNode && n.text == "none" {
-		return 0, nil
+// list returns a function that reads a list into place.
+func list[T any](f *File, place *[]T, what, example string, most int, read func(*node) (T, error)) func(*node) error {
+	return into(place, func(n *node) ([]T, error) { return each(f.source, n, what, example, most, read) })
+}
+
+// scalar returns a function that reads a value, or a word that stands for one, into place.
+func scalar[T any](f *File, place *T, what, hint string, words map[string]T, parse func(string) (T, error)) func(*node) error {
+	return into(place, func(n *node) (v T, err error) {
+		if v, is := words[n.text]; is && n.kind == textNode {
+			return v, nil
+		}
+		if v, err = parse(n.text); err != nil {
+			err = f.errorf(n, hint, "%s is %s", what, n.value())
+		}
+		return v, err
+	})
+}
+
+var errRange = errors.New("it is out of range")
+
+// bounded returns an error for a value that is out of range.
+func bounded(err error, within bool) error {
+	if err == nil && !within {
+		return errRange
 	}
-	text, err := f.words(n, what, example)
-	if err != nil {
-		return 0, err
-	}
+	return err
+}
+
+// period reads a time.
+func period(text string) (time.Duration, error) {
 	d, err := unit.ParseDuration(text)
-	if err == nil && (d < 100*time.Millisecond || d > time.Hour) {
-		err = fmt.Errorf("it is not between 0.1 s and 1 h")
-	}
-	if err != nil {
-		return 0, f.errorf(n, what+" takes a time such as "+example+", or none", "%s %q: %w", what, clip(text), err)
-	}
-	return d, nil
+	return d, bounded(err, d >= 100*time.Millisecond && d <= time.Hour)
 }
 
-// turns reads a number of turns a day, auto, or none.
-func (f *File) turns(n *node) (int, error) {
-	switch {
-	case n.kind == textNode && n.text == "auto":
-		return Auto, nil
-	case n.kind == textNode && n.text == "none":
-		return 0, nil
+// whole returns a function that reads a number.
+func whole(least, most int) func(string) (int, error) {
+	return func(text string) (int, error) {
+		x, err := strconv.Atoi(text)
+		return x, bounded(err, x >= least && x <= most)
 	}
-	x, err := strconv.Atoi(n.text)
-	if n.kind != numberNode || err != nil || x < 0 || x > mostTurns {
-		return 0, f.errorf(n, fmt.Sprintf("tcp takes the number of turns a day, at most %d, or auto, or none", mostTurns), "tcp is %s", n.value())
-	}
-	return x, nil
-}
-
-// load reads a share of the link, or none.
-func (f *File) load(n *node) (float64, error) {
-	if n.kind == textNode && n.text == "none" {
-		return 0, nil
-	}
-	pct, err := unit.ParsePercent(n.text)
-	if err != nil || pct <= 0 || pct > 100 {
-		return 0, f.errorf(n, "load takes a share of the link such as 30%, or none", "load is %s", n.value())
-	}
-	return pct / 100, nil
-}
-
-// budget reads the bytes a day.
-func (f *File) budget(n *node) (int64, error) {
-	text, err := f.words(n, "budget", "100G")
-	if err != nil {
-		return 0, err
-	}
-	b, err := unit.ParseSize(text)
-	if err == nil && b <= 0 {
-		err = fmt.Errorf("it must be above 0")
-	}
-	if err != nil {
-		return 0, f.errorf(n, "budget takes the bytes of a day, such as 100G", "budget %q: %w", clip(text), err)
-	}
-	return b, nil
 }
 
 // hours reads "22:00-06:00".
@@ -275,21 +247,11 @@ func (f *File) objective(n *node) (g record.Goal, err error) {
 // maintenance reads announced work.
 func (f *File) maintenance(x *node) (w record.MaintenanceWindow, err error) {
 	const example = `such as {begin: "2027-01-09 22:00", end: "2027-01-10 02:00", hosts: [a]}`
-	names := func(what string) func(*node) ([]string, error) {
-		return func(n *node) ([]string, error) {
-			return each(f.source, n, what, "[a]", mostHosts, func(n *node) (string, error) { return f.nameOf(n, "name") })
-		}
-	}
+	name := func(n *node) (string, error) { return f.nameOf(n, "name") }
 	err = f.fields(x, "maintenance", example, 2, []field{
 		{"begin", into(&w.Begin, f.instant)}, {"end", into(&w.End, f.instant)},
-		{"every_days", into(&w.EveryDays, func(n *node) (int, error) {
-			d, err := strconv.Atoi(n.text)
-			if n.kind != numberNode || err != nil || d < 1 || d > 366 {
-				return 0, f.errorf(n, "every_days takes a number of days, such as 7", "every_days is %s", n.value())
-			}
-			return d, nil
-		})},
-		{"hosts", into(&w.Hosts, names("hosts"))}, {"segments", into(&w.Segments, names("segments"))},
+		{"every_days", scalar(f, &w.EveryDays, "every_days", "every_days takes a number of days, such as 7", nil, whole(1, 366))},
+		{"hosts", list(f, &w.Hosts, "hosts", "[a]", mostHosts, name)}, {"segments", list(f, &w.Segments, "segments", "[a]", mostHosts, name)},
 		{"why", into(&w.Why, func(n *node) (string, error) { return f.words(n, "why", "new switch") })},
 	})
 	if err == nil && !w.Begin.Before(w.End) {
@@ -315,41 +277,43 @@ func (f *File) instant(n *node) (time.Time, error) {
 
 // sink reads whom alarms are sent to.
 func (f *File) sink(x *node) (s Sink, err error) {
+	const example = "such as {alertmanager: http://10.0.0.9:9093}; there is "
 	kinds := []string{SinkAlertmanager, SinkWebhook, SinkExec, SinkMail, SinkJournal}
-	if err := f.keysOf(x, "an entry of alarms", append(kinds, "secret")...); err != nil {
+	one := func(kind string, read func(*node) error) field {
+		return field{kind, func(n *node) error {
+			if s.Kind != "" {
+				return f.errorf(n, "make it two entries", "an entry of alarms has one of %s", fault.Or(kinds))
+			}
+			s.Kind = kind
+			return read(n)
+		}}
+	}
+	text := func(what, example string) func(*node) (string, error) {
+		return func(n *node) (string, error) { return f.words(n, what, example) }
+	}
+	web := func(kind, example string) field {
+		return one(kind, func(n *node) (err error) {
+			if s.To, err = f.words(n, kind, example); err != nil {
+				return err
+			}
+			return f.webAddress(n, s.To)
+		})
+	}
+	err = f.fields(x, "an entry of alarms", "", 0, []field{
+		web(SinkAlertmanager, "http://10.0.0.9:9093"), web(SinkWebhook, "https://hooks.example/thru"),
+		one(SinkExec, list(f, &s.Args, SinkExec, "[/usr/local/bin/page-me]", 64, text(SinkExec, "/usr/local/bin/page-me"))),
+		one(SinkMail, into(&s.To, text(SinkMail, "noc@example.net"))), one(SinkJournal, into(&s.To, text(SinkJournal, "journal"))),
+		{"secret", into(&s.Secret, text("secret", "/etc/thru/webhook.key"))},
+	})
+	switch {
+	case err != nil:
 		return s, err
+	case s.Kind == "":
+		return s, f.errorf(x, example+fault.Or(kinds), "an entry of alarms names nobody")
+	case s.Secret != "" && s.Kind != SinkWebhook:
+		return s, f.errorf(x.get("secret"), "only a webhook is signed", "secret does not go with %s", s.Kind)
 	}
-	for _, kind := range kinds {
-		n := x.get(kind)
-		switch {
-		case n == nil:
-			continue
-		case s.Kind != "":
-			return s, f.errorf(n, "make it two entries", "an entry of alarms has one of %s", fault.Or(kinds))
-		}
-		s.Kind = kind
-		if kind == SinkExec {
-			s.Args, err = each(f.source, n, kind, "[/usr/local/bin/page-me]", 64, func(n *node) (string, error) { return f.words(n, kind, "/usr/local/bin/page-me") })
-		} else {
-			s.To, err = f.words(n, kind, map[string]string{SinkAlertmanager: "http://10.0.0.9:9093", SinkWebhook: "https://hooks.example/thru", SinkMail: "noc@example.net", SinkJournal: "journal"}[kind])
-		}
-		if err == nil && (kind == SinkAlertmanager || kind == SinkWebhook) {
-			err = f.webAddress(n, s.To)
-		}
-		if err != nil {
-			return s, err
-		}
-	}
-	if s.Kind == "" {
-		return s, f.errorf(x, "such as {alertmanager: http://10.0.0.9:9093}; there is "+fault.Or(kinds), "an entry of alarms names nobody")
-	}
-	if n := x.get("secret"); n != nil {
-		if s.Kind != SinkWebhook {
-			return s, f.errorf(n, "only a webhook is signed", "secret does not go with %s", s.Kind)
-		}
-		s.Secret, err = f.words(n, "secret", "/etc/thru/webhook.key")
-	}
-	return s, err
+	return s, nil
 }
 
 // webAddress refuses what is no address of a web server, and passwords.
