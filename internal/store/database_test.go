@@ -152,9 +152,8 @@ func TestEarlierVersion(t *testing.T) {
 // A pack of foreign origin is what newPack makes, or the store is damaged.
 func TestStrangePack(t *testing.T) {
 	for _, text := range []string{
-		`{"begin_ms":[1],"duration_ms":[],"which":[0],"rest":[{}]}`, `{"begin_ms":[1],"duration_ms":[1],"which":[1],"rest":[{}]}`,
-		`{"begin_ms":[1],"duration_ms":[1],"which":[-1],"rest":[{}]}`, `{"begin_ms":[1],"duration_ms":[1],"which":[0],"rest":[7]}`,
-		`{"begin_ms":[1],"duration_ms":[1],"which":[0],"rest":[{}],"values":{"x":[]}}`, `{"begin_ms":[1e30]}`, `[]`,
+		`{"which":[0],"rest":[{}]}`, `{"which":[1],"rest":[{}],"values":{"begin_ms":[1]}}`, `{"which":[-1],"rest":[{}],"values":{"begin_ms":[1]}}`,
+		`{"which":[0],"rest":[7],"values":{"begin_ms":[1]}}`, `{"which":[0],"rest":[{}],"values":{"begin_ms":[1],"x":[]}}`, `{"values":{"begin_ms":[1e30]}}`, `[]`,
 	} {
 		s := file(t)
 		if _, err := s.unpack(s.zipPack.EncodeAll([]byte(text), nil), series{}); !errors.Is(err, ErrDamaged) {

@@ -21,12 +21,16 @@ type series struct {
 
 // pack has samples of one series by columns, as differences: most columns hardly change, so they compress well.
 type pack struct {
-	Begin  []int64                    `json:"begin_ms"`    // differences of differences
-	Length []int64                    `json:"duration_ms"` // differences
-	Rest   []json.RawMessage          `json:"rest"`        // what has no column, each once
-	Which  []int                      `json:"which"`       // place in Rest
-	Values map[record.Metric][]*int64 `json:"values"`      // differences in steps of the metric; null was not measured
+	Rest   []json.RawMessage          `json:"rest"`   // what has no column, each once
+	Which  []int                      `json:"which"`  // place in Rest
+	Values map[record.Metric][]*int64 `json:"values"` // differences in steps of the metric; null was not measured
 }
+
+// Columns of what is no metric.
+const (
+	beginColumn  record.Metric = "begin_ms"
+	lengthColumn record.Metric = "duration_ms"
+)
 
 // vocabulary is what packs have in common: the dictionary of their compression, which is part of the format and never changes.
 const vocabulary = `turns:refused turns:deferred turns:not-measured turns:degraded turns:down count goodput_bps mean median max","why":"maintenance",` +
@@ -55,8 +59,18 @@ func newPack(samples []record.Sample) (pack, error) {
 	p := pack{Values: map[record.Metric][]*int64{}}
 	places, last := map[string]int{}, map[record.Metric]int64{}
 	for i, x := range samples {
-		p.Begin = append(p.Begin, x.Begin.UnixMilli())
-		p.Length = append(p.Length, milliseconds(x.Seconds))
+		set := func(m record.Metric, n int64) {
+			if p.Values[m] == nil {
+				p.Values[m] = make([]*int64, len(samples))
+			}
+			p.Values[m][i], last[m] = new(n-last[m]), n
+		}
+		set(beginColumn, x.Begin.UnixMilli())
+		set(lengthColumn, milliseconds(x.Seconds))
+		for m, v := range x.Values {
+			n, _ := stepOf(m).count(v)
+			set(m, n)
+		}
 		text, err := marshal(rest{Sample: x})
 		if err != nil {
 			return p, err
@@ -68,16 +82,7 @@ func newPack(samples []record.Sample) (pack, error) {
 			p.Rest = append(p.Rest, text)
 		}
 		p.Which = append(p.Which, place)
-		for m, v := range x.Values {
-			if p.Values[m] == nil {
-				p.Values[m] = make([]*int64, len(samples))
-			}
-			n, _ := stepOf(m).count(v)
-			p.Values[m][i] = new(n - last[m])
-			last[m] = n
-		}
 	}
-	p.Begin, p.Length = differences(differences(p.Begin)), differences(p.Length)
 	return p, nil
 }
 
@@ -86,29 +91,25 @@ var errColumns = errors.New("its columns differ in length")
 
 // samples returns the samples of a pack, which may be of foreign origin.
 func (p pack) samples(of series) ([]record.Sample, error) {
-	n := len(p.Begin)
-	if len(p.Length) != n || len(p.Which) != n {
-		return nil, errColumns
-	}
 	rests := make([]record.Sample, len(p.Rest))
 	for i, text := range p.Rest {
 		if err := json.Unmarshal(text, &rests[i]); err != nil {
 			return nil, err
 		}
 	}
-	all := make([]record.Sample, n)
-	begin, length := sums(sums(p.Begin)), sums(p.Length)
+	all := make([]record.Sample, len(p.Which))
+	if len(p.Values[beginColumn]) != len(all) {
+		return nil, errColumns
+	}
 	for i, place := range p.Which {
-		if place < 0 || place >= len(p.Rest) {
+		if place < 0 || place >= len(rests) {
 			return nil, errColumns
 		}
-		x := &all[i]
-		*x = rests[place]
-		x.Pair, x.Layer, x.Begin, x.Seconds = of.Pair, of.Layer, time.UnixMilli(begin[i]).UTC(), float64(length[i])/1000
-		x.ID = record.SampleID(x.Pair, x.Layer, x.Begin)
+		all[i] = rests[place]
+		all[i].Pair, all[i].Layer, all[i].Values = of.Pair, of.Layer, make(map[record.Metric]float64, len(p.Values))
 	}
 	for m, column := range p.Values {
-		if len(column) != n {
+		if len(column) != len(all) {
 			return nil, errColumns
 		}
 		last, step := int64(0), stepOf(m)
@@ -117,10 +118,15 @@ func (p pack) samples(of series) ([]record.Sample, error) {
 				continue
 			}
 			last += *d
-			if all[i].Values == nil {
-				all[i].Values = make(map[record.Metric]float64, len(p.Values))
+			switch m {
+			case beginColumn:
+				all[i].Begin = time.UnixMilli(last).UTC()
+				all[i].ID = record.SampleID(of.Pair, of.Layer, all[i].Begin)
+			case lengthColumn:
+				all[i].Seconds = float64(last) / 1000
+			default:
+				all[i].Values[m] = step.value(last)
 			}
-			all[i].Values[m] = step.value(last)
 		}
 	}
 	return all, nil
@@ -187,24 +193,6 @@ func (s step) count(v float64) (n int64, fits bool) {
 
 // value is the inverse of count.
 func (s step) value(n int64) float64 { return float64(n) * s.times / s.per }
-
-func differences(values []int64) []int64 {
-	all, last := make([]int64, len(values)), int64(0)
-	for i, v := range values {
-		all[i], last = v-last, v
-	}
-	return all
-}
-
-// sums is the inverse of differences.
-func sums(differences []int64) []int64 {
-	all, sum := make([]int64, len(differences)), int64(0)
-	for i, d := range differences {
-		sum += d
-		all[i] = sum
-	}
-	return all
-}
 
 // Parts of a metric in the summary of an hour, which is packed as a sample, and what stands for its turns by state.
 const (

@@ -83,7 +83,7 @@ func TestDamagedPack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.db")
 	s := open(t, path)
 	putMinutes(t, s, 1, 0, 200)
-	execute(t, raw(t, path), "UPDATE packs SET zstd = x'00112233' WHERE n = (SELECT min(n) FROM packs)")
+	execute(t, raw(t, path), "UPDATE packs SET zstd = x'00112233' WHERE n = (SELECT min(p.n) FROM packs AS p JOIN series AS s ON s.n = series WHERE layer = 'probe')")
 	failed, read := 0, 0
 	for _, err := range s.Samples(within(t), store.SampleFilter{}) {
 		if err == nil {
