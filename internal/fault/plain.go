@@ -10,7 +10,7 @@ import (
 
 // packages are the packages whose errors begin with their name. arch_test.go checks that each folder of internal/ is listed here.
 var packages = strings.Fields(`access advise agent alert audit bus bustest capture cause change cli clients compare console control diagnose disk engine enginetest esx fault frame ftp
-	gate host hypervisor hypervisortest iperf2 iperf3 iperfdoc judge knob kvm library live loopback manpage measure metrics native nfs node option own
+	gate host hypervisor hypervisortest iperf2 iperf3 iperfdoc judge knob kvm library live loopback manpage measure metrics native nfs node oidc oidctest option own
 	path pcapfile pcie place plan planfile platform postgres postgrestest probing published pump record remote report rsync runner runs schedule servers service session settings
 	sftp shell smb sock stage stamp stat store support token trace transfer transfertest tree tune unit vsphere watch web why worker`)
 
