@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"thru/internal/fault"
@@ -21,16 +23,47 @@ const knownFile = "known_hosts"
 
 // Keyring stores join strings, one file of mode 0600 for each name, and the
 // certificates that were trusted on first use.
-type Keyring struct{ Dir string }
+type Keyring struct {
+	Dir   string
+	given map[string]Join // by the environment: they go before the files
+}
+
+// Variables with the join string of a user, or with its file: for programs that must not store it.
+const (
+	TokenVariable     = "THRU_TOKEN"
+	TokenFileVariable = "THRU_TOKEN_FILE"
+)
 
 // DefaultKeyring is the keyring in the user's configuration folder
-// (thru/join below os.UserConfigDir).
+// (thru/join below os.UserConfigDir), and the join string of the environment under the name in it.
 func DefaultKeyring() (*Keyring, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
 		return nil, fault.Failf("set HOME or XDG_CONFIG_HOME", "bus: finding the folder of join strings: %w", err)
 	}
-	return &Keyring{Dir: filepath.Join(dir, "thru", "join")}, nil
+	k := &Keyring{Dir: filepath.Join(dir, "thru", "join")}
+	return k, k.environ()
+}
+
+// environ takes the join string of the environment.
+func (k *Keyring) environ() error {
+	text, from := os.Getenv(TokenVariable), TokenVariable
+	if path := os.Getenv(TokenFileVariable); path != "" {
+		b, err := readPrivate(path)
+		if err != nil {
+			return fmt.Errorf("bus: $%s: %w", TokenFileVariable, err)
+		}
+		text, from = string(b), TokenFileVariable
+	}
+	if text == "" {
+		return nil
+	}
+	j, err := ParseJoin(text)
+	if err != nil {
+		return fmt.Errorf("bus: $%s: %w", from, err)
+	}
+	k.given = map[string]Join{j.Name: j}
+	return nil
 }
 
 // validName reports whether a name can be a file of the keyring on any system.
@@ -63,6 +96,9 @@ func (k *Keyring) Load(name string) (Join, error) {
 	if !validName(name) {
 		return Join{}, fmt.Errorf("bus: loading the join string of %q: %w", name, fs.ErrNotExist)
 	}
+	if j, ok := k.given[name]; ok {
+		return j, nil
+	}
 	path := filepath.Join(k.Dir, name)
 	b, err := readPrivate(path)
 	if err != nil {
@@ -81,12 +117,13 @@ func (k *Keyring) List() ([]string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("bus: listing the join strings: %w", err)
 	}
-	var names []string
+	names := slices.Collect(maps.Keys(k.given))
 	for _, e := range entries {
-		if e.Type().IsRegular() && validName(e.Name()) {
+		if k.given[e.Name()].Control == nil && e.Type().IsRegular() && validName(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
+	slices.Sort(names)
 	return names, nil
 }
 

@@ -57,6 +57,9 @@ type grammar struct {
 	IPerf3    iperf3Cmd    `cmd:"" name:"iperf3" passthrough:"" help:"The command line and output of iperf3, for old scripts: alias iperf3='thru iperf3'."`
 	Join      joinCmd      `cmd:"" help:"Store a join string (from stdin) under a name."`
 	Control   controlCmd   `cmd:"" help:"Run the controller of a fleet: hosts connect to it, and operators find them there."`
+	Token     tokenCmd     `cmd:"" help:"Give, list and revoke tokens: who may do what in a fleet (thru help access)."`
+	Login     loginCmd     `cmd:"" help:"Log in at a controller by the provider of your organization (OpenID Connect)."`
+	Audit     auditCmd     `cmd:"" help:"Show who did what in the fleet of this controller, and verify that the log was not changed."`
 	Deploy    deployCmd    `cmd:"" help:"Install thru serve as a service on hosts over ssh, under a controller; shows a plan first; --undo."`
 	Hosts     hostsCmd     `cmd:"" help:"List the hosts of a fleet and what they are doing."`
 	Inventory inventoryCmd `cmd:"" help:"List virtual machines, their hosts and networks, from vCenter, ESXi or QEMU, and anomalies."`

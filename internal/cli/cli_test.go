@@ -74,7 +74,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"again": again, "scrape": scrape, "validjson": newSchemas().valid, "waitline": waitLine, "waitport": waitPort, "freeport": free.free, "expand": expand, "keptpath": keptPath, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates, "recorded": recorded,
+			"again": again, "scrape": scrape, "validjson": newSchemas().valid, "waitline": waitLine, "waitport": waitPort, "freeport": free.free, "expand": expand, "keptpath": keptPath, "keepline": keepLine, "capture": writeCapture, "waitfor": waitFor, "certificates": certificates, "recorded": recorded, "provider": provider,
 		},
 	})
 }

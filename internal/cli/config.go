@@ -23,11 +23,11 @@ import (
 // a test; and those that ask for something to be done once, which a setting would repeat: of all commands, or of one.
 const (
 	everywhere = "color json all store no-store log log-level nats nkey creds tls-ca"
-	actions    = "hosts.watch report.watch help rotate replace remove list forget rollback aa yes script resume dry-run nats-key nats-config verify my-key overwrite write print-join restart undo"
+	actions    = "hosts.watch report.watch audit.noted help rotate replace remove list forget rollback aa yes script resume dry-run nats-key nats-config verify my-key overwrite write print-join restart undo"
 )
 
 // ownVariables are those of other packages and of tests.
-const ownVariables = "THRU_CONFIG THRU_PASSWORD THRU_BINARIES THRU_IPERF3 THRU_IPERF3_DETACHED THRU_REQUIRE_LAB THRU_BINARY"
+const ownVariables = "THRU_CONFIG THRU_PASSWORD THRU_TOKEN THRU_TOKEN_FILE THRU_BINARIES THRU_IPERF3 THRU_IPERF3_DETACHED THRU_REQUIRE_LAB THRU_BINARY"
 
 // without are the commands that have no settings.
 const without = "help version config completion support"

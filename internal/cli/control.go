@@ -17,7 +17,6 @@ import (
 	"thru/internal/fault"
 	"thru/internal/library"
 	"thru/internal/plan/planfile"
-	"thru/internal/remote"
 	"thru/internal/watch/metrics"
 )
 
@@ -32,8 +31,10 @@ type controlCmd struct {
 	Metrics string   `name:"metrics" placeholder:"ADDRESS:PORT" help:"Offer figures of the fleet and the watch to Prometheus (OpenMetrics) at http://ADDRESS:PORT/metrics."`
 	Rotate  bool     `name:"rotate" help:"Make new secrets and a new certificate first; old join strings no longer work."`
 	JSON    bool     `name:"json" help:"Print one JSON line when ready, and one for each event."`
-	Print   string   `name:"print-join" enum:",agent,operate" default:"" placeholder:"agent|operate" help:"Print the join string for hosts (agent) or for operators (operate) of the thru control that runs on this host, and exit."`
+	signed  []string // keys that have signed the audit log before
+	Print   string   `name:"print-join" enum:",agent,operate,user" default:"" placeholder:"agent|operate|user" help:"Print the join string for hosts (agent), for operators (operate) or for those who log in (user) of the thru control that runs on this host, and exit."`
 	logFlags
+	oidcFlags
 	natsFlags
 	permitFlags
 }
@@ -98,7 +99,12 @@ func (c *controlCmd) control(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		hub, warnings, err := bus.OpenHub(ctx, bus.HubConfig{Addrs: controlAddrs(c.Bind, c.Port), Device: c.BindDev, State: state, Name: c.Name, Passed: passed})
+		users, end, err := c.openUsers(state)
+		if err != nil {
+			return err
+		}
+		defer end()
+		hub, warnings, err := bus.OpenHub(ctx, bus.HubConfig{Users: users, Addrs: controlAddrs(c.Bind, c.Port), Device: c.BindDev, State: state, Name: c.Name, Passed: passed})
 		if err != nil {
 			return err
 		}
@@ -166,6 +172,8 @@ func (c *controlCmd) fits(nats *bus.NATSConfig) error {
 	switch {
 	case len(c.Agents)+len(c.Operators)+len(c.Registries) > 0:
 		return fault.Usagef("thru control --nats-config --agent KEY ...", "--agent, --operator and --registry are for --nats-config")
+	case nats != nil && c.Issuer != "":
+		return fault.Clashing("leave it out: over a NATS cluster its servers decide who may what", "--oidc-issuer", "--nats")
 	case nats != nil && (c.Port != 0 || len(c.Bind) > 0 || c.BindDev != "" || c.Rotate):
 		return fault.Clashing("leave it out: the NATS cluster listens, and has its own keys", "-p -B --bind-dev --rotate", "--nats")
 	case !bus.ValidHostName(c.Name):
@@ -230,6 +238,9 @@ func (c *controlCmd) openState() (*bus.State, func(), error) {
 		err = fault.Failf("stop that one, or give this one its own folder: --state DIR", "cli: another `thru control` uses the state folder %s", dir)
 	}
 	if err == nil && c.Rotate {
+		if old, serr := state.Signer(); serr == nil {
+			c.signed = []string{old.Key}
+		}
 		err = state.Rotate()
 	}
 	if err != nil {
@@ -241,7 +252,10 @@ func (c *controlCmd) openState() (*bus.State, func(), error) {
 // invite adds the join strings and addresses for hosts and operators.
 func (s *controlling) invite(hub *bus.Hub) error {
 	s.Joins = map[string]string{}
-	for p := range remote.Purposes {
+	if j, ok := hub.LoginJoin(); ok {
+		s.Joins[bus.PrivilegeUser] = j.String()
+	}
+	for _, p := range []string{bus.PrivilegeAgent, bus.PrivilegeOperate} {
 		j, err := hub.Join(p)
 		if err != nil {
 			return err
@@ -283,6 +297,10 @@ func (c *controlCmd) announce(e *env, s controlling, state *bus.State) {
 		fmt.Fprintln(e.Out, s.Joins[bus.PrivilegeAgent])
 		e.Say(console.Info, e.Out, fmt.Sprintf("as operator run `thru join %s`, paste this line (it allows measuring between all hosts), then `thru hosts %s`:", c.Name, c.Name))
 		fmt.Fprintln(e.Out, s.Joins[bus.PrivilegeOperate])
+		if login := s.Joins[bus.PrivilegeUser]; login != "" {
+			e.Say(console.Info, e.Out, fmt.Sprintf("as user run `thru join %s`, paste this line (it has no secret), then `thru login %s`:", c.Name, c.Name))
+			fmt.Fprintln(e.Out, login)
+		}
 	}
 	e.ready()
 }

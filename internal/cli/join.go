@@ -157,6 +157,11 @@ func try(j bus.Join, name string) string {
 		return "test " + name + " --capture"
 	case bus.PrivilegeAgent:
 		return "serve --controller " + name
+	case bus.PrivilegeUser:
+		if j.Secret == "" {
+			return "login " + name
+		}
+		return "hosts " + name
 	case bus.PrivilegeOperate:
 		return "hosts " + name
 	}

@@ -150,15 +150,28 @@ func forgetJoin(state *bus.State) { _ = os.Remove(filepath.Join(state.Dir(), joi
 
 // printJoin prints the join string of the command that serves on this host.
 func printJoin(ctx context.Context, e *env, named, role, privilege string, asJSON bool) error {
-	dirs, err := stateFolders(named, role)
+	_, j, all, err := joinHere(ctx, e, named, role, privilege)
 	if err != nil {
 		return err
+	}
+	if asJSON {
+		return json.NewEncoder(e.Out).Encode(map[string]any{"join_strings": all})
+	}
+	_, err = fmt.Fprintln(e.Out, j.String())
+	return err
+}
+
+// joinHere returns the state folder and the join strings of the command that serves on this host.
+func joinHere(ctx context.Context, e *env, named, role, privilege string) (folder string, j bus.Join, all map[string]string, err error) {
+	dirs, err := stateFolders(named, role)
+	if err != nil {
+		return "", j, nil, err
 	}
 	for _, dir := range dirs {
 		b, rerr := os.ReadFile(filepath.Join(dir, joinFile))
 		switch {
 		case errors.Is(rerr, fs.ErrPermission):
-			err = fault.Failf("run it as root: sudo thru "+role+" --print-join", "cli: the state folder %s belongs to another user", dir)
+			err = fault.Failf("run it as root", "cli: the state folder %s belongs to another user", dir)
 			continue
 		case rerr != nil:
 			continue
@@ -168,7 +181,7 @@ func printJoin(ctx context.Context, e *env, named, role, privilege string, asJSO
 			More       map[string]string `json:"join_strings"`
 		}
 		if jerr := json.Unmarshal(b, &s); jerr != nil {
-			return fault.Failf("restart the service", "cli: reading %s: %w", filepath.Join(dir, joinFile), jerr)
+			return "", j, nil, fault.Failf("restart the service", "cli: reading %s: %w", filepath.Join(dir, joinFile), jerr)
 		}
 		if s.More == nil {
 			s.More = map[string]string{}
@@ -178,21 +191,17 @@ func printJoin(ctx context.Context, e *env, named, role, privilege string, asJSO
 		}
 		j, perr := bus.ParseJoin(s.More[privilege])
 		if perr != nil {
-			return fault.Failf("connect through its controller; -p PORT opens a port here", "cli: the thru %s of %s has no join string: it opens no control port, or needs no authentication", role, dir)
+			return "", j, nil, fault.Failf("connect through its controller; -p PORT opens a port here", "cli: the thru %s of %s has no join string: it opens no control port, or needs no authentication", role, dir)
 		}
 		if !answers(ctx, e, j) {
 			continue // it was killed
 		}
-		if asJSON {
-			return json.NewEncoder(e.Out).Encode(map[string]any{"join_strings": s.More})
-		}
-		_, werr := fmt.Fprintln(e.Out, s.More[privilege])
-		return werr
+		return dir, j, s.More, nil
 	}
 	if err != nil {
-		return err
+		return "", bus.Join{}, nil, err
 	}
-	return fault.Failf("start it (thru "+role+", or thru service status "+role+"), or name its folder: --state DIR", "cli: no thru %s runs on this host (looked in %s)", role, strings.Join(dirs, ", "))
+	return "", bus.Join{}, nil, fault.Failf("start it (thru "+role+", or thru service status "+role+"), or name its folder: --state DIR", "cli: no thru %s runs on this host (looked in %s)", role, strings.Join(dirs, ", "))
 }
 
 // stateFolders returns the named folder, or those where a command of this user and a service keep their state.

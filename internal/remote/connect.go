@@ -204,7 +204,7 @@ func (d Dialer) target(name string) (bus.DialConfig, error) {
 // noController rejects a controller, which is not an end point itself.
 func noController(name string, j bus.Join) error {
 	switch j.Privilege {
-	case bus.PrivilegeOperate:
+	case bus.PrivilegeOperate, bus.PrivilegeUser:
 		return fault.Usagef("name one of its hosts as "+name+"/NAME; list them: thru hosts "+name, "%s is a controller, not an end point", name)
 	case bus.PrivilegeAgent:
 		return fault.Usagef("use its join string for agents only: thru serve --controller "+name, "%s is a controller, not an end point", name)

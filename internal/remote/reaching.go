@@ -24,6 +24,7 @@ type Route struct {
 var Purposes = map[string]struct{ Lets, whom string }{
 	bus.PrivilegeAgent:   {"join its fleet", "agents"},
 	bus.PrivilegeOperate: {"run tests over its fleet", "operators"},
+	bus.PrivilegeUser:    {"use its fleet as one user", "users"},
 }
 
 // ControllerString returns the route to a joined controller, if its string has the
@@ -50,12 +51,17 @@ func ControllerString(name, privilege string) (Route, error) {
 	return Route{Join: &j}, ForController(name, j, privilege, again)
 }
 
+// Fits reports whether a join string is for a privilege: a user is an operator whose role limits it.
+func Fits(j bus.Join, privilege string) bool {
+	return j.Privilege == privilege || privilege == bus.PrivilegeOperate && j.Privilege == bus.PrivilegeUser
+}
+
 // ForController returns an error for a join string with another privilege; ask is how
 // to get the right one.
 func ForController(name string, j bus.Join, privilege, ask string) error {
 	got, known := Purposes[j.Privilege]
 	switch {
-	case j.Privilege == privilege:
+	case Fits(j, privilege):
 		return nil
 	case known:
 		return fault.Usagef(ask, "the join string of %s allows to %s, not to %s", name, got.Lets, Purposes[privilege].Lets)
@@ -76,7 +82,7 @@ func Controllers(keys *bus.Keyring, privilege string) []string {
 	}
 	names = slices.DeleteFunc(names, func(n string) bool {
 		j, err := keys.Load(n)
-		return err != nil || j.Privilege != privilege
+		return err != nil || !Fits(j, privilege)
 	})
 	return append(names, ListNATS()...)
 }

@@ -95,7 +95,9 @@ func TestKeyRotation(t *testing.T) {
 	if n := p.Fetched(); n != 1 {
 		t.Errorf("the keys are read %d times", n)
 	}
-	p.Rotate(t, "second")
+	if err := p.Rotate("second"); err != nil {
+		t.Fatal(err)
+	}
 	now = now.Add(10 * time.Second)
 	if _, _, err := v.Verify(t.Context(), p.Sign("ES256", nil, p.Claims("berlin"))); err != nil || p.Fetched() != 2 {
 		t.Error(p.Fetched(), err)

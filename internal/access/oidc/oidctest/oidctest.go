@@ -29,15 +29,26 @@ type Provider struct {
 	fetched int
 }
 
-// New starts a provider on loopback.
+// New starts a provider on loopback, for a test.
 func New(t testing.TB) *Provider {
 	t.Helper()
-	p := &Provider{}
+	p, stop, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return p
+}
+
+// Start starts a provider on loopback.
+func Start() (p *Provider, stop func(), err error) {
+	p = &Provider{}
+	if err := p.Rotate("first"); err != nil {
+		return nil, nil, err
+	}
 	mux := http.NewServeMux()
 	s := httptest.NewServer(mux)
-	t.Cleanup(s.Close)
 	p.URL = s.URL
-	p.Rotate(t, "first")
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, 200, map[string]any{"issuer": p.URL, "device_authorization_endpoint": p.URL + "/device", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys"})
 	})
@@ -50,7 +61,7 @@ func New(t testing.TB) *Provider {
 		answer(w, 200, map[string]any{"device_code": "dev", "user_code": "ABCD-EFGH", "verification_uri": p.URL + "/enter", "expires_in": 60, "interval": 1})
 	})
 	mux.HandleFunc("POST /token", p.token)
-	return p
+	return p, s.Close, nil
 }
 
 func answer(w http.ResponseWriter, status int, v any) {
@@ -60,16 +71,15 @@ func answer(w http.ResponseWriter, status int, v any) {
 }
 
 // Rotate replaces the keys; their ids begin with a word.
-func (p *Provider) Rotate(t testing.TB, kid string) {
-	t.Helper()
+func (p *Provider) Rotate(kid string) (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var err, err2 error
-	p.rsa, err = rsa.GenerateKey(rand.Reader, 2048)
-	p.ec, err2 = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if p.kid = kid; err != nil || err2 != nil {
-		t.Fatal(err, err2)
+	if p.rsa, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+		return err
 	}
+	p.kid = kid
+	p.ec, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	return err
 }
 
 // Approve sets the claims of the user that logs in next, and the errors of the polls before.
