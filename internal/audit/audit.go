@@ -30,6 +30,7 @@ const (
 	fileBytes   = 16 << 20 // of a file, after which a new one begins
 	lineBytes   = 64 << 10
 	mostHosts   = 256             // in one line
+	mostText    = 1024            // bytes of a text: with all escapes, a line stays below lineBytes
 	headEvery   = time.Second     // between two heads: a crash leaves the lines of that time without one
 	mostWaiting = 4096            // entries that wait to be written; more wait in their callers
 	shutTime    = 5 * time.Second // for the last head
@@ -158,7 +159,7 @@ func (l *Log) entry(e access.Event) Entry {
 		x.Outcome = Denied
 	}
 	for _, text := range []*string{&x.Who, &x.Labels, &x.Why, &x.Verb} {
-		*text = (*text)[:min(len(*text), lineBytes/16)]
+		*text = (*text)[:min(len(*text), mostText)]
 	}
 	return x
 }

@@ -358,3 +358,22 @@ func jsonOf(t *testing.T, v any) []byte {
 	}
 	return b
 }
+
+// TestLongEntry: an entry with the longest texts, each character escaped, is still a line that can be read.
+func TestLongEntry(t *testing.T) {
+	s := signer(t)
+	dir := filepath.Join(t.TempDir(), "audit")
+	l, err := Open(dir, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("\x01", lineBytes)
+	who := access.Identity{Name: long, Role: access.Viewer, Labels: access.Labels{long: {long}}, Via: access.ByToken}
+	hosts := slices.Repeat([]string{strings.Repeat("h", 64)}, 1000)
+	if err := errors.Join(l.Append(access.Event{Who: who, Verb: long, Hosts: hosts, Why: long}), l.Append(event(1)), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if r := verify(t, dir, s); r.Entries != 2 || len(r.Faults)+len(r.Torn) > 0 {
+		t.Errorf("%+v", r)
+	}
+}

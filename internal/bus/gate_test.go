@@ -365,3 +365,50 @@ func TestSession(t *testing.T) {
 		wantViolation(t, r.violations, "publishing to "+subject)
 	}
 }
+
+// TestTokenOfTheEnvironment: a join string in a variable, or in a private file that one names, goes before the stored one.
+func TestTokenOfTheEnvironment(t *testing.T) {
+	home, file := t.TempDir(), filepath.Join(t.TempDir(), "token")
+	t.Setenv("XDG_CONFIG_HOME", home)
+	t.Setenv("HOME", home)
+	t.Setenv("AppData", home)
+	j := bus.Join{Name: "fleet", Control: []string{"10.0.0.1:5200"}, Secret: "aaaaaaaaaaaaaaaaaaaaaa", Privilege: bus.PrivilegeUser}
+	stored := j
+	stored.Secret = "bbbbbbbbbbbbbbbbbbbbbb"
+	keys, err := bus.DefaultKeyring()
+	if err == nil {
+		err = errors.Join(keys.Save("fleet", stored, false), keys.Save("other", stored, false), os.WriteFile(file, []byte(j.String()+"\n"), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for variable, value := range map[string]string{bus.TokenVariable: j.String(), bus.TokenFileVariable: file, "THRU_NOTHING": ""} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, value)
+			keys, err := bus.DefaultKeyring()
+			if err != nil {
+				t.Fatal(err)
+			}
+			names, err := keys.List()
+			if err != nil || !slices.Equal(names, []string{"fleet", "other"}) {
+				t.Error(names, err)
+			}
+			want := j.Secret
+			if value == "" {
+				want = stored.Secret
+			}
+			if got, err := keys.Load("fleet"); err != nil || string(got.Secret) != string(want) {
+				t.Error("not the right one", err)
+			}
+		})
+	}
+	t.Setenv(bus.TokenVariable, "thru1.secret-that-is-wrong")
+	if _, err := bus.DefaultKeyring(); err == nil || strings.Contains(err.Error(), "secret-that") {
+		t.Error(err)
+	}
+	os.Chmod(file, 0o644)
+	t.Setenv(bus.TokenFileVariable, file)
+	if _, err := bus.DefaultKeyring(); err == nil || !strings.Contains(err.Error(), "can be read by others") {
+		t.Error(err)
+	}
+}
