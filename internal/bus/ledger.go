@@ -66,7 +66,10 @@ type SharedRun struct {
 	ctx    context.Context // ends with the ownership; its cause is the reason
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
-	seq    uint64 // of the lease's entry
+
+	mu      sync.Mutex
+	seq     uint64    // of the lease's entry
+	renewed time.Time // when it was last confirmed
 }
 
 // Owner is what a lease says about the owner of a run.
@@ -156,7 +159,8 @@ func (l *Ledger) own(ctx context.Context, id string) (*SharedRun, error) {
 	if tokens(id, 1) == nil || !validName(id) {
 		return nil, fmt.Errorf("bus: %q cannot name a run", id)
 	}
-	begun, err := time.Now(), error(nil)
+	var err error
+	s.renewed = time.Now()
 	if s.seq, err = l.js.put(ctx, leaseSubject+id, nil, s.owner(), 0); errors.Is(err, errChanged) {
 		err = ErrOwned
 	}
@@ -164,7 +168,7 @@ func (l *Ledger) own(ctx context.Context, id string) (*SharedRun, error) {
 		return nil, fmt.Errorf("bus: owning the run %s: %w", id, err)
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.wg.Go(func() { s.renew(begun) })
+	s.wg.Go(s.renew)
 	return s, nil
 }
 
@@ -176,28 +180,58 @@ func (s *SharedRun) owner() []byte {
 func (s *SharedRun) subject(rest string) string { return runSubject + s.id + "." + rest }
 
 // renew keeps the lease. It ends the ownership before the lease can expire.
-func (s *SharedRun) renew(last time.Time) {
+func (s *SharedRun) renew() {
 	tick := time.NewTicker(leaseRenew)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
+			s.Confirm(s.ctx)
 		case <-s.ctx.Done():
 			return
 		}
-		begun := time.Now()
-		seq, err := s.js.put(s.ctx, leaseSubject+s.id, nil, s.owner(), s.seq)
-		if errors.Is(err, errChanged) {
-			seq, err = s.mine(s.ctx) // the reply to an earlier renewal may be lost
+	}
+}
+
+// Confirm renews the lease now: it returns nil if this process owns the run.
+func (s *SharedRun) Confirm(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	begun := time.Now()
+	seq, err := s.js.put(ctx, leaseSubject+s.id, nil, s.owner(), s.seq)
+	if errors.Is(err, errChanged) {
+		seq, err = s.mine(ctx) // the reply to an earlier renewal may be lost
+	}
+	switch {
+	case err == nil:
+		s.seq, s.renewed = seq, begun
+	case errors.Is(err, ErrOwned):
+		s.cancel(fault.Failf("the process that owns it now finishes it", "bus: the run %s: %w", s.id, ErrOwned))
+	case time.Since(s.renewed) > leaseTrust:
+		s.cancel(fault.Failf("check the NATS cluster; a `thru run --stand-by` that reaches it finishes the run, without the recorded steps",
+			"bus: the cluster has not confirmed for %v that this process owns the run %s: %w: %w", leaseTrust, s.id, ErrLost, err))
+	}
+	return err
+}
+
+// Owned waits until the cluster confirms that this process owns the run, or until it is lost.
+func (s *SharedRun) Owned(ctx context.Context) error {
+	return s.until(ctx, func(ctx context.Context) error { return s.Confirm(ctx) })
+}
+
+// until repeats a request until it succeeds, or the ownership ends.
+func (s *SharedRun) until(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.ctx, func() { cancel(s.Err()) })()
+	for {
+		if do(ctx) == nil {
+			return nil
 		}
-		switch {
-		case err == nil:
-			s.seq, last = seq, begun
-		case errors.Is(err, ErrOwned):
-			s.cancel(fault.Failf("the process that owns it now finishes it", "bus: the run %s: %w", s.id, ErrOwned))
-		case time.Since(last) > leaseTrust:
-			s.cancel(fault.Failf("check the NATS cluster; a `thru run --stand-by` that reaches it finishes the run, without the recorded steps",
-				"bus: the cluster has not confirmed for %v that this process owns the run %s: %w: %w", leaseTrust, s.id, ErrLost, err))
+		select {
+		case <-time.After(askNobody):
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -224,26 +258,18 @@ func (s *SharedRun) Err() error { return context.Cause(s.ctx) }
 // Record stores the result of a step, and returns the one that counts: that of an earlier owner
 // if it has recorded the step meanwhile. It tries until the ownership ends.
 func (s *SharedRun) Record(ctx context.Context, step int, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(s.ctx, func() { cancel(s.Err()) })()
-	subject := s.subject(fmt.Sprintf("%s.%d", wordStep, step))
-	for {
-		err := s.record(ctx, subject, step, pack(body))
+	subject, packed := s.subject(fmt.Sprintf("%s.%d", wordStep, step)), pack(body)
+	err := s.until(ctx, func(ctx context.Context) error {
+		err := s.record(ctx, subject, step, packed)
 		if errors.Is(err, errChanged) {
-			if body, err = s.read(ctx, subject); err == nil {
-				return body, nil
+			var other []byte
+			if other, err = s.read(ctx, subject); err == nil {
+				body = other
 			}
 		}
-		if err == nil {
-			return body, nil
-		}
-		select {
-		case <-time.After(askNobody):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
+		return err
+	})
+	return body, err
 }
 
 // record stores a packed step: its parts, then the entry that names them.
@@ -295,10 +321,13 @@ func (s *SharedRun) End(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		return s.Err()
 	}
-	if _, err := s.js.put(ctx, s.subject(wordEnd), nil, s.owner(), 0); err != nil && !errors.Is(err, errChanged) {
-		return fmt.Errorf("bus: recording the end of the run %s: %w", s.id, err)
-	}
-	return nil
+	return s.until(ctx, func(ctx context.Context) error {
+		_, err := s.js.put(ctx, s.subject(wordEnd), nil, s.owner(), 0)
+		if errors.Is(err, errChanged) { // it is there from an attempt before
+			return nil
+		}
+		return err
+	})
 }
 
 // Release gives the ownership up. Another process may take the run over when the lease has

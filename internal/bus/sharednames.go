@@ -151,7 +151,7 @@ func (r *Registry) Alone() error {
 // share opens the streams that the controllers of a cluster share, and tries again until
 // that succeeds. Without them, a name belongs to the first key at each controller.
 func (r *Registry) share() {
-	for {
+	for begun := time.Now(); ; {
 		j := jetStream{r.nc}
 		err := j.open(r.ctx)
 		if err == nil {
@@ -159,6 +159,9 @@ func (r *Registry) share() {
 		}
 		if denied := r.nc.LastError(); err != nil && errors.Is(denied, nats.ErrPermissionViolation) {
 			err = r.conf.NATS.explain(r.key, denied)
+		}
+		if errors.Is(err, context.DeadlineExceeded) && time.Since(begun) < sharedAgain {
+			continue // a cluster that has just started elects its leader
 		}
 		r.mu.Lock()
 		first := r.alone == errOpening

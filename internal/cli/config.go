@@ -23,7 +23,7 @@ import (
 // a test; and those that ask for something to be done once, which a setting would repeat: of all commands, or of one.
 const (
 	everywhere = "color json all store no-store log log-level nats nkey creds tls-ca"
-	actions    = "hosts.watch report.watch audit.noted help rotate replace remove list forget rollback aa yes script resume dry-run nats-key nats-config verify my-key overwrite write print-join restart undo"
+	actions    = "hosts.watch report.watch audit.noted help rotate replace remove list forget rollback aa yes script resume dry-run nats-key nats-config verify my-key overwrite write print-join restart undo stand-by"
 )
 
 // ownVariables are those of other packages and of tests.

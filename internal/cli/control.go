@@ -121,7 +121,7 @@ func (c *controlCmd) control(ctx context.Context, e *env) error {
 		return err
 	}
 	defer registry.Close()
-	ctx, end := s.among(ctx, registry)
+	ctx, end := s.among(ctx, registry, events)
 	defer end()
 	w := &fleetWatch{env: e, cmd: &watchCmd{What: []string{c.Watch}, TCP: planfile.Auto, Port: bus.DefaultPort}, events: events, state: state.Dir()}
 	stop, err := offer(c.Metrics, func() []metrics.Family { return fleetFamilies(e.Version, registry.Hosts(), keep.Stored()) }, w.families)
@@ -150,18 +150,28 @@ func (c *controlCmd) control(ctx context.Context, e *env) error {
 	return registry.Err()
 }
 
-// among warns where the controllers of a cluster share nothing. The context ends when another controller
-// with this key joins.
-func (s *controlling) among(ctx context.Context, r *bus.Registry) (context.Context, func()) {
-	if err := r.Alone(); s.NATS != "" && err != nil {
-		s.Warnings = append(s.Warnings, "other controllers do not learn which names this one binds, and nobody takes runs over: "+fault.WithHint(err))
+// among warns where the controllers of a cluster share nothing, and reports when that changes. The context ends
+// when another controller with this key joins.
+func (s *controlling) among(ctx context.Context, r *bus.Registry, events *console.EventLog) (context.Context, func()) {
+	why := r.Alone()
+	if s.NATS != "" && why != nil {
+		s.Warnings = append(s.Warnings, "other controllers do not learn which names this one binds, and nobody takes runs over: "+fault.WithHint(why))
 	}
 	ctx, end := context.WithCancel(ctx)
 	go func() {
 		defer end()
-		select {
-		case <-r.Lost():
-		case <-ctx.Done():
+		for tick := time.Tick(rollEvery); ; {
+			select {
+			case <-tick:
+				if s.NATS != "" && why != nil && r.Alone() == nil {
+					why = nil
+					events.Notify("shared", "the controllers of this cluster share names and runs now", nil)
+				}
+			case <-r.Lost():
+				return
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return ctx, end

@@ -31,6 +31,7 @@ type runCmd struct {
 	DryRun   bool     `group:"Run" name:"dry-run" help:"Print what would run, and for how long. Connects only to a controller, if the plan selects its hosts."`
 	Time     string   `group:"Run" short:"t" placeholder:"SECONDS" help:"Try the plan out: limit each run to this time, without a ramp and with the fewest repeats."`
 	LinkRate []string `group:"Output" name:"link-rate" sep:"," placeholder:"RATE" help:"Nominal rate of the path, such as 10G, instead of the plan's; RUNG=RATE for one rung of a ladder."`
+	StandBy  string   `group:"Run" name:"stand-by" placeholder:"CONTROLLER" help:"Finish the runs of this controller's fleet whose command was killed or lost, one after the other, until Ctrl-C (NATS cluster with JetStream)."`
 	Force    bool     `group:"Run" name:"force" help:"Measure although a gate fails (thru check), and note it in the result."`
 	formFlags
 	storeFlags
@@ -74,6 +75,9 @@ func (c *runCmd) Run(ctx context.Context, e *env) error {
 		env: e, command: "run", flags: c.runFlags, under: c.hypervisorFlags, dry: c.DryRun, forms: forms{formFlags: c.formFlags},
 		options: runs.Options{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
+	if c.StandBy != "" {
+		return c.standBy(ctx, e)
+	}
 	if c.Plan == "" && !c.Resume.Asked {
 		return fault.Usagef("thru plan new mesh my.yaml writes one; thru run my.yaml runs it", "run needs a plan file")
 	}
@@ -99,6 +103,12 @@ type planRun struct {
 	unbelow     func()               // closes them; nil: there are none
 	manualSteps []measure.ManualStep // what the user was asked to do
 	before      *measure.Document    // results so far: of the run that is resumed, or of the previous blocks
+
+	fleets map[string][]planfile.Host // hosts of the controllers that the plan names; nil: not asked yet
+	shared *bus.SharedRun             // nil: other processes do not know the run
+	taken  *takenRun                  // nil: this process began the run
+
+	concluded bool // the result was printed
 }
 
 // whole reads the plan and runs it.
@@ -186,11 +196,12 @@ func (r *planRun) read(ctx context.Context) error {
 		}
 		file.Hasten(d)
 	}
-	fleets, err := r.env.network.FleetHosts(ctx, file.Controllers())
-	if err != nil {
-		return err
+	if r.fleets == nil {
+		if r.fleets, err = r.env.network.FleetHosts(ctx, file.Controllers()); err != nil {
+			return err
+		}
 	}
-	r.plan = func(found func(string) planfile.Found) (plan.Plan, error) { return file.Expand(fleets, found) }
+	r.plan = func(found func(string) planfile.Found) (plan.Plan, error) { return file.Expand(r.fleets, found) }
 	return nil
 }
 
@@ -296,18 +307,28 @@ func (r *planRun) run(ctx context.Context) error {
 	if err := r.keep(p); err != nil {
 		return err
 	}
-	doc, err := r.measure(ctx, p, ends, 0)
-	return r.conclude(ctx, doc, err)
+	owned, release := r.share(ctx, p, ends)
+	defer release()
+	doc, err := r.measure(owned, p, ends, 0)
+	return r.conclude(ctx, doc, r.disowned(doc, err))
 }
 
 // sized returns the plan for the connected end points.
 func (r *planRun) sized(ends map[string]*control.EndPoint) (plan.Plan, error) {
 	return r.expanded(func(name string) planfile.Found {
-		if e := ends[name]; e != nil {
-			return planfile.Found{CPUs: e.Hello.CPUs, Engine: e.Engine}
+		if r.taken != nil {
+			return r.taken.Found[name] // else the steps could differ from those that were run
 		}
-		return planfile.Found{}
+		return foundAt(ends[name])
 	})
+}
+
+// foundAt returns what a plan depends on at an end point.
+func foundAt(e *control.EndPoint) planfile.Found {
+	if e == nil {
+		return planfile.Found{}
+	}
+	return planfile.Found{CPUs: e.Hello.CPUs, Engine: e.Engine}
 }
 
 // connect connects all end points. With --go-on the pairs of an unreachable end point fail, and the others
@@ -392,6 +413,9 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 	} else if r.manualSteps != nil {
 		runner.Planned = &measure.Planned{Name: p.Name, Order: p.Order, ManualSteps: r.manualSteps}
 	}
+	if r.shared != nil {
+		runner.Record = r.record
+	}
 	doc, err := runner.Run(ctx, p)
 	view.stepOver()
 	view.Clear()
@@ -403,6 +427,7 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 
 // conclude stores and prints the result.
 func (r *planRun) conclude(ctx context.Context, doc *measure.Document, err error) error {
+	r.concluded = true
 	r.journal.End(doc, err)
 	if err = r.continued(ctx, err); err != nil {
 		doc.Error = control.Describe(err)
@@ -411,6 +436,7 @@ func (r *planRun) conclude(ctx context.Context, doc *measure.Document, err error
 	r.env.archive.Instead = r.journal.Stored()
 	err = r.env.outcome(doc, r.forms, err)
 	r.journal.SetStored(r.env.archive.ID)
+	r.endShared(ctx.Err() != nil)
 	return err
 }
 

@@ -435,3 +435,44 @@ func TestTwoHundredPairs(t *testing.T) {
 	}
 	t.Logf("200 pairs took %v", time.Since(begin))
 }
+
+// TestRecorded: another process continues with the recorded steps of a plan and runs the others; a record of another owner
+// counts, and an error of the record ends the run.
+func TestRecorded(t *testing.T) {
+	y, names, specs := ring(t, 3, nil)
+	p := atOnce(specs...)
+	p.Repeat = plan.Repeat{Min: 3, Max: 3}
+	steps := map[int][]measure.Run{}
+	cut := errors.New("cut off")
+	record := func(turn int, own []measure.Run) ([]measure.Run, error) {
+		if _, twice := steps[turn]; twice {
+			t.Errorf("step %d was run twice", turn)
+		}
+		if turn == 2 {
+			return own, cut
+		}
+		steps[turn] = own
+		return own, nil
+	}
+	if _, err := (&Runner{Ends: y.connect(names...), Watch: &quiet{}, Record: record}).Run(t.Context(), p); !errors.Is(err, cut) {
+		t.Fatalf("the run ends with %v", err)
+	}
+	other := []measure.Run{{Index: 2, WaitedNs: 7}, {Index: 2, WaitedNs: 7}, {Index: 2, WaitedNs: 7}}
+	took := func(turn int, own []measure.Run) ([]measure.Run, error) {
+		if turn != 2 {
+			t.Errorf("step %d runs again", turn)
+		}
+		return other, nil
+	}
+	began := time.Now().Add(-time.Hour)
+	q := &quiet{}
+	doc, err := (&Runner{Ends: y.connect(names...), Watch: q, Record: took, Before: Recorded(p, began, steps)}).Run(t.Context(), p)
+	if err != nil || q.steps != 1 || doc.Plan.Done != 3 || len(doc.Plan.Began) != 2 || !doc.StartedAt.Equal(began) {
+		t.Errorf("%v, %d steps, %+v", err, q.steps, doc.Plan)
+	}
+	for _, c := range doc.Cells {
+		if len(c.Runs) != 3 || c.Runs[2].WaitedNs != 7 {
+			t.Errorf("%s to %s has %d runs", c.From, c.To, len(c.Runs))
+		}
+	}
+}

@@ -41,6 +41,12 @@ func (r *Runner) runAll(ctx context.Context, p plan.Plan, doc *measure.Document,
 		}
 		r.notify(StepBegun{step.Label, step.Specs, done, total})
 		runs, err := r.runStep(ctx, step, t.Run)
+		if r.Record != nil && ctx.Err() == nil {
+			var rerr error
+			if runs, rerr = r.Record(i, runs); rerr != nil {
+				return rerr
+			}
+		}
 		r.keep(doc, t.Step, runs, facts, r.link(p, step))
 		done++
 		if err == nil && t.Run == last {
@@ -55,6 +61,22 @@ func (r *Runner) runAll(ctx context.Context, p plan.Plan, doc *measure.Document,
 		r.saved(doc)
 	}
 	return nil
+}
+
+// failed reports whether a run is not a complete result.
+func failed(x measure.Run) bool { return x.Partial || x.Error != nil }
+
+// Recorded returns the document of a plan of which some turns were run, by their number in the
+// schedule: for Runner.Before.
+func Recorded(p plan.Plan, began time.Time, turns map[int][]measure.Run) *measure.Document {
+	doc := &measure.Document{Schema: measure.Schema, Command: p.Command, StartedAt: began, Cells: cells(p), Plan: &measure.Planned{Began: []time.Time{began}}}
+	for i, t := range p.Schedule() {
+		of := cellsOf(doc, t.Step)
+		for k := range min(len(of), len(turns[i])) {
+			of[k].Runs = append(of[k].Runs, turns[i][k])
+		}
+	}
+	return doc
 }
 
 // failedStep reports a step that failed as a whole; the run goes on.
@@ -198,7 +220,7 @@ func dropIncomplete(p plan.Plan, doc *measure.Document) {
 
 // hasRun reports whether all flows of a step have a complete run of that number.
 func hasRun(doc *measure.Document, t plan.Turn) bool {
-	complete := func(x measure.Run) bool { return x.Index == t.Run && !x.Partial && x.Error == nil }
+	complete := func(x measure.Run) bool { return x.Index == t.Run && !failed(x) }
 	cells := cellsOf(doc, t.Step)
 	for i := range cells {
 		if !slices.ContainsFunc(cells[i].Runs, complete) {

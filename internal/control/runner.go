@@ -117,6 +117,10 @@ type Runner struct {
 	Planned *measure.Planned // names the plan file in the document; Runner counts its steps
 	Until   int              // number of turns of the plan's schedule to run; the next Runner runs the rest; 0: all
 
+	// Record stores the runs of a turn, by its number in the schedule, where other processes find
+	// them. It returns the runs that count; an error ends the run. nil: they are not stored.
+	Record func(turn int, runs []measure.Run) ([]measure.Run, error)
+
 	hypervisorRun    *hypervisorRun   // hypervisor requests of this run; nil: none
 	hypervisorLimits hypervisorLimits // zero: usualLimits
 	waited           time.Duration    // time spent waiting for the turn before the first run

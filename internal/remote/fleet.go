@@ -110,6 +110,22 @@ func (n *Network) DialFleet(ctx context.Context, controller string, c bus.FleetC
 	return bus.DialFleet(ctx, c)
 }
 
+// Ledger returns the runs that the operators of a controller's fleet share. The returned function
+// releases the connection.
+func (n *Network) Ledger(ctx context.Context, controller string) (*bus.Ledger, func(), error) {
+	f, back, err := n.fleets.use(ctx, controller, func(ctx context.Context) (*bus.Fleet, error) {
+		return n.DialFleet(ctx, controller, bus.FleetConfig{})
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := f.Ledger()
+	if err != nil {
+		back()
+	}
+	return l, back, err
+}
+
 // member connects a host of a fleet as an end point.
 func (d Dialer) member(ctx context.Context, at, controller, name string) (*control.EndPoint, func(), error) {
 	if strings.Trim(controller, ".") == "" { // /tmp/x, ./x

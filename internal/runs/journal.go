@@ -152,7 +152,7 @@ func (j *Journal) makeFolder() error {
 		return err
 	}
 	dropOldRuns(runs, mostRuns-1)
-	base := j.Head.Began[0].Format("20060102-150405") + "-" + runName(j.Head.Plan)
+	base := Name(j.Head.Plan, j.Head.Began[0])
 	for n := 1; ; n++ {
 		j.Head.Run = base
 		if n > 1 {
@@ -180,8 +180,8 @@ func (j *Journal) takeFolder() error {
 	return os.MkdirAll(j.Dir, 0o700)
 }
 
-// runName returns the plan's name in a form for a folder's name.
-func runName(plan string) string {
+// Name returns a name for a run of a plan: letters, digits, - and _.
+func Name(plan string, began time.Time) string {
 	plan = strings.TrimSuffix(filepath.Base(plan), filepath.Ext(plan))
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -190,7 +190,7 @@ func runName(plan string) string {
 		}
 		return '-'
 	}, plan)
-	return name[:min(len(name), 40)]
+	return began.Format("20060102-150405") + "-" + name[:min(len(name), 40)]
 }
 
 // dropOldRuns keeps the newest runs and those in progress; it removes runs without
