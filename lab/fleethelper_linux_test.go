@@ -101,11 +101,17 @@ func (f *fleet) online(t *testing.T) int {
 // plan starts `thru run` of a plan at the controller's host.
 func (f *fleet) plan(t *testing.T, text string, args ...string) *program {
 	t.Helper()
+	return start(t, f.Controller, f.home, "", append([]string{"run", "--json", planFile(t, text)}, args...)...)
+}
+
+// planFile stores a plan.
+func planFile(t *testing.T, text string) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "plan.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return start(t, f.Controller, f.home, "", append([]string{"run", "--json", file}, args...)...)
+	return file
 }
 
 // running waits until traffic flows on a host's link: as much as a gigabit link carries in 0.1 s.

@@ -131,15 +131,15 @@ func TestFleetLosesTheBus(t *testing.T) {
 	f.awaitHosts(t, 4)
 }
 
-// certificate writes a self-signed certificate for an address.
-func certificate(t *testing.T, dir string, addr net.IP) {
+// certificate writes a self-signed certificate for addresses.
+func certificate(t *testing.T, dir string, addrs ...net.IP) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "lab"}, IPAddresses: []net.IP{addr},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "lab"}, IPAddresses: addrs,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

@@ -59,7 +59,7 @@ type program struct {
 }
 
 // start starts thru in a host with its own home directory, so that it neither reads nor writes the user's
-// files. It is killed when the test ends, and after a minute at the latest.
+// files. It is killed when the test ends, and after some minutes at the latest.
 func start(t *testing.T, h *lab.Host, home, stdin string, args ...string) *program {
 	t.Helper()
 	return startWith(t, h, home, stdin, nil, args...)
@@ -68,8 +68,8 @@ func start(t *testing.T, h *lab.Host, home, stdin string, args ...string) *progr
 // startWith is start with more variables in the environment.
 func startWith(t *testing.T, h *lab.Host, home, stdin string, env []string, args ...string) *program {
 	t.Helper()
-	binary := lab.Binary(t) // before the minute starts, since the first call builds it
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	binary := lab.Binary(t) // before the time starts, since the first call builds it
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	p := &program{host: h, ended: make(chan struct{})}
 	p.cmd = h.Command(ctx, binary, args...)
 	p.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=")
