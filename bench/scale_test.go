@@ -18,7 +18,7 @@ import (
 
 // Time limits for a fleet, and the parameters of its plan.
 const (
-	fleetTime   = 2 * time.Minute // for all agents to join
+	fleetTime   = 6 * time.Minute // for all agents to join
 	planTime    = 15 * time.Minute
 	perProcess  = 100 // agents
 	pairsAtOnce = 16
@@ -31,6 +31,7 @@ type scaleRow struct {
 	plan                time.Duration
 	failed              int
 	controlMB, planMB   float64
+	serverMB            float64 // of a NATS server
 	idleCPU             float64 // of the controller, % of a core
 	controlCPU, planCPU float64 // while the plan ran, in s
 }
@@ -41,6 +42,7 @@ type fleetAtScale struct {
 	size         int
 	control      *process
 	agents       []*process
+	watched      func() // reads the memory of what serves the plan, while it runs
 }
 
 // addScale measures fleets of several sizes.
@@ -96,9 +98,12 @@ func (s settings) measureFleet(ctx context.Context, n int) (row scaleRow, err er
 	}
 	row.joined = time.Since(began)
 	row.idleCPU = f.idle(ctx)
-	if err := f.measurePlan(ctx, &row); err != nil {
+	before := runTime(f.control.cmd.Process.Pid)
+	f.watched = func() { row.controlMB = max(row.controlMB, residentMB(f.control.cmd.Process.Pid)) }
+	if err := f.measurePlan(ctx, &row, "{type: ring, among: all}", n); err != nil {
 		return row, err
 	}
+	row.controlCPU = (runTime(f.control.cmd.Process.Pid) - before).Seconds()
 	f.control.cmd.Process.Kill()
 	<-f.control.done
 	began = time.Now()
@@ -208,18 +213,18 @@ func (f *fleetAtScale) idle(ctx context.Context) float64 {
 	return 100 * (runTime(f.control.cmd.Process.Pid) - before).Seconds() / span.Seconds()
 }
 
-// measurePlan runs a test from each host to the next.
-func (f *fleetAtScale) measurePlan(ctx context.Context, row *scaleRow) error {
+// measurePlan runs one test for each of these pairs.
+func (f *fleetAtScale) measurePlan(ctx context.Context, row *scaleRow, pairs string, number int) error {
 	names := make([]string, f.size)
 	for i := range names {
 		names[i] = fmt.Sprintf("h%d", i+1)
 	}
-	text := fmt.Sprintf("thru: 1\nname: scale\ncontroller: fleet\nend_points: [%s]\npairs: [{type: ring, among: all}]\n"+
-		"order: sequential\nat_once: %d\ngates: off\ntraffic: {time: 100ms, ramp: 20ms, streams: 1, total_bitrate: 1M}\n", strings.Join(names, ", "), pairsAtOnce)
+	text := fmt.Sprintf("thru: 1\nname: scale\ncontroller: fleet\nend_points: [%s]\npairs: [%s]\n"+
+		"order: sequential\nat_once: %d\ngates: off\ntraffic: {time: 100ms, ramp: 20ms, streams: 1, total_bitrate: 1M}\n", strings.Join(names, ", "), pairs, pairsAtOnce)
 	if err := os.WriteFile(f.path("plan.yaml"), []byte(text), 0o600); err != nil {
 		return err
 	}
-	before, began := runTime(f.control.cmd.Process.Pid), time.Now()
+	began := time.Now()
 	p, err := f.command("run", "--json", f.path("plan.yaml")).start()
 	if err != nil {
 		return err
@@ -232,13 +237,12 @@ func (f *fleetAtScale) measurePlan(ctx context.Context, row *scaleRow) error {
 			running = false
 		case <-time.After(100 * time.Millisecond):
 			row.planMB = max(row.planMB, residentMB(p.cmd.Process.Pid))
-			row.controlMB = max(row.controlMB, residentMB(f.control.cmd.Process.Pid))
+			f.watched()
 		}
 	}
 	row.plan, row.planCPU = time.Since(began), p.cpu()
-	row.controlCPU = (runTime(f.control.cmd.Process.Pid) - before).Seconds()
 	var doc measure.Document
-	if jerr := json.Unmarshal(p.out.Bytes(), &doc); jerr != nil || len(doc.Cells) != f.size {
+	if jerr := json.Unmarshal(p.out.Bytes(), &doc); jerr != nil || len(doc.Cells) != number {
 		return fmt.Errorf("the plan gave %d cells: %w", len(doc.Cells), err)
 	}
 	for _, c := range doc.Cells {

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -19,8 +21,8 @@ import (
 	"thru/internal/host"
 )
 
-// agentsVerb makes this program run a number of agents: FIRST COUNT, and their join string on stdin. Each is
-// a complete agent with its own identity and connection; their workers are separate processes as usual.
+// agentsVerb makes this program run a number of agents: FIRST COUNT, and a file with their join string, or with the URL
+// of a NATS server whose keys are in the file's folder. Each is a complete agent with its own identity and connection; their workers are separate processes as usual.
 const agentsVerb = "agents"
 
 // serveAgents serves until SIGTERM.
@@ -37,7 +39,8 @@ func serveAgents(args []string) error {
 		return fmt.Errorf("bench: %q: %w", args, err3)
 	}
 	join, err := bus.ParseJoin(string(text))
-	if err != nil {
+	servers := strings.HasPrefix(string(text), "tls://")
+	if err != nil && !servers {
 		return err
 	}
 	prog, err := worker.Self()
@@ -49,7 +52,12 @@ func serveAgents(args []string) error {
 	var wg sync.WaitGroup
 	for i := range count {
 		wg.Go(func() {
-			if err := serveAgent(ctx, prog, here, join, fmt.Sprintf("h%d", first+i)); err != nil {
+			conf := bus.AttachConfig{Join: &join, Name: fmt.Sprintf("h%d", first+i)}
+			if number := first + i; servers {
+				dir := filepath.Dir(args[2])
+				conf.Join, conf.NATS = nil, &bus.NATSConfig{URL: clusterURL(number % clusterServers), CA: filepath.Join(dir, "cert.pem"), Nkey: filepath.Join(dir, fmt.Sprintf("h%d.nk", number-1))}
+			}
+			if err := serveAgent(ctx, prog, here, conf); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
 		})
@@ -59,21 +67,20 @@ func serveAgents(args []string) error {
 }
 
 // serveAgent runs one of them.
-func serveAgent(ctx context.Context, prog *worker.Program, here *host.Host, join bus.Join, name string) error {
-	state, err := bus.NewState()
-	if err != nil {
+func serveAgent(ctx context.Context, prog *worker.Program, here *host.Host, conf bus.AttachConfig) error {
+	var err error
+	if conf.State, err = bus.NewState(); err != nil {
 		return err
 	}
 	eng := native.Engine{Program: prog}
 	data := []string{"127.0.0.1"}
 	a := agent.New(agent.Config{
-		Name: name, Version: "bench", Engines: engine.Table{eng.Name(): eng}, Host: here,
+		Name: conf.Name, Version: "bench", Engines: engine.Table{eng.Name(): eng}, Host: here,
 		Limits: agent.DefaultLimits(), DataAddrs: data, Listen: engine.Listen{Addrs: data},
 	})
 	defer a.Close()
-	post, err := bus.Attach(ctx, bus.AttachConfig{
-		Join: &join, State: state, Name: name, Version: "bench", DataAddrs: data, CPUs: 2, Busy: a.Busy,
-	}, a)
+	conf.Version, conf.DataAddrs, conf.CPUs, conf.Busy = "bench", data, 2, a.Busy
+	post, err := bus.Attach(ctx, conf, a)
 	if err != nil {
 		return err
 	}

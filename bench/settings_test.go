@@ -113,6 +113,9 @@ func run(ctx context.Context, s settings) error {
 	if err := r.addAgent(ctx, os.Stdout); err != nil {
 		return err
 	}
+	if err := r.addCluster(ctx, os.Stdout); err != nil {
+		return err
+	}
 	if err := r.addScale(ctx, os.Stdout); err != nil {
 		return err
 	}
