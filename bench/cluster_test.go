@@ -27,7 +27,8 @@ import (
 // Parts of a cluster, and where its servers listen.
 const (
 	clusterServers = 3
-	clusterPort    = 14222 // of the first server for clients; for routes 1000 higher
+	clusterPort    = 14222           // of the first server for clients; for routes 1000 higher
+	clusterGap     = 2 * time.Second // between two processes of agents: one machine makes both ends of all their TLS handshakes
 )
 
 // clusterAtScale is a fleet with three controllers on three NATS servers with JetStream, which share the agents.
@@ -51,6 +52,7 @@ func (r *report) addCluster(ctx context.Context, w io.Writer) error {
 			return fmt.Errorf("bench: a cluster with %d agents: %w", n, err)
 		}
 		t.rows = append(t.rows, row)
+		fmt.Fprintln(os.Stderr, row)
 	}
 	r.print(w, t)
 	return nil
@@ -74,7 +76,7 @@ func (s settings) measureCluster(ctx context.Context, n int) ([]string, error) {
 		return nil, err
 	}
 	began := time.Now()
-	if err := f.startAgents(); err != nil {
+	if err := f.startAgents(ctx, clusterGap); err != nil {
 		return nil, err
 	}
 	hosts, err := f.await(ctx)

@@ -90,7 +90,7 @@ func (s settings) measureFleet(ctx context.Context, n int) (row scaleRow, err er
 		return row, err
 	}
 	began := time.Now()
-	if err := f.startAgents(); err != nil {
+	if err := f.startAgents(ctx, 0); err != nil {
 		return row, err
 	}
 	if row.hosts, err = f.await(ctx); err != nil {
@@ -154,8 +154,8 @@ func (f *fleetAtScale) startControl(ctx context.Context) (err error) {
 	return p.wait(ctx, spareTime)
 }
 
-// startAgents starts their processes.
-func (f *fleetAtScale) startAgents() error {
+// startAgents starts their processes, a gap apart.
+func (f *fleetAtScale) startAgents(ctx context.Context, gap time.Duration) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -167,6 +167,7 @@ func (f *fleetAtScale) startAgents() error {
 			return err
 		}
 		f.agents = append(f.agents, p)
+		nap(ctx, gap)
 	}
 	return nil
 }
