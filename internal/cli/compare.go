@@ -3,17 +3,18 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"math"
 	"strings"
 	"time"
 
 	"thru/internal/cli/console"
 	"thru/internal/compare"
+	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/report"
+	"thru/internal/report/compared"
 	"thru/internal/stat"
 	"thru/internal/store"
 	"thru/internal/unit"
@@ -132,14 +133,7 @@ func (c *compareCmd) print(e *env, x *measure.Compared) error {
 
 // files returns the files to write a comparison to; x may be nil before the comparison.
 func (c *compareCmd) files(x *measure.Compared) []formFile {
-	return []formFile{
-		{"--html", c.HTML, func(w io.Writer, s *report.Signature) error {
-			return report.ComparedHTML(w, x, report.HTMLOptions{Signed: s})
-		}, true},
-		{"--markdown", c.Markdown, func(w io.Writer, s *report.Signature) error {
-			return report.ComparedMarkdown(w, x, report.MarkdownOptions{Signed: s})
-		}, true},
-	}
+	return pageFiles(c.HTML, c.Markdown, func() doc.Report { return compared.Report(x) })
 }
 
 // comparedError returns the error, and so the exit code, of a printed comparison.

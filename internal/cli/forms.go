@@ -75,6 +75,14 @@ func (f forms) files(doc *measure.Document) []formFile {
 	}
 }
 
+// pageFiles returns the files to write a separate document to, which is made then.
+func pageFiles(html, markdown string, page func() doc.Report) []formFile {
+	return []formFile{
+		{"--html", html, func(w io.Writer, s *report.Signature) error { return report.PageHTML(w, page(), s) }, true},
+		{"--markdown", markdown, func(w io.Writer, s *report.Signature) error { return report.PageMarkdown(w, page(), s) }, true},
+	}
+}
+
 // wanted returns the forms after it has checked that their files can be written.
 func (f formFlags) wanted() (forms, error) {
 	out := forms{formFlags: f}

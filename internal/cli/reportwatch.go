@@ -3,14 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/library"
 	"thru/internal/report"
+	words "thru/internal/report/watch"
 	"thru/internal/store"
 	"thru/internal/unit"
 	"thru/internal/watch/record"
@@ -19,14 +20,7 @@ import (
 // period prints what watches found out in a time.
 func (c *reportCmd) period(ctx context.Context, e *env) error {
 	var p record.Period
-	files := []formFile{
-		{"--html", c.HTML, func(w io.Writer, s *report.Signature) error {
-			return report.PeriodHTML(w, p, report.HTMLOptions{Signed: s})
-		}, true},
-		{"--markdown", c.Markdown, func(w io.Writer, s *report.Signature) error {
-			return report.PeriodMarkdown(w, p, report.MarkdownOptions{Signed: s})
-		}, true},
-	}
+	files := pageFiles(c.HTML, c.Markdown, func() doc.Report { return words.Period(p) })
 	for _, f := range files {
 		if err := writable(f.flag, strings.TrimPrefix(f.file, "-")); err != nil {
 			return err
@@ -41,11 +35,11 @@ func (c *reportCmd) period(ctx context.Context, e *env) error {
 	}
 	switch {
 	case c.JSON:
-		return report.PeriodJSON(e.Out, p)
+		return report.PageJSON(e.Out, p)
 	case c.Markdown == "-":
 		return nil
 	case !c.filesAsked():
-		return report.PeriodText(e.Out, p, e.text())
+		return report.PageText(e.Out, words.Period(p), e.text())
 	}
 	e.listFiles(files)
 	return nil
