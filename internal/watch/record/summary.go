@@ -2,8 +2,6 @@ package record
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -12,52 +10,27 @@ import (
 // States lists the states of a pair, the best first.
 func States() []State { return []State{Up, Degraded, Down, Refused, Deferred, NotMeasured} }
 
-// Times is the time spent in each state, exact to the nanosecond. In JSON it is an object with a key for each state that occurred.
-type Times [6]int64
+// Times is the time spent in each state that occurred, exact to the nanosecond.
+type Times map[State]time.Duration
 
 // Add adds time in a state.
 func (t *Times) Add(s State, d time.Duration) {
-	if i := slices.Index(States(), s); i >= 0 {
-		t[i] += int64(d)
+	if *t == nil {
+		*t = Times{}
 	}
+	(*t)[s] += d
 }
 
 // In returns the time in some states.
 func (t Times) In(some ...State) (sum time.Duration) {
-	for i, s := range States() {
-		if slices.Contains(some, s) {
-			sum += time.Duration(t[i])
-		}
+	for _, s := range some {
+		sum += t[s]
 	}
 	return sum
 }
 
 // All returns the time in all states.
 func (t Times) All() time.Duration { return t.In(States()...) }
-
-// MarshalJSON writes nanoseconds by state.
-func (t Times) MarshalJSON() ([]byte, error) {
-	by := map[State]int64{}
-	for i, s := range States() {
-		if t[i] != 0 {
-			by[s] = t[i]
-		}
-	}
-	return json.Marshal(by)
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (t *Times) UnmarshalJSON(data []byte) error {
-	var by map[State]int64
-	if err := json.Unmarshal(data, &by); err != nil {
-		return fmt.Errorf("record: reading times in states: %w", err)
-	}
-	*t = Times{}
-	for s, ns := range by {
-		t.Add(s, time.Duration(ns))
-	}
-	return nil
-}
 
 // Standing is how a pair is now.
 type Standing struct {
@@ -139,15 +112,17 @@ func (s *Summary) AddAlarm(a Alarm) {
 
 // Merge returns the summary of one pair over the time of all parts, which do not overlap and come in order.
 func Merge(parts ...Summary) Summary {
-	var all Summary
+	all := Summary{States: Times{}, Maintenance: Times{}}
 	for i, part := range parts {
 		if i == 0 {
 			all.Pair, all.Begin = part.Pair, part.Begin
 		}
 		all.End = part.End
-		for k := range all.States {
-			all.States[k] += part.States[k]
-			all.Maintenance[k] += part.Maintenance[k]
+		for s, d := range part.States {
+			all.States.Add(s, d)
+		}
+		for s, d := range part.Maintenance {
+			all.Maintenance.Add(s, d)
 		}
 		all.Turns += part.Turns
 		all.SentPackets += part.SentPackets

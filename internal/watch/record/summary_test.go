@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -91,7 +92,7 @@ func TestTimesJSON(t *testing.T) {
 		t.Errorf("%s, %v", data, err)
 	}
 	var back record.Times
-	if err := json.Unmarshal(data, &back); err != nil || back != times {
+	if err := json.Unmarshal(data, &back); err != nil || !maps.Equal(back, times) {
 		t.Errorf("%v, %v", back, err)
 	}
 	if err := json.Unmarshal([]byte(`{"down":"long"}`), &back); err == nil {
