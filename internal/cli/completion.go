@@ -154,7 +154,7 @@ func (e *env) valuesOf(ctx context.Context, of, word string) (words []shell.Word
 		return plain(planfile.Starters()), shell.Words
 	case "shell":
 		return plain(shell.Shells()), shell.Words
-	case "FILE", "file", "plan", "newfile", "outfile", "nowhere|memory|FILE", "generated|FILE":
+	case "FILE", "file", "plan", "newfile", "outfile", "FILE|URL", "nowhere|memory|FILE", "generated|FILE":
 		return nil, shell.Files
 	case "DIR", "path":
 		return nil, shell.Folders

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"thru/internal/bus"
@@ -17,6 +18,8 @@ import (
 	"thru/internal/fault"
 	"thru/internal/library"
 	"thru/internal/plan/planfile"
+	"thru/internal/store"
+	"thru/internal/store/postgres"
 	"thru/internal/watch/metrics"
 )
 
@@ -27,6 +30,7 @@ type controlCmd struct {
 	Name    string   `name:"name" default:"fleet" help:"Name of the fleet in the join strings."`
 	State   string   `name:"state" type:"path" placeholder:"DIR" help:"Folder for identity, names and results (default: thru/control in the user's state folder)."`
 	Results string   `name:"results" type:"path" placeholder:"DIR" help:"Folder for results that hosts deliver (default: results in the state folder)."`
+	storeFile
 	Watch   string   `name:"watch" type:"path" placeholder:"PLAN" help:"Watch the pairs of this plan (thru help watch). Its end points are hosts of this fleet, by their names or labels."`
 	Metrics string   `name:"metrics" placeholder:"ADDRESS:PORT" help:"Offer figures of the fleet and the watch to Prometheus (OpenMetrics) at http://ADDRESS:PORT/metrics."`
 	Rotate  bool     `name:"rotate" help:"Make new secrets and a new certificate first; old join strings no longer work."`
@@ -90,6 +94,11 @@ func (c *controlCmd) control(ctx context.Context, e *env) error {
 	events := &console.EventLog{On: e.Console, JSON: c.JSON}
 	s := controlling{Ready: true, Thru: e.Version, Control: []string{}, Results: cmp.Or(c.Results, filepath.Join(state.Dir(), "results"))}
 	keep := &library.Intake{Dir: s.Results, Notify: events}
+	closeStore, err := c.store(ctx, keep, &s, state.Dir())
+	if err != nil {
+		return err
+	}
+	defer closeStore()
 	conf := bus.RegistryConfig{NATS: nats, Intake: keep.Take}
 	if conf.Book, err = bus.OpenNameBook(state.Dir()); err != nil {
 		return err
@@ -175,6 +184,31 @@ func (s *controlling) among(ctx context.Context, r *bus.Registry, events *consol
 		}
 	}()
 	return ctx, end
+}
+
+// store has the results of hosts stored in the file or the database of --store.
+func (c *controlCmd) store(ctx context.Context, keep *library.Intake, s *controlling, folder string) (closeStore func(), err error) {
+	switch {
+	case c.Store == "":
+		return func() {}, nil
+	case !postgres.Is(c.Store):
+		x, err := archiveOf(keepFlags{storeFile: c.storeFile}).Open(store.Options{})
+		if err != nil {
+			return nil, err
+		}
+		keep.Into, s.Results = x, c.Store
+		return func() { x.Close() }, nil
+	}
+	x := library.NewSender(c.Store, folder)
+	keep.Into, s.Results = x, postgres.Name(c.Store)
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { keep.Follow(ctx, x) })
+	return func() {
+		cancel()
+		wg.Wait()
+		x.Close()
+	}, nil
 }
 
 // fits refuses flags that do not go together.

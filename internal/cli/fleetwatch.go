@@ -39,7 +39,7 @@ func (w *fleetWatch) open(ctx context.Context, c *controlCmd, hub *bus.Hub) erro
 			return remote.Route{Join: &j}, err
 		})
 	}
-	w.archive = archiveOf(w.storeSettings())
+	w.archive = archiveOf(keepFlags{c.storeFile, w.storeSettings().NoStore})
 	return w.reload(ctx)
 }
 

@@ -20,6 +20,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report"
 	"thru/internal/store"
+	"thru/internal/store/postgres"
 	"thru/internal/unit"
 )
 
@@ -30,6 +31,8 @@ type historyCmd struct {
 	Import historyImportCmd `cmd:"" help:"Import what export has written, or documents of --json."`
 	Rm     historyRmCmd     `cmd:"" help:"Remove results."`
 	Prune  historyPruneCmd  `cmd:"" help:"Remove the oldest results: by age, number or size."`
+
+	Migrate historyMigrateCmd `cmd:"" help:"Make the archive in a team's PostgreSQL database, or bring it to the version of this thru."`
 }
 
 // filterFlags select results.
@@ -147,7 +150,7 @@ func (c *historyListCmd) addWords(f *store.Filter, now time.Time) error {
 // print writes the table, or why it is empty.
 func (c *historyListCmd) print(e *env, found []store.Entry, more, none bool, now time.Time) error {
 	if none && e.isTyped("--store") {
-		return fault.Failf("leave --store out for the default file", "%s has no results", c.Store)
+		return fault.Failf("leave --store out for the default file", "%s has no results", fault.Unsecret(c.Store))
 	}
 	if none || len(found) == 0 && len(c.Words) == 0 && c.none() {
 		_, err := fmt.Fprintln(e.Out, "No result is stored yet. Run thru test: it stores its result.")
@@ -338,6 +341,28 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 		}
 		return err
 	})
+}
+
+// historyMigrateCmd makes or upgrades the archive in a database.
+type historyMigrateCmd struct {
+	storeFile
+}
+
+// Run migrates.
+func (c *historyMigrateCmd) Run(ctx context.Context, e *env) error {
+	if !postgres.Is(c.Store) {
+		return fault.Usagef("such as --store postgres://HOST/DATABASE; thru upgrades a file by itself", "no database is named")
+	}
+	name, from, to, err := postgres.Migrate(ctx, c.Store)
+	switch {
+	case err != nil:
+		return err
+	case from == to:
+		_, err = fmt.Fprintf(e.Out, "%s has version %d already\n", name, to)
+	default:
+		_, err = fmt.Fprintf(e.Out, "%s has version %d now. Grant its users their rights: thru help archive\n", name, to)
+	}
+	return err
 }
 
 // remove removes results after a confirmation.

@@ -22,6 +22,7 @@ func TestSecretsStayInside(t *testing.T) {
 	for _, secret := range []string{
 		join, " " + join + "\n", join[:half] + "\n" + join[half:], join[8:],
 		"nats://me:hunter2@nats:4222", "tls://hunter2@nats", "nats://me:hunter/2@nats", "me:hunter2@nats:4222", "ftp://u:a/hunter2@h/f", "smb://u:1/hunter2@h/f", "nfs4://u:1/hunter2@h/f", "vsphere://u:hunter2@vc", "vsphere://u%3Ahunter2@vc", "vsphere://u%3ahunter2@x@vc", "vsphere://u@vc?password=hunter2", "vsphere://u@vc/#hunter2", "vsphere://u@corp.example:hunter/2@vc", "--nats=me:hunter2@h",
+		"postgres://ann:hunter2@db/x", "postgresql://ann:a/hunter2@db:5432/x", "postgres://ann@db/x?password=hunter2&sslmode=require", "postgres://db/x?sslmode=require&sslpassword=hunter2",
 		"SUAM" + strings.Repeat("HUNTER2", 8),
 	} {
 		var out, errw bytes.Buffer
@@ -36,7 +37,7 @@ func TestSecretsStayInside(t *testing.T) {
 	for _, text := range []string{
 		"ssh://root@10.0.0.1:22,ssh://root@10.0.0.2", "thru report /home/me/20261122-151300-plan/document.json", "root@[fd00::1]:5200", "cli: a:b: no",
 		"certificate sha256:" + strings.Repeat("0a", 32) + " is kept", "ssh://a:22,ssh://root@b", "nats://10.0.0.1:4222,tls://b",
-		"sftp://anna@h:22/a/b", "vsphere://anna@corp.example@vc:443", "http://h:80/a%40b", "smb://anna@h/share/a",
+		"sftp://anna@h:22/a/b", "vsphere://anna@corp.example@vc:443", "http://h:80/a%40b", "smb://anna@h/share/a", "postgres://ann@db:5432/thru?sslmode=verify-full",
 	} {
 		if got := fault.Unsecret(text); got != text {
 			t.Errorf("%q is told as %q", text, got)

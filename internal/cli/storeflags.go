@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -12,11 +13,24 @@ import (
 	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/store"
+	"thru/internal/store/postgres"
+	"thru/internal/unit"
 )
 
 // storeFile is the flag of all commands that read or write the store.
 type storeFile struct {
-	Store string `group:"History" name:"store" type:"newfile" placeholder:"FILE" help:"The file in which results are stored (default: $$THRU_STORE, else results.db in the data folder)."`
+	Store string `group:"History" name:"store" type:"store" placeholder:"FILE|URL" help:"The file in which results are stored, or a team's database: postgres://HOST/DATABASE (default: $$THRU_STORE, else results.db in the data folder)."`
+}
+
+// storeName reads the name of a store: a file, or the URL of a database.
+func storeName(ctx *kong.DecodeContext, to reflect.Value) error {
+	name, _ := ctx.Scan.Peek().Value.(string)
+	if !postgres.Is(name) {
+		return newFile(ctx, to)
+	}
+	ctx.Scan.Pop()
+	to.SetString(name)
+	return postgres.Check(name)
 }
 
 // keepFlags choose whether and where a result is stored.
@@ -42,6 +56,7 @@ func (f storeFlags) AfterApply(e *env, k *kong.Context) error {
 	}
 	e.archive = archiveOf(f.keepFlags)
 	e.archive.Labels = labels
+	e.archive.Sent = func(n int) { e.Line(unit.Plural(n, "result") + " that waited: sent to the database") }
 	return nil
 }
 
@@ -77,7 +92,9 @@ func readLabels(words []string) (map[string]string, error) {
 // storeSettings returns what the settings say about the store, for a command that does not have its flags.
 func (e *env) storeSettings() (f keepFlags) {
 	if found := e.settings.Find("store"); len(found) > 0 {
-		f.Store = kong.ExpandPath(found[0].Text())
+		if f.Store = found[0].Text(); !postgres.Is(f.Store) {
+			f.Store = kong.ExpandPath(f.Store)
+		}
 	}
 	if found := e.settings.Find("no-store"); len(found) > 0 {
 		f.NoStore = isOn(found[0].Text())
@@ -95,6 +112,9 @@ func archiveOf(f keepFlags) library.Archive {
 func (e *env) store(doc *measure.Document, quiet bool) {
 	id, err := e.archive.Keep(doc)
 	switch {
+	case errors.As(err, new(*library.Waits)):
+		e.Warn("the database has not taken the result", err)
+		id = "" // thru history does not list it yet
 	case errors.Is(err, store.ErrNone): // nothing that the user could fix
 	case err != nil:
 		e.Warn("the result is not in the history", err)

@@ -3,6 +3,7 @@ package library
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/report"
+	"thru/internal/unit"
 )
 
 // notifier receives the events of a serving command. console.EventLog is one.
@@ -25,10 +28,12 @@ type notifier interface {
 	Warn(text string)
 }
 
-// Intake stores the results that hosts deliver: in a folder for each host, so that
-// none can crowd out another.
+// Intake stores the results that hosts deliver: in Into, or where that is nil, in a folder for each host, so that none can crowd out another.
 type Intake struct {
-	Dir    string
+	Dir  string
+	Into interface { // a store, or a *Sender
+		Put(ctx context.Context, doc *measure.Document, title string) (id string, err error)
+	}
 	Notify notifier
 	mu     sync.Mutex // one result is written at a time
 	stored atomic.Int64
@@ -48,9 +53,11 @@ func (i *Intake) Take(s bus.Spooled) error {
 		i.Notify.Warn(fmt.Sprintf("dropped a delivery from %s that is not a result: %v", who, err))
 		return nil
 	}
-	i.mu.Lock()
-	path, err := put(filepath.Join(i.Dir, safeName(who)), safeName(s.ID), s.Body, bytesOfHost)
-	i.mu.Unlock()
+	path, err := i.put(who, s)
+	if waits := (*Waits)(nil); errors.As(err, &waits) {
+		i.Notify.Once("archive", "warning", waits.Error(), nil)
+		path, err = waits.File, nil
+	}
 	if err != nil {
 		i.Notify.Once("intake", "warning", fmt.Sprintf("cannot store the results of hosts; they stay on the hosts: %v", err), nil)
 		return fault.Failf("free space on the controller's disk", "library: keeping a result: %w", err)
@@ -60,6 +67,42 @@ func (i *Intake) Take(s bus.Spooled) error {
 	i.Notify.Notify("result", fmt.Sprintf("received a late result from %s: %s; stored in %s", who, about(doc), path),
 		map[string]any{"host": s.Name, "agent": s.Agent, "kept_in": path})
 	return nil
+}
+
+// put stores a result and returns where. One of a newer thru is kept in the folder, for a thru that reads it.
+func (i *Intake) put(who string, s bus.Spooled) (string, error) {
+	i.mu.Lock() // one after the other: a large one takes several times its length in memory
+	defer i.mu.Unlock()
+	if i.Into != nil {
+		if doc, err := measure.Decode(s.Body); err == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), putTime)
+			defer cancel()
+			return i.Into.Put(ctx, doc, report.Answer(doc))
+		}
+	}
+	return put(filepath.Join(i.Dir, safeName(who)), safeName(s.ID), s.Body, bytesOfHost)
+}
+
+// sendEvery is how often a controller sends on what waits.
+const sendEvery = 15 * time.Second
+
+// Follow sends on what waits, until the context ends.
+func (i *Intake) Follow(ctx context.Context, s *Sender) {
+	for {
+		sent, err := s.Send(ctx)
+		if sent > 0 {
+			i.Notify.Forget("archive")
+			i.Notify.Notify("sent", fmt.Sprintf("%s that waited in %s: sent to the database", unit.Plural(sent, "result"), s.file), map[string]any{"results": sent})
+		}
+		if err != nil && ctx.Err() == nil {
+			i.Notify.Once("archive", "warning", fmt.Sprintf("results wait in %s until the database takes them: %v", s.file, err), nil)
+		}
+		select {
+		case <-time.After(sendEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // head is the part of a delivered result that is decoded. The whole may take a

@@ -32,6 +32,12 @@ func Is(name string) bool {
 	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
 }
 
+// Check returns what is wrong with a URL, without connecting.
+func Check(of string) error {
+	_, err := configOf(of, store.Options{})
+	return err
+}
+
 // Name returns the name of the database of a URL for people, without secrets. It is the same for all spellings of its URL.
 func Name(of string) string {
 	c, err := configOf(of, store.Options{})

@@ -16,6 +16,7 @@ import (
 	"thru/internal/store"
 	"thru/internal/store/postgres"
 	"thru/internal/store/postgres/postgrestest"
+	"thru/internal/watch/record"
 )
 
 // archive makes an archive in a new database, and returns the database's name.
@@ -262,5 +263,97 @@ func TestReadOnly(t *testing.T) {
 	}
 	if e, err := s.Entry(t.Context(), id); err != nil || e.Title != "the answer" {
 		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// sample returns a turn of a pair.
+func sample(minute int) record.Sample {
+	return record.Sample{Pair: record.Pair{From: "local", To: "db"}, Layer: record.Probe, Begin: time.Date(2026, 11, 22, 20, minute, 0, 0, time.UTC), Seconds: 60,
+		State: record.Up, Values: map[record.Metric]float64{record.RTTMedian: 250_000, record.LossRatio: 0.25}}
+}
+
+// page returns docs/archive.md.
+func page(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/archive.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// statements returns the statements of the page that begin with a word.
+func statements(t *testing.T, begin string) (all []string) {
+	t.Helper()
+	for _, block := range strings.Split(page(t), "\n\n") {
+		if text := strings.TrimSpace(block); strings.HasPrefix(block, "    ") && strings.HasPrefix(text, begin) {
+			all = append(all, text)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("the page has no %s", begin)
+	}
+	return all
+}
+
+// The views have the columns of the page, in its order, and its examples find something. The roles of the page can do what it says, and no more.
+func TestPage(t *testing.T) {
+	server := postgrestest.Start(t)
+	name := archive(t, server)
+	server.Exec(t, name, "CREATE ROLE team; CREATE ROLE analysts; "+statements(t, "GRANT")[0]+
+		"CREATE ROLE ann LOGIN PASSWORD 'x' IN ROLE team; CREATE ROLE bob LOGIN PASSWORD 'x' IN ROLE analysts;")
+	t.Setenv("PGPASSWORD", "x")
+	s := open(t, server.TCP("ann", name, ""))
+	for i := range 5 {
+		put(t, s, document(i))
+	}
+	if n, err := s.Prune(t.Context(), store.Retention{Count: 4}); n != 1 || err != nil {
+		t.Errorf("pruned %d, %v", n, err)
+	}
+	for m := range 180 {
+		if err := s.PutSamples(t.Context(), []record.Sample{sample(m)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.PruneSamples(t.Context(), sample(0).Begin.Add(2*time.Hour), time.Hour, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, sections := range strings.Split(page(t), "\n### ")[1:] {
+		view, rest, _ := strings.Cut(sections, "\n")
+		rest, _, _ = strings.Cut(rest, "\n## ")
+		var documented []string
+		for line := range strings.Lines(rest) {
+			if column, is := strings.CutPrefix(line, "| `"); is {
+				column, _, _ = strings.Cut(column, "`")
+				documented = append(documented, column)
+			}
+		}
+		got := server.Exec(t, name, "SELECT attname FROM pg_attribute WHERE attrelid = '"+view+"'::regclass AND attnum > 0 ORDER BY attnum")
+		if strings.Join(got, " ") != strings.Join(documented, " ") {
+			t.Errorf("%s has the columns\n%q, the page\n%q", view, got, documented)
+		}
+		if got := server.Exec(t, name, "SET ROLE bob; SELECT count(*) FROM "+view); got[0] == "0" {
+			t.Errorf("%s is empty", view)
+		}
+	}
+	for _, statement := range statements(t, "SELECT") {
+		if got := server.Exec(t, name, "SET ROLE bob; "+statement); len(got) == 0 {
+			t.Errorf("%s finds nothing", statement)
+		}
+	}
+	for query, want := range map[string]string{
+		"SELECT goodput_bps, streams, runs, baseline FROM thru.cells ORDER BY started_at LIMIT 1":                             "1000000\t4\t3\tf",
+		"SELECT cause, end_point, bound_bps FROM thru.findings LIMIT 1":                                                       "receive-window\tdb\t1000000000",
+		"SELECT value FROM thru.facts WHERE fact = 'congestion_available.1' LIMIT 1":                                          "cubic",
+		"SELECT elapsed_s, hosts[1], pairs, labels ->> 'ticket', title FROM thru.results ORDER BY started_at LIMIT 1":         "2.5\tlocal\t{\"local -> db\"}\t1\tthe answer",
+		"SELECT count(*), count(*) FILTER (WHERE count = 60 AND median = 250000) FROM thru.hours WHERE metric = 'rtt_p50_ns'": "3\t3",
+		"SELECT count(*), min(loss_ratio), min(begin_at) AT TIME ZONE 'UTC' FROM thru.samples":                                "120\t0.25\t2026-11-22 21:00:00",
+	} {
+		if got := server.Exec(t, name, query); got[0] != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+	if _, err := postgres.Open(server.TCP("bob", name, ""), store.Options{ReadOnly: true}); err == nil || !strings.Contains(err.Error(), "lacks rights") {
+		t.Errorf("analysts open the tables: %v", err)
 	}
 }
