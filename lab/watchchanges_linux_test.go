@@ -87,6 +87,7 @@ type watched struct {
 	home    string
 	goodput float64 // of the healthy path
 	out     *output
+	ended   <-chan struct{} // closed when the watch has
 }
 
 // newWatched starts an agent at b, with a program before it, and measures the healthy path.
@@ -95,14 +96,14 @@ func newWatched(t *testing.T, p *lab.Pair, by ...string) *watched {
 	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
 	t.Cleanup(cancel)
 	w := &watched{t: t, ctx: ctx, pair: p, home: t.TempDir()}
-	served := w.run(p.B, by, "serve", "--state", t.TempDir(), "--no-auth")
+	served, _ := w.run(p.B, by, "serve", "--state", t.TempDir(), "--no-auth")
 	lab.Eventually(t, 20*time.Second, "thru serve is ready", func() bool { return strings.Contains(served.String(), "ready") })
 	w.goodput = test(t, p.A, "--one-way", "-t", "3", p.Data.B4.String()).Cells[0].Goodput.Value
 	return w
 }
 
 // run starts thru in a host, with a program before it; the end of the test ends it.
-func (w *watched) run(h *lab.Host, by []string, args ...string) *output {
+func (w *watched) run(h *lab.Host, by []string, args ...string) (*output, <-chan struct{}) {
 	w.t.Helper()
 	line := slices.Concat(by, []string{lab.Binary(w.t)}, args)
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -112,19 +113,21 @@ func (w *watched) run(h *lab.Host, by []string, args ...string) *output {
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { cancel(); _ = cmd.Wait() })
-	return out
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }() // its end is what counts
+	w.t.Cleanup(func() { cancel(); <-ended })
+	return out, ended
 }
 
 // begin starts the watch, by a plan with further lines.
 func (w *watched) begin(rate string, by []string, more string) {
 	w.t.Helper()
-	plan := strings.NewReplacer(`, {name: b2, at: "fd00:77::2"}`, "", ", {from: b, to: local}, {from: local, to: b2}, {from: b2, to: local}", "", "time: 500ms", "time: 3s", "100M", rate).Replace(watchPlan)
+	plan := strings.NewReplacer(`, {name: b2, at: "fd00:77::2"}`, "", ", {from: b, to: local}, {from: local, to: b2}, {from: b2, to: local}", "", "time: 500ms", "time: 3s", "100M", rate, "budget: 1T", "budget: 100T").Replace(watchPlan)
 	file := filepath.Join(w.home, "plan.yaml")
 	if err := os.WriteFile(file, []byte(plan+more), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	w.out = w.run(w.pair.A, by, "watch", file, "--json", "--insecure")
+	w.out, w.ended = w.run(w.pair.A, by, "watch", file, "--json", "--insecure")
 }
 
 // lines returns what the watch has printed, by kind.
@@ -171,7 +174,11 @@ func (w *watched) await(metric record.Metric, causes []string, words string) (fo
 		if time.Since(begin) > 10*time.Minute {
 			w.t.Fatalf("no such alarm; %s", w.out)
 		}
-		time.Sleep(time.Second)
+		select {
+		case <-w.ended:
+			w.t.Fatalf("the watch has ended; %s", w.out)
+		case <-time.After(time.Second):
+		}
 	}
 	w.t.Logf("named after %v: %+v; %s (%s, %s)", time.Since(begin).Round(time.Second), found.Changes, f.Summary, f.Cause, f.Confidence)
 	return found, f
