@@ -95,7 +95,9 @@ func (h *Hosts) Close() {
 		}
 	}
 	clear(h.hosts)
-	h.above.end(0)
+	if h.above.close != nil {
+		h.above.close()
+	}
 }
 
 // end returns a connected end point. A lost connection is made again.

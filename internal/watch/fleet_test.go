@@ -1,9 +1,12 @@
 package watch
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"thru/internal/hypervisor"
 	"thru/internal/measure"
 )
 
@@ -46,4 +49,34 @@ func TestChangedFacts(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, facts)
 		}
 	}
+}
+
+// TestHypervisorsAgain: hypervisors stay connected for an hour, and are connected again by another plan. Turns that use those of before end first.
+func TestHypervisorsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened, closed := 0, 0
+		plan := Hosts{Hypervisors: func(context.Context) ([]hypervisor.Source, func(), error) {
+			opened++
+			return make([]hypervisor.Source, opened), func() { closed++ }, nil
+		}}
+		first := plan.Open(nil)
+		for i, c := range []struct {
+			of     *Hosts
+			after  time.Duration
+			opened int
+			closed int
+		}{
+			{first, 0, 1, 0}, {first, 59 * time.Minute, 1, 0}, {first, 2 * time.Minute, 2, 0}, {plan.Open(first), 0, 3, 0}, {Hosts{}.Open(first), time.Hour, 0, 2},
+		} {
+			time.Sleep(c.after)
+			synctest.Wait()
+			if all, err := c.of.sources(t.Context()); len(all) != c.opened || closed != c.closed || err != nil {
+				t.Errorf("%d: %d are connected, %d closed, %v", i, len(all), closed, err)
+			}
+		}
+		first.Close()
+		if closed != 3 {
+			t.Errorf("%d are closed at the end", closed)
+		}
+	})
 }

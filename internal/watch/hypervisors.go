@@ -30,20 +30,16 @@ func (h *Hosts) sources(ctx context.Context) ([]hypervisor.Source, error) {
 	x := &h.above
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if h.Hypervisors == nil || x.by == h && time.Since(x.at) < sourcesLast {
+	switch {
+	case h.Hypervisors == nil:
+		return nil, nil
+	case x.by == h && time.Since(x.at) < sourcesLast:
 		return x.sources, nil
+	case x.close != nil:
+		time.AfterFunc(explainTime+patience, x.close)
 	}
-	x.end(explainTime + patience)
 	var err error
 	x.sources, x.close, err = h.Hypervisors(ctx)
 	x.by, x.at = h, time.Now()
 	return x.sources, err
-}
-
-// end disconnects hypervisors after a time.
-func (x *hypervisors) end(after time.Duration) {
-	if x.close != nil {
-		time.AfterFunc(after, x.close)
-	}
-	x.sources, x.close = nil, nil
 }
