@@ -30,6 +30,8 @@ func libraries() []library {
 	return []library{
 		{path: "github.com/alecthomas/kong", change: kong},
 		{path: "github.com/vmware/govmomi", change: govmomi},
+		{path: "github.com/nats-io/nats-server/v2", change: natsServer},
+		{path: "github.com/nats-io/nats.go", change: natsClient},
 		{path: "github.com/cloudsoda/sddl", change: sddl, own: true},
 	}
 }
