@@ -32,6 +32,7 @@ func libraries() []library {
 		{path: "github.com/vmware/govmomi", change: govmomi},
 		{path: "github.com/nats-io/nats-server/v2", change: natsServer},
 		{path: "github.com/nats-io/nats.go", change: natsClient},
+		{path: "github.com/cloudsoda/go-smb2", change: smb},
 		{path: "modernc.org/sqlite", change: sqlite},
 		{path: "github.com/cloudsoda/sddl", change: sddl, own: true},
 	}
