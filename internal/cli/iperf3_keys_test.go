@@ -129,7 +129,7 @@ func playKeys(t *testing.T, f keyForm) (client, server []byte) {
 	if !slices.ContainsFunc(args, func(a string) bool { return a == "-t" || a == "-n" || a == "-k" }) {
 		args = append(args, "-t", "1")
 	}
-	if f.line != "" && f.line != "-R" && !slices.Contains(args, "-b") {
+	if f.line != "" && !slices.Contains(args, "-b") {
 		args = append(args, "-b", "20M") // with or without a rate the keys are the same: see -c and -c -b 10M
 	}
 	for range 100 { // until the server listens
