@@ -141,8 +141,10 @@ func playKeys(t *testing.T, f keyForm) (client, server []byte) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+	limit := time.AfterFunc(time.Minute, func() { s.Process.Kill() }) // it waits for a client, forever if that one failed
+	defer limit.Stop()
 	if err := s.Wait(); err != nil {
-		t.Fatalf("server: %v: %s", err, problems.String())
+		t.Fatalf("server: %v: %s; the client printed %q", err, problems.String(), client)
 	}
 	return client, out.Bytes()
 }
