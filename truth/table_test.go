@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"testing"
 )
 
 // table holds one verdict's rates over the simulated conditions.
@@ -54,10 +55,18 @@ func (r rate) String() string {
 	return text
 }
 
+// fewest returns the smallest number of trials: with -short a quarter, which shows only what is grossly wrong.
+func fewest(n int) int {
+	if testing.Short() {
+		return n / 4
+	}
+	return n
+}
+
 // count makes n trials, scaled, each with its own random numbers, which follow from the seed and the number
 // of the trial.
 func count(n int, scale float64, seed uint64, trial func(*rand.Rand) bool) rate {
-	return countOf(max(20, int(float64(n)*scale)), seed, trial)
+	return countOf(max(fewest(20), int(float64(n)*scale)), seed, trial)
 }
 
 func countOf(n int, seed uint64, trial func(*rand.Rand) bool) rate {
