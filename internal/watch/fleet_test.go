@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,29 +55,30 @@ func TestChangedFacts(t *testing.T) {
 // TestHypervisorsAgain: hypervisors stay connected for an hour, and are connected again by another plan. Turns that use those of before end first.
 func TestHypervisorsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opened, closed := 0, 0
+		var closed atomic.Int32 // by timers
+		opened := 0
 		plan := Hosts{Hypervisors: func(context.Context) ([]hypervisor.Source, func(), error) {
 			opened++
-			return make([]hypervisor.Source, opened), func() { closed++ }, nil
+			return make([]hypervisor.Source, opened), func() { closed.Add(1) }, nil
 		}}
 		first := plan.Open(nil)
 		for i, c := range []struct {
 			of     *Hosts
 			after  time.Duration
 			opened int
-			closed int
+			closed int32
 		}{
 			{first, 0, 1, 0}, {first, 59 * time.Minute, 1, 0}, {first, 2 * time.Minute, 2, 0}, {plan.Open(first), 0, 3, 0}, {Hosts{}.Open(first), time.Hour, 0, 2},
 		} {
 			time.Sleep(c.after)
 			synctest.Wait()
-			if all, err := c.of.sources(t.Context()); len(all) != c.opened || closed != c.closed || err != nil {
-				t.Errorf("%d: %d are connected, %d closed, %v", i, len(all), closed, err)
+			if all, err := c.of.sources(t.Context()); len(all) != c.opened || closed.Load() != c.closed || err != nil {
+				t.Errorf("%d: %d are connected, %d closed, %v", i, len(all), closed.Load(), err)
 			}
 		}
 		first.Close()
-		if closed != 3 {
-			t.Errorf("%d are closed at the end", closed)
+		if n := closed.Load(); n != 3 {
+			t.Errorf("%d are closed at the end", n)
 		}
 	})
 }
