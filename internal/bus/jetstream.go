@@ -48,8 +48,8 @@ var (
 	errNoEntry     = errors.New("no such entry")
 )
 
-// jetStream makes the few requests of JetStream that thru needs. The client library's
-// own would add 0.6 MB to the binary.
+// jetStream makes the few requests of JetStream that thru needs, without the client
+// library's package for all of them.
 type jetStream struct{ nc *nats.Conn }
 
 // jsReply holds the parts of JetStream's replies that thru reads.
