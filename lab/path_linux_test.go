@@ -120,6 +120,22 @@ func newChain(t *testing.T, mtus ...int) *chain {
 func (c *chain) four() netip.Addr { return c.links[len(c.links)-1].B4 }
 func (c *chain) six() netip.Addr  { return c.links[len(c.links)-1].B6 }
 
+// nearest returns the addresses that the router next to a, and the one next to b, report from to that end.
+func (c *chain) nearest(family netip.Addr) (first, last netip.Addr) {
+	if family.Is4() {
+		return c.links[0].B4, c.links[len(c.links)-1].A4
+	}
+	return c.links[0].B6, c.links[len(c.links)-1].A6
+}
+
+// reportedBy returns the MTU that a router reports, if one does, with its address.
+func reportedBy(m measure.PathMTU, router netip.Addr) measure.PathMTU {
+	if m.Router != nil {
+		m.RouterAddr = router.String()
+	}
+	return m
+}
+
 // rules loads rules into the forward chain of a router, and removes earlier ones.
 func (c *chain) rules(router int, rules ...string) {
 	c.a.lab.t.Helper()
@@ -252,8 +268,9 @@ func TestProbeMTU(t *testing.T) {
 			tt.configure(c)
 			for _, addr := range []netip.Addr{c.four(), c.six()} {
 				p := probe(t, c.a, c.b, addr, tt.how)
-				wantMTU(t, addr.String()+" forward", p.Forward.MTU, tt.forward)
-				wantMTU(t, addr.String()+" back", p.Back.MTU, tt.back)
+				first, last := c.nearest(addr)
+				wantMTU(t, addr.String()+" forward", p.Forward.MTU, reportedBy(tt.forward, first))
+				wantMTU(t, addr.String()+" back", p.Back.MTU, reportedBy(tt.back, last))
 			}
 		})
 	}
@@ -352,12 +369,12 @@ func TestProbeMTUsDiffer(t *testing.T) {
 	if !slices.Contains(missing(p), "handshake.synack_seen.mss_bytes") {
 		t.Errorf("not checked: %+v", p.Missing)
 	}
-	wantMTU(t, "back", p.Back.MTU, measure.PathMTU{Bytes: 1500, Claimed: 9000, Router: new(1500), Jumbo: new(false)})
+	wantMTU(t, "back", p.Back.MTU, measure.PathMTU{Bytes: 1500, Claimed: 9000, Router: new(1500), RouterAddr: "10.81.0.1", Jumbo: new(false)})
 	wantMTU(t, "forward", p.Forward.MTU, measure.PathMTU{Bytes: 1500, Claimed: 1500, Local: true})
 	// The kernel has now cached the path MTU of the router's ICMP; that must not count as the interface's
 	// MTU.
 	p = probe(t, c.a, c.b, c.four(), "quick")
-	wantMTU(t, "back, again", p.Back.MTU, measure.PathMTU{Bytes: 1500, Claimed: 9000, Router: new(1500), Jumbo: new(false)})
+	wantMTU(t, "back, again", p.Back.MTU, measure.PathMTU{Bytes: 1500, Claimed: 9000, Router: new(1500), RouterAddr: "10.81.0.1", Jumbo: new(false)})
 }
 
 // TestProbeDatagrams: DSCP that the path rewrites, and datagrams that it drops.
@@ -412,7 +429,7 @@ func TestProbeFragments(t *testing.T) {
 	c.routers[0].Nft("table ip clear {\nchain pre {\ntype filter hook prerouting priority 0\niifname n0 meta l4proto udp ip frag-off set 0\n}\n}\n")
 	p := probe(t, c.a, c.b, c.four(), "quick")
 	wantMTU(t, "forward", p.Forward.MTU, measure.PathMTU{Bytes: 1400, Claimed: 1500, Silent: true})
-	wantMTU(t, "back", p.Back.MTU, measure.PathMTU{Bytes: 1400, Claimed: 1500, Router: new(1400)})
+	wantMTU(t, "back", p.Back.MTU, measure.PathMTU{Bytes: 1400, Claimed: 1500, Router: new(1400), RouterAddr: "10.82.0.1"})
 }
 
 // TestProbeOwnFirewall: thru names a host that refuses its own datagrams.
