@@ -28,13 +28,13 @@ func file(t testing.TB) *database {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	s.db.SetMaxOpenConns(1)
+	s.DB.SetMaxOpenConns(1)
 	return s
 }
 
 func (s *database) set(t testing.TB, pragma string) (value string) {
 	t.Helper()
-	if err := s.db.QueryRow("PRAGMA " + pragma).Scan(&value); err != nil && !strings.Contains(err.Error(), "no rows") {
+	if err := s.DB.QueryRow("PRAGMA " + pragma).Scan(&value); err != nil && !strings.Contains(err.Error(), "no rows") {
 		t.Fatalf("PRAGMA %s: %v", pragma, err)
 	}
 	return value
@@ -86,22 +86,22 @@ func TestMigrate(t *testing.T) {
 	}
 	next := append(steps[:len(steps):len(steps)], "ALTER TABLE results ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'")
 	bad := append(next[:len(next):len(next)], "CREATE TABLE more (a); INSERT INTO nowhere VALUES (1)")
-	if err := migrate(ctx, s.db, bad); err == nil {
+	if err := migrate(ctx, s.DB, bad); err == nil {
 		t.Fatal("no error")
 	}
 	if got := s.set(t, "user_version"); got != fmt.Sprint(len(steps)) {
 		t.Errorf("version %s after a step that failed", got)
 	}
 	var n int
-	if err := s.db.QueryRow("SELECT count(*) FROM pragma_table_info('results') WHERE name = 'colour'").Scan(&n); err != nil || n != 0 {
+	if err := s.DB.QueryRow("SELECT count(*) FROM pragma_table_info('results') WHERE name = 'colour'").Scan(&n); err != nil || n != 0 {
 		t.Errorf("a step before it was taken: %d, %v", n, err)
 	}
 	for range 2 { // the second time there is nothing to do
-		if err := migrate(ctx, s.db, next); err != nil {
+		if err := migrate(ctx, s.DB, next); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.db.QueryRow("SELECT count(*) FROM results WHERE colour = 'grey'").Scan(&n); err != nil || n != 1 {
+	if err := s.DB.QueryRow("SELECT count(*) FROM results WHERE colour = 'grey'").Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d results, %v", n, err)
 	}
 }
@@ -170,7 +170,7 @@ func TestEndless(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.set(t, "foreign_keys=off") // the document stays
-	if _, err := s.db.Exec("DROP TABLE results; CREATE VIEW results AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r) SELECT n, n || '' AS id, '' AS entry, '' AS started, '' AS sha256 FROM r WHERE n < 0"); err != nil {
+	if _, err := s.DB.Exec("DROP TABLE results; CREATE VIEW results AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r) SELECT n, n || '' AS id, '' AS entry, '' AS started, '' AS sha256 FROM r WHERE n < 0"); err != nil {
 		t.Fatal(err)
 	}
 	ctx := context.Background()

@@ -62,7 +62,7 @@ func Hours(t testing.TB, s Store) (all []Hour) {
 	t.Helper()
 	d := s.(*database)
 	var packed []record.Sample
-	err := eachRow(t.Context(), d.db, func(r *sql.Rows) error {
+	err := eachRow(t.Context(), d.DB, func(r *sql.Rows) error {
 		var of series
 		var zipped []byte
 		if err := r.Scan(&of.From, &of.To, &of.Layer, &zipped); err != nil {

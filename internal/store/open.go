@@ -106,7 +106,6 @@ func (s *database) connect(mode string) (err error) {
 	if s.DB, err = sql.Open("sqlite", source(s.path)+"&mode="+mode); err != nil {
 		return err
 	}
-	s.db = s.DB
 	s.DB.SetMaxOpenConns(connections)
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()

@@ -76,7 +76,7 @@ func (s *database) PutSamples(ctx context.Context, samples []record.Sample) erro
 	}
 	if len(hours) > 0 {
 		var damage error
-		err := s.write(ctx, "keeping samples in", func(tx *sql.Tx) error {
+		err := s.Write(ctx, "keeping samples in", func(tx *sql.Tx) error {
 			damage = nil
 			for at, some := range hours {
 				n, err := numberOf(ctx, tx, at.series)
@@ -191,8 +191,8 @@ func (s *database) Samples(ctx context.Context, f SampleFilter) iter.Seq2[record
 			to = hourOf(f.To) + 1
 		}
 		var hours []int64
-		err := s.read(ctx, "searching in", func(ctx context.Context) (err error) {
-			hours, err = column(ctx, s.db, "SELECT DISTINCT p.n >> 32"+ofHours+" ORDER BY 1", f.Pair.From, f.Pair.To, string(f.Layer), from<<shift, to<<shift)
+		err := s.Read(ctx, "searching in", func(ctx context.Context) (err error) {
+			hours, err = column(ctx, s.DB, "SELECT DISTINCT p.n >> 32"+ofHours+" ORDER BY 1", f.Pair.From, f.Pair.To, string(f.Layer), from<<shift, to<<shift)
 			return err
 		})
 		if err != nil {
@@ -201,7 +201,7 @@ func (s *database) Samples(ctx context.Context, f SampleFilter) iter.Seq2[record
 		}
 		for _, hour := range hours { // one after the other, so that no lock is held between them
 			var all []record.Sample
-			err := s.read(ctx, "reading samples in", func(ctx context.Context) (err error) {
+			err := s.Read(ctx, "reading samples in", func(ctx context.Context) (err error) {
 				all, err = s.hour(ctx, f, hour)
 				return err
 			})
@@ -220,7 +220,7 @@ func (s *database) Samples(ctx context.Context, f SampleFilter) iter.Seq2[record
 // hour returns the samples of an hour. With ErrDamaged it returns those that can be read.
 func (s *database) hour(ctx context.Context, f SampleFilter, hour int64) (all []record.Sample, err error) {
 	var damage error
-	err = eachRow(ctx, s.db, func(r *sql.Rows) error {
+	err = eachRow(ctx, s.DB, func(r *sql.Rows) error {
 		var of series
 		var zipped []byte
 		if err := r.Scan(&of.From, &of.To, &of.Layer, &zipped); err != nil {
@@ -236,7 +236,7 @@ func (s *database) hour(ctx context.Context, f SampleFilter, hour int64) (all []
 // PruneSamples implements Watches.
 func (s *database) PruneSamples(ctx context.Context, now time.Time, raw, hours time.Duration) error {
 	var damage error
-	err := s.write(ctx, "pruning samples in", func(tx *sql.Tx) (err error) {
+	err := s.Write(ctx, "pruning samples in", func(tx *sql.Tx) (err error) {
 		if raw > 0 {
 			if damage, err = s.sumUp(ctx, tx, hourOf(now.Add(-raw))<<shift); err != nil {
 				return err
@@ -290,7 +290,7 @@ func (s *database) PutDay(ctx context.Context, day record.Summary) error {
 	if err != nil {
 		return failed("keeping a day", unfit{err})
 	}
-	return s.write(ctx, "keeping a day in", func(tx *sql.Tx) error {
+	return s.Write(ctx, "keeping a day in", func(tx *sql.Tx) error {
 		n, err := numberOf(ctx, tx, series{Pair: day.Pair})
 		if err != nil {
 			return err
@@ -310,9 +310,9 @@ func (s *database) Days(ctx context.Context, f SampleFilter) (all []record.Summa
 		to = f.To.UnixMilli()
 	}
 	var damage error
-	err = s.read(ctx, "reading days in", func(ctx context.Context) error {
+	err = s.Read(ctx, "reading days in", func(ctx context.Context) error {
 		all, damage = nil, nil
-		return eachRow(ctx, s.db, func(r *sql.Rows) error {
+		return eachRow(ctx, s.DB, func(r *sql.Rows) error {
 			var zipped []byte
 			if err := r.Scan(&zipped); err != nil {
 				return err

@@ -15,7 +15,6 @@ import (
 // database is the store in one SQLite file.
 type database struct {
 	Results
-	db       *sql.DB // that of Results
 	path     string
 	readOnly bool
 	isThere  bool          // the file existed before it was opened
@@ -38,14 +37,6 @@ func dialect() Dialect {
 			) FROM pragma_page_count, pragma_freelist_count, pragma_page_size`,
 		Size: "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 	}
-}
-
-func (s *database) write(ctx context.Context, doing string, do func(*sql.Tx) error) error {
-	return s.Write(ctx, doing, do)
-}
-
-func (s *database) read(ctx context.Context, doing string, do func(context.Context) error) error {
-	return s.Read(ctx, doing, do)
 }
 
 // Explain implements Engine.
